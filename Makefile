@@ -1,0 +1,43 @@
+# Every target creates .venv and installs what it needs when that is missing or stale.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Agents hold BLAS to one thread by themselves; this keeps test helpers and the oracle to one as well.
+export OPENBLAS_NUM_THREADS := 1
+export LIM2_DATA ?= $(wildcard ../shared/data)
+
+.PHONY: install demo test lint bench clean help
+
+help:           ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+install: $(VENV)/.dev   ## .venv with lim2 (editable) and the development tools
+
+$(VENV)/.dev: pyproject.toml requirements/dev.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -r requirements/dev.txt -e .
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev requirements/bench.txt
+	$(BIN)/python -m pip install --quiet -r requirements/bench.txt
+	@touch $@
+
+demo: install   ## LiM2 against three other agents on the wheel bandit
+	$(BIN)/python examples/wheel.py
+
+lint: install   ## ruff, mypy --strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint      ## everything that CI runs
+	$(BIN)/pytest -n 2
+
+bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results/speed.json
+	$(BIN)/python benchmarks/speed.py
+
+clean:          ## remove .venv and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Datasets and synthetic environments: one file each, one interface."""
