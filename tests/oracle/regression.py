@@ -1,0 +1,28 @@
+"""Component 2 of the paper, exploration: Bayesian linear regression of one arm."""
+
+import numpy as np
+
+from oracle.network import Array
+
+
+def posterior(prior_cov: Array, mu0: Array, Phi: Array, psi: Array) -> tuple[Array, Array, float]:
+    """Posterior update of the section "Exploration".
+
+    Returns (Phi0 + Phi)^-1, the mean mu, and mu0' Phi0 mu0 - mu' (Phi0 + Phi) mu, which with R^2 gives B.
+    """
+    if np.linalg.cond(prior_cov) > 1e12:
+        return posterior_limit(prior_cov, mu0, Phi, psi)
+    Phi0 = np.linalg.inv(prior_cov)
+    cov = np.asarray(np.linalg.inv(Phi0 + Phi), dtype=np.float64)
+    mu: Array = cov @ (Phi0 @ mu0 + psi)
+    return cov, mu, float(mu0 @ Phi0 @ mu0 - mu @ (Phi0 + Phi) @ mu)
+
+
+def posterior_limit(prior_cov: Array, mu0: Array, Phi: Array, psi: Array) -> tuple[Array, Array, float]:
+    """Same three values without Phi0, for a prior covariance that thresholding has made singular.
+
+    Phi0 (mu - mu0) = psi - Phi mu turns each formula into one whose limit exists.
+    """
+    cov: Array = np.linalg.inv(np.eye(len(mu0)) + prior_cov @ Phi) @ prior_cov
+    mu: Array = mu0 + cov @ (psi - Phi @ mu0)
+    return cov, mu, float(-mu0 @ (psi - Phi @ mu) - mu @ psi)
