@@ -91,7 +91,7 @@ class Explorer:
         phi = self.features(context)
         scores = []
         for i in range(self.n_arms):
-            deviation = np.sqrt(self.b[i] / self.a[i] * (phi @ self.cov[i] @ phi))
+            deviation = np.sqrt(self.b[i] / self.a[i] * max(phi @ self.cov[i] @ phi, 0.0))
             if self.exploration == "ucb":
                 scores.append(phi @ self.mu[i] + self.ucb_width * deviation)
             else:
