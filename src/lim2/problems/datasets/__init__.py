@@ -1,0 +1,1 @@
+"""Problems read from files: the eleven of the paper."""

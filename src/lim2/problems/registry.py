@@ -1,0 +1,191 @@
+"""Names for problems: one decorator puts a function under a name, `load` calls it."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from lim2.problems.problem import Problem
+
+Rounds = int | Literal["all"] | None
+Loader = Callable[..., Problem]
+
+# A module in one of these folders is found by itself: a new problem is one new file.
+FOLDERS = ("lim2.problems.datasets", "lim2.problems.synthetic")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the registry knows of a problem without loading it.
+
+    Parameters
+    ----------
+    name
+        What `load` takes.
+    summary
+        One line that says what it is.
+    kind
+        `"dataset"` needs files, `"synthetic"` does not.
+    rounds
+        How many rounds are drawn when the caller doesn't say.
+    loader
+        The decorated function; its keyword parameters are the problem's settings.
+    """
+
+    name: str
+    summary: str
+    kind: Literal["dataset", "synthetic"]
+    rounds: int
+    loader: Loader
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that `load` accepts for it, with their defaults."""
+        parameters = inspect.signature(self.loader).parameters.values()
+        return {p.name: p.default for p in parameters if p.name not in ("rounds", "seed")}
+
+
+_entries: dict[str, Entry] = {}
+
+
+def register(
+    name: str, *, summary: str, kind: Literal["dataset", "synthetic"] = "dataset", rounds: int = 5000
+) -> Callable[[Loader], Loader]:
+    """Put the decorated function into the registry.
+
+    The function takes `rounds` (an int or `"all"`), `seed` (an int) and its own settings by keyword, and returns a
+    `Problem`.
+
+    Parameters
+    ----------
+    name
+        What `load` takes: lower case, words joined by `-`.
+    summary
+        One line that says what it is.
+    kind
+        `"dataset"` needs files, `"synthetic"` does not.
+    rounds
+        How many rounds are drawn when the caller doesn't say.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import lim2.problems
+    >>> @lim2.problems.register("coin", summary="A fair coin.", kind="synthetic", rounds=10)
+    ... def coin(rounds, seed, stake=1.0):
+    ...     rewards = stake * np.random.default_rng(seed).integers(0, 2, (rounds, 1))
+    ...     return lim2.problems.Problem("coin", np.ones((rounds, 1)), rewards)
+    >>> lim2.problems.load("coin", stake=2.0, seed=0).rewards.sum()
+    np.float64(8.0)
+    >>> lim2.problems.unregister("coin")
+    """
+
+    def decorate(loader: Loader) -> Loader:
+        if name in _entries and _entries[name].loader.__module__ != loader.__module__:
+            raise ValueError(
+                f"a problem named {name!r} is registered already, by {_entries[name].loader.__module__}; "
+                "choose another name"
+            )
+        _entries[name] = Entry(name, summary, kind, rounds, loader)
+        return loader
+
+    return decorate
+
+
+def unregister(name: str) -> None:
+    """Take a problem out of the registry.
+
+    Parameters
+    ----------
+    name
+        The name under which it was registered.
+    """
+    del _entries[find(name).name]
+
+
+@cache
+def _discover() -> None:
+    for folder in FOLDERS:
+        package = importlib.import_module(folder)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{folder}.{module.name}")
+
+
+def entries() -> tuple[Entry, ...]:
+    """Return every registered problem: datasets first, then synthetic worlds, each in alphabetical order."""
+    _discover()
+    return tuple(sorted(_entries.values(), key=lambda entry: (entry.kind, entry.name)))
+
+
+def names() -> list[str]:
+    """Return the names that `load` takes.
+
+    Examples
+    --------
+    >>> import lim2.problems
+    >>> "wheel" in lim2.problems.list()
+    True
+    """
+    return [entry.name for entry in entries()]
+
+
+def find(name: str) -> Entry:
+    """Return the entry of that name.
+
+    Parameters
+    ----------
+    name
+        What `load` takes.
+    """
+    known = names()
+    if name not in _entries:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ValueError(f"no problem is called {name!r}; {hint}known: {', '.join(known)}")
+    return _entries[name]
+
+
+def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: Any) -> Problem:
+    """Draw a problem.
+
+    Parameters
+    ----------
+    name
+        One of `lim2.problems.list()`.
+    rounds
+        How many rounds; None for the paper's number, `"all"` for every row a dataset has.
+    seed
+        The same seed gives the same arrays, on any machine. None draws one and keeps it in `problem.seed`.
+    **settings
+        What the problem offers beyond that, such as `delta` of the wheel or `standardize` of a dataset.
+
+    Examples
+    --------
+    >>> import lim2.problems
+    >>> problem = lim2.problems.load("wheel", rounds=1000, seed=0, delta=0.5)
+    >>> problem
+    Problem('wheel', rounds=1000, n_features=2, n_arms=5, seed=0)
+    >>> problem.contexts.shape, problem.rewards.shape
+    ((1000, 2), (1000, 5))
+    """
+    entry = find(name)
+    unknown = sorted(set(settings) - set(entry.settings))
+    if unknown:
+        offered = ", ".join(f"{key}={value!r}" for key, value in entry.settings.items()) or "none"
+        raise TypeError(
+            f"problem {name!r} has no setting {unknown[0]!r}; its settings and defaults: {offered}"
+        )
+    if rounds is None:
+        rounds = entry.rounds
+    if rounds != "all" and (isinstance(rounds, bool) or not hasattr(rounds, "__index__") or rounds < 1):
+        raise ValueError(f"rounds must be a positive integer, 'all' or None, not {rounds!r}")
+    if seed is None:
+        seed = secrets.randbits(32)
+    return entry.loader(rounds=rounds, seed=seed, **settings)

@@ -1,0 +1,1 @@
+"""Problems that need no files."""
