@@ -170,9 +170,7 @@ def test_pgd_on_a_hand_worked_example() -> None:
     np.testing.assert_allclose(
         pgd_batch(A0, old, new, 0.01, ridge=0.5), np.diag([0.95, 1.0]) + 0.5 * np.eye(2), atol=1e-12
     )
-    np.testing.assert_allclose(
-        pgd_batch(A0, old, new, 0.01, clip=100.0, ridge=0.0), np.diag([0.88, 1.0]), atol=1e-12
-    )
+    np.testing.assert_allclose(pgd_batch(A0, old, new, 0.01, clip=100.0, ridge=0.0), np.diag([0.88, 1.0]), atol=1e-12)
     # a step out of the cone is projected: 1 - 0.1 * 24 < 0
     np.testing.assert_allclose(pgd_sample(A0, old[:1], new[:1], 0.1), np.diag([0.0, 1.0]), atol=1e-12)
     np.testing.assert_array_equal(pgd_batch(A0, old[:0], new[:0], 0.01), A0)
@@ -326,9 +324,7 @@ def test_first_round_by_hand() -> None:
     np.testing.assert_array_equal(agent.a, [6.0, 6.5, 6.0])
     # second round of the same arm: the posterior is the prior and the whole buffer is counted again
     agent.update(context, 1, reward, [])
-    np.testing.assert_allclose(
-        np.linalg.inv(agent.cov[1]), 2.0 * np.eye(WIDTH) + 3.0 * np.outer(z, z), atol=1e-10
-    )
+    np.testing.assert_allclose(np.linalg.inv(agent.cov[1]), 2.0 * np.eye(WIDTH) + 3.0 * np.outer(z, z), atol=1e-10)
 
 
 def test_without_recount_every_tuple_is_counted_once() -> None:

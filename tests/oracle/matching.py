@@ -29,9 +29,7 @@ def pgd_sample(A0: Array, old: Array, new: Array, alpha: float) -> Array:
     return A
 
 
-def pgd_batch(
-    A0: Array, old: Array, new: Array, alpha: float, clip: float = 5.0, ridge: float = 1e-5
-) -> Array:
+def pgd_batch(A0: Array, old: Array, new: Array, alpha: float, clip: float = 5.0, ridge: float = 1e-5) -> Array:
     """Take one step along the clipped mean gradient of the samples, project, add the ridge."""
     if len(new) == 0:
         return A0.copy()

@@ -1,1 +1,28 @@
-""""""
+"""One short file an algorithm, each a composition of the four components."""
+
+from lim2.agents.base import Agent
+from lim2.agents.lim2 import LiM2
+from lim2.agents.linear_ts import LinearTS
+from lim2.agents.neural_linear import NeuralLinear
+from lim2.agents.neural_linear_mm import NeuralLinearMM
+from lim2.agents.neural_linear_naive import NeuralLinearNaive
+from lim2.agents.neural_linear_ntk import NeuralLinearNTK
+from lim2.agents.uniform import Uniform
+
+# Display names, in the order of the paper's tables.
+AGENTS: dict[str, type[Agent]] = {
+    agent.name: agent
+    for agent in (LinearTS, NeuralLinear, LiM2, NeuralLinearMM, NeuralLinearNaive, NeuralLinearNTK, Uniform)
+}
+
+__all__ = [
+    "AGENTS",
+    "Agent",
+    "LiM2",
+    "LinearTS",
+    "NeuralLinear",
+    "NeuralLinearMM",
+    "NeuralLinearNTK",
+    "NeuralLinearNaive",
+    "Uniform",
+]

@@ -100,9 +100,7 @@ class Problem:
                 f"{self.rewards.shape}; they must be the same"
             )
         if self.rewards.shape[0] < 1 or self.rewards.shape[1] < 1 or self.contexts.shape[1] < 1:
-            raise ValueError(
-                f"problem {self.name!r} is empty: it needs at least one round, one feature and one arm"
-            )
+            raise ValueError(f"problem {self.name!r} is empty: it needs at least one round, one feature and one arm")
 
     @property
     def rounds(self) -> int:

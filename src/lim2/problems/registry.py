@@ -179,9 +179,7 @@ def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: 
     unknown = sorted(set(settings) - set(entry.settings))
     if unknown:
         offered = ", ".join(f"{key}={value!r}" for key, value in entry.settings.items()) or "none"
-        raise TypeError(
-            f"problem {name!r} has no setting {unknown[0]!r}; its settings and defaults: {offered}"
-        )
+        raise TypeError(f"problem {name!r} has no setting {unknown[0]!r}; its settings and defaults: {offered}")
     if rounds is None:
         rounds = entry.rounds
     if rounds != "all" and (isinstance(rounds, bool) or not hasattr(rounds, "__index__") or rounds < 1):

@@ -1,0 +1,67 @@
+"""Hold BLAS to one thread while an agent computes.
+
+An agent's matrices are small: splitting a 50 x 50 product between threads costs more than the product, and sums
+taken in another order change the last bits. Parallelism belongs across agents, not inside one.
+"""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+from threadpoolctl import ThreadpoolController
+
+_Switch = tuple[Callable[[], int], Callable[[int], None]]
+
+
+def _openblas_switches() -> list[_Switch]:
+    """Return the (get, set) thread-count functions of every OpenBLAS in the process (NumPy and SciPy bring one each)."""
+    switches: list[_Switch] = []
+    for library in ThreadpoolController().select(internal_api="openblas").lib_controllers:
+        dll = ctypes.CDLL(library.filepath)
+        for prefix in ("scipy_", ""):
+            for suffix in ("64_", "_64", ""):
+                get = getattr(dll, f"{prefix}openblas_get_num_threads{suffix}", None)
+                if get is not None:
+                    switches.append((get, getattr(dll, f"{prefix}openblas_set_num_threads{suffix}")))
+                    break
+    return switches
+
+
+class OneThread:
+    """A reentrant context manager, safe when several threads are inside: the last one out restores the setting.
+
+    The setting of OpenBLAS is global to the process, so other threads' BLAS calls are held to one thread as well
+    while an agent computes. Other BLAS libraries are left as they are.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._switches: list[_Switch] | None = None
+        self._restore: list[tuple[Callable[[int], None], int]] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                if self._switches is None:
+                    self._switches = _openblas_switches()
+                for get, set_ in self._switches:
+                    before = get()
+                    if before != 1:
+                        set_(1)
+                        self._restore.append((set_, before))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0 and self._restore:
+                for set_, before in self._restore:
+                    set_(before)
+                self._restore.clear()
+
+
+one_thread = OneThread()

@@ -1,0 +1,237 @@
+"""What every agent does: check its inputs, play the start, choose, learn.
+
+An algorithm adds three things to :class:`Agent`: how arms are scored (``_scores``), what is learned from a reward
+(``_learn``), and which components hold its state (``_components``).
+"""
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lim2._blas import one_thread
+
+Array = NDArray[np.float64]
+
+# Contexts and rewards must stay below this: fourth powers of them, which likelihood matching squares once more, are
+# still finite.
+LARGEST = 1e30
+
+
+class Sized(Protocol):
+    """A component that knows what its state occupies."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        ...
+
+
+class Agent(ABC):
+    """A contextual bandit agent: ``act``, get a reward, ``update``.
+
+    Parameters
+    ----------
+    n_arms
+        Number of arms, numbered from 0.
+    n_features
+        Size of a context.
+    initial_pulls
+        How often every arm is played, in turn, before the agent decides.
+    seed
+        The same seed and the same inputs give the same decisions, bit for bit. None: a fresh one from the system.
+    settings
+        The arguments that the agent was made with, for its ``repr``.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(
+        self, n_arms: int, n_features: int, *, initial_pulls: int, seed: int | None, settings: dict[str, Any]
+    ) -> None:
+        self.n_arms = positive_int("n_arms", n_arms)
+        self.n_features = positive_int("n_features", n_features)
+        self.initial_pulls = positive_int("initial_pulls", initial_pulls, least=0)
+        # Deciding and learning draw from streams of their own, so what is learned depends on the updates alone.
+        streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3)]
+        self._init_rng, self._act_rng, self._learn_rng = streams
+        self.rounds = 0
+        self.pulls = np.zeros(self.n_arms, dtype=np.intp)  # updates of each arm
+        self._asked = np.zeros(self.n_arms, dtype=np.intp)  # decisions for each arm made by taking turns
+        self._starting = self.initial_pulls > 0
+        hidden = ("self", "__class__")
+        self._shown = {k: repr(v) for k, v in settings.items() if v is not None and k not in hidden}
+
+    # What an algorithm adds
+
+    @abstractmethod
+    def _scores(self, contexts: Array) -> Array:
+        """Score every arm, for one context (n_features,) or for many (n, n_features)."""
+
+    @abstractmethod
+    def _learn(self, context: Array, arm: int, reward: float) -> None:
+        """Take one observed reward into account; the inputs have been checked."""
+
+    def _components(self) -> Iterable[Sized]:
+        """Return what holds the agent's state."""
+        return ()
+
+    # What a user calls
+
+    def act(self, context: ArrayLike, arms: Sequence[int] | None = None) -> int:
+        """Choose an arm for a context, among all arms or the eligible ones.
+
+        Until every arm has been decided for, or updated, ``initial_pulls`` times, the arms take turns. Rewards may be
+        late: turns are counted when decided.
+        """
+        x = self._checked_context(context)
+        eligible = None if arms is None else self._checked_eligible(arms)
+        if self._starting:
+            arm = self._next_turn(eligible)
+            if arm is not None:
+                return arm
+        with one_thread:
+            scores = self._scores(x)
+        return int(scores.argmax()) if eligible is None else int(eligible[scores[eligible].argmax()])
+
+    def act_many(self, contexts: ArrayLike) -> NDArray[np.intp]:
+        """Choose an arm for each row of contexts, as a loop over :meth:`act` would."""
+        xs = self._checked_contexts(contexts)
+        chosen: list[int] = []
+        while self._starting and len(chosen) < len(xs):
+            chosen.append(self.act(xs[len(chosen)]))
+        rest = xs[len(chosen) :]
+        if len(rest):
+            with one_thread:
+                chosen.extend(self._scores(rest).argmax(axis=1).tolist())
+        return np.array(chosen, dtype=np.intp)
+
+    def update(self, context: ArrayLike, arm: int, reward: float) -> None:
+        """Learn from the reward that an arm earned in a context; it need not follow the ``act`` that chose it."""
+        self._update(self._checked_context(context), self._checked_arm(arm), self._checked_reward(reward))
+
+    def update_many(self, contexts: ArrayLike, arms: ArrayLike, rewards: ArrayLike) -> None:
+        """Learn from many rewards, in order, as a loop over :meth:`update` would; all are checked before any is used."""
+        xs = self._checked_contexts(contexts)
+        played = np.asarray(arms)
+        if played.shape != (len(xs),) or (played.size and played.dtype.kind not in "iu"):
+            raise ValueError(
+                f"arms must be {len(xs)} whole numbers, one a context, got {played.dtype} of shape {played.shape}"
+            )
+        checked_arms = [self._checked_arm(arm) for arm in played.tolist()]
+        earned = _as_floats(rewards, "rewards")
+        if earned.shape != (len(xs),):
+            raise ValueError(f"rewards must be {len(xs)} numbers, one a context, got shape {earned.shape}")
+        checked_rewards = [self._checked_reward(reward) for reward in earned.tolist()]
+        for x, arm, reward in zip(xs, checked_arms, checked_rewards, strict=True):
+            self._update(x, arm, reward)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the agent's state occupies."""
+        return sum(component.nbytes for component in self._components())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in self._shown.items())})"
+
+    # Behind them
+
+    def _update(self, context: Array, arm: int, reward: float) -> None:
+        with one_thread:
+            self._learn(context, arm, reward)
+        self.rounds += 1
+        self.pulls[arm] += 1
+
+    def _next_turn(self, eligible: NDArray[np.intp] | None) -> int | None:
+        """Return the arm whose turn it is at the start; None when no eligible arm is owed one."""
+        owed = self.initial_pulls - np.maximum(self._asked, self.pulls)
+        self._starting = bool(owed.max() > 0)
+        candidates = owed if eligible is None else owed[eligible]
+        first = int(candidates.argmax())
+        if candidates[first] <= 0:
+            return None
+        arm = first if eligible is None else int(eligible[first])
+        self._asked[arm] += 1
+        return arm
+
+    def _checked_context(self, context: ArrayLike) -> Array:
+        x = _as_floats(context, "a context")
+        if x.shape != (self.n_features,):
+            raise ValueError(f"a context must be a 1-D array of {self.n_features} numbers, got shape {x.shape}")
+        if not x.dot(x) < LARGEST**2:
+            raise ValueError(_why_not(x, "the context"))
+        return x
+
+    def _checked_contexts(self, contexts: ArrayLike) -> Array:
+        xs = _as_floats(contexts, "contexts")
+        if xs.ndim != 2 or xs.shape[1] != self.n_features:
+            raise ValueError(f"contexts must be a 2-D array (n, {self.n_features}), got shape {xs.shape}")
+        for row in np.flatnonzero(~(np.vecdot(xs, xs) < LARGEST**2)).tolist():
+            raise ValueError(_why_not(xs[row], f"context {row}"))
+        return xs
+
+    def _checked_arm(self, arm: int) -> int:
+        try:
+            index = operator.index(arm)
+        except TypeError:
+            index = -1
+        if not 0 <= index < self.n_arms or isinstance(arm, bool | np.bool_):
+            raise ValueError(f"unknown arm {arm!r}: arms are the whole numbers 0 to {self.n_arms - 1}")
+        return index
+
+    def _checked_eligible(self, arms: Sequence[int]) -> NDArray[np.intp]:
+        eligible = np.array([self._checked_arm(arm) for arm in arms], dtype=np.intp)
+        if not eligible.size:
+            raise ValueError("arms is empty: at least one arm must be eligible; None means all of them")
+        return eligible
+
+    def _checked_reward(self, reward: float) -> float:
+        value = reward if type(reward) is float else _as_float(reward)
+        if not abs(value) < LARGEST:
+            raise ValueError(f"a reward must be finite and smaller than {LARGEST:g}, got {value!r}")
+        return value
+
+
+def positive_int(name: str, value: int, least: int = 1) -> int:
+    """Return a setting as an int, or say what is wrong with it."""
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        raise ValueError(f"{name} must be a whole number, got {value!r}") from error
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    return number
+
+
+def one_of(name: str, value: str, choices: Sequence[str]) -> str:
+    """Return a setting that must be one of a few words, or say which."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def _as_floats(values: ArrayLike, what: str) -> Array:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{what} must be a regular array of numbers: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{what} must hold real numbers only, got {array.dtype} values")
+    return array.astype(np.float64, copy=False)
+
+
+def _as_float(value: Any) -> float:
+    array = np.asarray(value)
+    if array.ndim or array.dtype.kind not in "fiub":
+        raise ValueError(f"a reward must be one real number, got {value!r}")
+    return float(array)
+
+
+def _why_not(x: Array, what: str) -> str:
+    bad = np.flatnonzero(~np.isfinite(x))
+    if bad.size:
+        return f"{what} has {x[bad[0]]} at position {bad[0]}: all values must be finite. Replace missing values first."
+    return f"{what} has norm {np.linalg.norm(x / LARGEST):.3g} x {LARGEST:g}: it must be below {LARGEST:g}. Scale it."

@@ -1,0 +1,67 @@
+"""Agents that hold beliefs about every arm's score, and explore by them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lim2._blas import one_thread
+from lim2.agents.base import Agent, Array, one_of
+from lim2.exploration import UCB, Exploration, Posterior, Thompson
+
+
+def make_exploration(exploration: str | Exploration) -> Exploration:
+    """Return the exploration that a setting names; an object is taken as it is."""
+    if not isinstance(exploration, str):
+        return exploration
+    return {"thompson": Thompson, "ucb": UCB}[one_of("exploration", exploration, ("thompson", "ucb"))]()
+
+
+class Believer(Agent):
+    """An agent with a linear belief about every arm over some features of the context."""
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_features: int,
+        *,
+        exploration: str | Exploration,
+        initial_pulls: int,
+        seed: int | None,
+        settings: dict[str, Any],
+    ) -> None:
+        super().__init__(n_arms, n_features, initial_pulls=initial_pulls, seed=seed, settings=settings)
+        self.exploration = make_exploration(exploration)
+        self.posterior: Posterior
+
+    def _features(self, contexts: Array) -> Array:
+        """Return the features of (n, n_features) contexts, as (n, width)."""
+        raise NotImplementedError
+
+    def _features_like(self, contexts: Array) -> Array:
+        """Return the features of one context as a vector, or of many as rows."""
+        return self._features(contexts[None])[0] if contexts.ndim == 1 else self._features(contexts)
+
+    def _scores(self, contexts: Array) -> Array:
+        return self.exploration.scores(self.posterior, self._features_like(contexts), self._act_rng)
+
+    def means(self, contexts: ArrayLike) -> Array:
+        """Return the expected score of every arm: (n_arms,) for one context, (n, n_arms) for rows of contexts."""
+        return self._moments(contexts)[0]
+
+    def variances(self, contexts: ArrayLike) -> Array:
+        """Return the variance of every arm's score, in the shape of :meth:`means`; infinite where a <= 1."""
+        return self.posterior.variances(self._moments(contexts)[1])
+
+    def _moments(self, contexts: ArrayLike) -> tuple[Array, Array]:
+        xs = self._checked_context(contexts) if np.ndim(contexts) == 1 else self._checked_contexts(contexts)
+        with one_thread:
+            return self.posterior.moments(self._features_like(xs))
+
+
+def with_intercept(features: Array) -> Array:
+    """Append a constant 1 to every row."""
+    out = np.empty((len(features), features.shape[1] + 1))
+    out[:, :-1] = features
+    out[:, -1] = 1.0
+    return out

@@ -1,0 +1,150 @@
+"""The round that the neural-linear agents share: the paper's Algorithm 2, with the prior left open.
+
+LiM2, NeuralLinear-MM, NeuralLinear-Naive and the full-memory NeuralLinear are this class with different parts: the
+memory (a bounded buffer, or everything), the prior of the mean (the last layer, or 0), the prior of the covariance
+(``priors.py``), and how often the network is trained.
+"""
+
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lim2.agents.base import Array, Sized, one_of, positive_int
+from lim2.agents.believer import Believer, with_intercept
+from lim2.agents.priors import Carried, Fixed
+from lim2.exploration import Exploration, Posterior
+from lim2.exploration.posterior import condition
+from lim2.memory import Buffer, History
+from lim2.representation import MLP, Representation, RMSProp
+
+BUFFER_PER_ARM, BATCH_PER_ARM = 100, 16
+
+
+class NeuralBeliever(Believer):
+    """An agent with linear beliefs over the features of a network, and a memory to train the network from."""
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_features: int,
+        *,
+        hidden: Sequence[int],
+        batch: int | None,
+        steps: int,
+        initial_pulls: int,
+        prior_precision: float,
+        a0: float,
+        b0: float,
+        learning_rate: float,
+        refresh: str,
+        intercept: bool,
+        exploration: str | Exploration,
+        representation: Representation | None,
+        seed: int | None,
+        settings: dict[str, Any],
+    ) -> None:
+        super().__init__(
+            n_arms,
+            n_features,
+            exploration=exploration,
+            initial_pulls=initial_pulls,
+            seed=seed,
+            settings=settings,
+        )
+        self.batch = positive_int("batch", BATCH_PER_ARM * self.n_arms if batch is None else batch)
+        self.steps = positive_int("steps", steps)
+        self.refresh = one_of("refresh", refresh, ("played", "all"))
+        self.intercept = bool(intercept)
+        if representation is None:
+            self.representation: Representation = MLP(hidden, RMSProp(learning_rate))
+        else:
+            self.representation = copy.deepcopy(representation)
+        self.representation.bind(self.n_features, self.n_arms, self._init_rng)
+        width = self.representation.width + self.intercept
+        self.posterior = Posterior(self.n_arms, width, prior_precision, a0, b0)
+        self.memory: Buffer | History
+
+    def _components(self) -> Iterable[Sized]:
+        return (self.representation, self.posterior, self.memory)
+
+    def _features(self, contexts: Array) -> Array:
+        features = self.representation.features(contexts)
+        return with_intercept(features) if self.intercept else features
+
+    def _last_layer(self, arm: int) -> Array:
+        """Return the network's own weights of an arm: the paper's prior of the mean, mu0."""
+        weights, bias = self.representation.head
+        return np.append(weights[arm], bias[arm]) if self.intercept else weights[arm]
+
+    def _make_buffer(self, capacity: int | None) -> Buffer:
+        size = BUFFER_PER_ARM * self.n_arms if capacity is None else positive_int("buffer", capacity)
+        return Buffer(size, self.n_arms, self.n_features)
+
+
+class NeuralLinearFamily(NeuralBeliever):
+    """Algorithm 2 with its parts left open."""
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_features: int,
+        *,
+        noise: str = "history",
+        mean_prior: bool,
+        train_every: int = 1,
+        **common: Any,
+    ) -> None:
+        super().__init__(n_arms, n_features, **common)
+        self.noise = one_of("noise", noise, ("history", "buffer"))
+        self.mean_prior = bool(mean_prior)
+        self.train_every = positive_int("train_every", train_every)
+        self.prior: Fixed | Carried
+        self._evicted_squares = np.zeros(self.n_arms)  # sum of r^2 over what has left the memory
+
+    def _components(self) -> Iterable[Sized]:
+        return (*super()._components(), self.prior)
+
+    def _learn(self, context: Array, arm: int, reward: float) -> None:
+        evicted = self.memory.add(context, arm, reward)
+        if evicted is not None:
+            self._evicted_squares[evicted.arm] += evicted.reward**2
+            self.prior.evict(evicted.arm, self._features_like(evicted.context))
+        if (self.rounds + 1) % self.train_every:
+            self.posterior.observe(arm, self._features_like(context), reward)
+        else:
+            features = self._train()
+            self._refit(features, arm)
+
+    def _train(self) -> Array:
+        """Train the network, carry the prior along, and return the new features of everything in memory."""
+        features = None
+        for step in range(self.steps if self.rounds else 0):  # the first round has nothing to learn from yet
+            batch = self.memory.sample(self.batch, self._learn_rng)
+            old = self.representation.train_step(batch.contexts, batch.arms, batch.rewards)
+            if self.prior.follows_features:
+                if step == self.steps - 1:  # the batch is part of the memory, whose features are needed anyway
+                    features = self._features(self.memory.contexts)
+                    new = features.take(batch.slots, axis=0)
+                else:
+                    new = self._features(batch.contexts)
+                self.prior.match(batch, with_intercept(old) if self.intercept else old, new, self.rounds)
+        return self._features(self.memory.contexts) if features is None else features
+
+    def _refit(self, features: Array, played: int) -> None:
+        """Restart the linear regression of every arm from its prior and the memory."""
+        only_played = self.refresh == "played" and self.train_every == 1
+        for arm in range(self.n_arms):
+            rows = self.memory.rows(arm)
+            z = features[rows]
+            condition(self.prior.cov(arm), z, out=self.posterior.cov[arm])
+            self.prior.conditioned(arm, z)
+            if arm == played or not only_played:
+                prior_mean = self._last_layer(arm) if self.mean_prior else np.zeros(z.shape[1])
+                squares = self.posterior.refit_mean(arm, prior_mean, z, self.memory.rewards[rows])
+                if self.noise == "history":  # rewards that have left still count, as noise
+                    plays = float(self.pulls[arm]) + (arm == played)
+                    self.posterior.set_noise(arm, plays, squares + self._evicted_squares[arm])
+                else:
+                    self.posterior.set_noise(arm, len(z), squares)

@@ -1,0 +1,66 @@
+"""NeuralLinear-MM: limited memory with a prior for the mean only, the ablation of baseline 6."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from lim2.agents.neural import NeuralLinearFamily
+from lim2.agents.priors import Fixed
+from lim2.exploration import Exploration
+from lim2.representation import Representation
+
+
+class NeuralLinearMM(NeuralLinearFamily):
+    """LiM2 without the carried covariance: the last layer is the prior of the mean, I / prior_precision of the covariance.
+
+    Parameters
+    ----------
+    n_arms, n_features, hidden, buffer, batch, steps, initial_pulls, prior_precision, a0, b0, learning_rate, refresh, \
+    noise, intercept, exploration, representation, seed
+        As for :class:`lim2.LiM2`.
+    """
+
+    name: ClassVar[str] = "NeuralLinear-MM"
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_features: int,
+        *,
+        hidden: Sequence[int] = (50,),
+        buffer: int | None = None,
+        batch: int | None = None,
+        steps: int = 1,
+        initial_pulls: int = 2,
+        prior_precision: float = 1.0,
+        a0: float = 6.0,
+        b0: float = 6.0,
+        learning_rate: float = 0.1,
+        refresh: str = "played",
+        noise: str = "history",
+        intercept: bool = False,
+        exploration: str | Exploration = "thompson",
+        representation: Representation | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_arms,
+            n_features,
+            hidden=hidden,
+            batch=batch,
+            steps=steps,
+            initial_pulls=initial_pulls,
+            prior_precision=prior_precision,
+            a0=a0,
+            b0=b0,
+            learning_rate=learning_rate,
+            refresh=refresh,
+            noise=noise,
+            intercept=intercept,
+            exploration=exploration,
+            representation=representation,
+            seed=seed,
+            mean_prior=True,
+            settings=locals(),
+        )
+        self.memory = self._make_buffer(buffer)
+        self.prior = Fixed(self.posterior, prior_precision)

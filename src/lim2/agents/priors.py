@@ -1,0 +1,86 @@
+"""Where an arm's prior covariance comes from after the network has changed: the family's one real difference.
+
+``Carried`` is LiM2's: what was believed under the old features, matched to the new ones. ``Fixed`` starts again from
+I / precision every time, which is what MM, Naive and the full-memory version do.
+"""
+
+import numpy as np
+
+from lim2.exploration.posterior import Array, Posterior, rank_one
+from lim2.matching import Matching
+from lim2.memory import Batch
+
+
+class Fixed:
+    """The prior covariance is always I / precision."""
+
+    follows_features = False
+
+    def __init__(self, posterior: Posterior, precision: float) -> None:
+        self._cov = np.eye(posterior.mu.shape[1]) / precision
+        self.nbytes = self._cov.nbytes
+
+    def evict(self, arm: int, features: Array) -> None:
+        """Forget a tuple that leaves the memory."""
+
+    def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
+        """Ignore a change of features."""
+
+    def cov(self, arm: int) -> Array:
+        """Return the prior covariance of an arm."""
+        return self._cov
+
+    def conditioned(self, arm: int, features: Array) -> None:
+        """Ignore that the arm's posterior has been refitted."""
+
+
+class Carried:
+    """The prior covariance carries what was believed before, matched to the features as they change.
+
+    Parameters
+    ----------
+    posterior
+        The beliefs that the prior is for.
+    matching
+        The matching step; None leaves it out.
+    recount
+        True, as in the paper: the posterior of the last round, buffer included, becomes the prior, and the buffer is
+        added again. False: the prior takes over only what leaves the buffer, so that every tuple counts once.
+    precision
+        Where the prior starts.
+    """
+
+    def __init__(self, posterior: Posterior, matching: Matching | None, recount: bool, precision: float) -> None:
+        self.matching = matching
+        self.recount = recount
+        self.follows_features = matching is not None
+        # With recount the posterior's own covariances are the prior, and refitting overwrites them in place.
+        self._covs = posterior.cov if recount else posterior.cov.copy()
+        self.nbytes = 0 if recount else self._covs.nbytes
+        if matching is not None:
+            matching.bind(np.full(len(self._covs), 1.0 / precision))
+
+    def evict(self, arm: int, features: Array) -> None:
+        """Take over a tuple that leaves the memory, unless it has been counted already."""
+        if not self.recount:
+            rank_one(self._covs[arm], features)
+            self._lower(arm, features)
+
+    def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
+        """Match every arm's prior to the change of the batch's features from old to new."""
+        if self.matching is not None:
+            self.matching.step(self._covs, old, new, batch.bounds, self.matching.rate / (rounds + 1))
+
+    def cov(self, arm: int) -> Array:
+        """Return the prior covariance of an arm."""
+        return self._covs[arm]
+
+    def conditioned(self, arm: int, features: Array) -> None:
+        """Note that the arm's posterior has been refitted on features."""
+        if self.recount:
+            self._lower(arm, features)
+
+    def _lower(self, arm: int, features: Array) -> None:
+        if self.matching is not None:
+            flat = features.reshape(-1)
+            self.matching.conditioned(arm, float(np.dot(flat, flat)))

@@ -1,0 +1,205 @@
+"""What is believed about each arm: Bayesian linear regression with unknown noise.
+
+The belief about arm i is normal-inverse-gamma: noise variance ~ InvGamma(a_i, b_i), and weights given the noise
+~ N(mu_i, noise * cov_i), with cov_i the paper's (Phi0_i + Phi_i)^-1. No inverse is ever formed to be used: a
+covariance is conditioned on features through Cholesky factors, on the smaller side of the problem.
+"""
+
+import math
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+Array = NDArray[np.float64]
+
+_dpotrf, _dtrmm, _dtrsm, _dger = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dger
+
+
+def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
+    """Return the covariance after seeing rows of features: (cov^-1 + Z'Z)^-1.
+
+    Works on the smaller side: n rows by Woodbury in an n x n system, or the g x g form through the Cholesky factor of
+    ``cov``. ``out`` may be ``cov`` itself.
+
+    Parameters
+    ----------
+    cov
+        (g, g) symmetric positive semi-definite.
+    features
+        (n, g), the rows Z.
+    out
+        Where to write; a new array when absent.
+
+    Examples
+    --------
+    >>> condition(np.eye(2), np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])).round(4).tolist()
+    [[0.3333, 0.0], [0.0, 0.2]]
+    """
+    n, g = features.shape
+    out = np.empty_like(cov) if out is None else out
+    if n == 0:
+        if out is not cov:
+            out[:] = cov
+    elif n < g:
+        _condition_on_few(cov, features, out)
+    else:
+        _condition_on_many(cov, features, out)
+    return out
+
+
+# BLAS and LAPACK read arrays by columns. A row-major array is handed over as its transpose, which is no copy.
+
+
+def _condition_on_few(cov: Array, features: Array, out: Array) -> None:
+    """Woodbury: cov - W'W with W = C^-1 Z cov and C C' = I + Z cov Z'."""
+    projected = np.dot(features, cov)  # Z cov
+    inner = np.dot(projected, features.T)
+    inner.ravel()[:: len(inner) + 1] += 1.0
+    factor = _factor_above_identity(inner)
+    whitened = _dtrsm(1.0, factor, projected.T, side=1, lower=1, trans_a=1, overwrite_b=1)  # W'
+    np.subtract(cov, np.dot(whitened, whitened.T), out=out)
+
+
+def _condition_on_many(cov: Array, features: Array, out: Array) -> None:
+    """W'W with W = K^-1 L', cov = L L' and K K' = I + L' Z'Z L."""
+    gram = np.dot(features.T, features)
+    root = _root(cov)
+    inner = _dtrmm(1.0, root, gram.T, side=0, lower=1, trans_a=1, overwrite_b=1)
+    inner = _dtrmm(1.0, root, inner, side=1, lower=1, overwrite_b=1)
+    inner.ravel(order="F")[:: len(inner) + 1] += 1.0
+    factor = _factor_above_identity(inner.T)
+    whitened = _dtrsm(1.0, factor, root, side=1, lower=1, trans_a=1, overwrite_b=1)  # W'
+    np.dot(whitened, whitened.T, out=out)
+
+
+def _root(cov: Array) -> Array:
+    """Return lower triangular L with L L' = cov; a covariance on the edge of the cone has one too."""
+    root, failed = _dpotrf(cov.T, lower=1, clean=1)
+    return cast(Array, root if not failed else _lower_root(cov, least=0.0))
+
+
+def _factor_above_identity(matrix: Array) -> Array:
+    """Return the lower Cholesky factor of a matrix that is I plus something positive; overwrites it.
+
+    Rounding can hide the I when the rest is huge; then the eigenvalues are known to be at least 1.
+    """
+    factor, failed = _dpotrf(matrix.T, lower=1, clean=0)
+    return cast(Array, factor if not failed else _lower_root(matrix, least=1.0))
+
+
+def _lower_root(matrix: Array, least: float) -> Array:
+    """Return lower triangular L with L L' = matrix, its eigenvalues raised to at least ``least``."""
+    values, vectors = np.linalg.eigh(matrix)
+    triangle = np.linalg.qr((vectors * np.sqrt(np.maximum(values, least))).T, mode="r")
+    return np.asfortranarray(triangle.T)
+
+
+def rank_one(cov: Array, z: Array) -> tuple[Array, float]:
+    """Condition ``cov`` on one row of features, in place; return cov z as it was before, and 1 + z' cov z.
+
+    Examples
+    --------
+    >>> cov = np.eye(2)
+    >>> _, scale = rank_one(cov, np.array([1.0, 0.0]))
+    >>> scale, cov.tolist()
+    (2.0, [[0.5, 0.0], [0.0, 1.0]])
+    """
+    direction = np.dot(cov, z)
+    scale = 1.0 + float(np.dot(direction, z))
+    _dger(-1.0 / scale, direction, direction, a=cov.T, overwrite_a=1)
+    return direction, scale
+
+
+class Posterior:
+    """Normal-inverse-gamma beliefs about the linear weights of every arm, in stacked arrays.
+
+    Parameters
+    ----------
+    n_arms
+        Number of arms.
+    width
+        Number of features g.
+    precision
+        Prior precision: cov starts at I / precision, mu at 0.
+    a0, b0
+        Inverse-gamma prior of the noise variance.
+
+    Attributes
+    ----------
+    mu
+        (n_arms, width), the means.
+    cov
+        (n_arms, width, width), the covariances in units of the noise variance.
+    a, b
+        (n_arms,), the inverse-gamma parameters.
+    """
+
+    def __init__(self, n_arms: int, width: int, precision: float = 1.0, a0: float = 6.0, b0: float = 6.0) -> None:
+        for name, value in (("prior_precision", precision), ("a0", a0), ("b0", b0)):
+            if not 0.0 < value < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {value!r}")
+        self.a0, self.b0 = float(a0), float(b0)
+        self.mu: Array = np.zeros((n_arms, width))
+        self.cov: Array = np.tile(np.eye(width) / precision, (n_arms, 1, 1))
+        self.a: Array = np.full(n_arms, self.a0)
+        self.b: Array = np.full(n_arms, self.b0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.mu.nbytes + self.cov.nbytes + self.a.nbytes + self.b.nbytes
+
+    def moments(self, features: Array) -> tuple[Array, Array]:
+        """Return the mean and the variance, in units of the noise, of every arm's score z'w.
+
+        ``features`` is (width,), giving two (n_arms,) arrays, or (n, width), giving two (n, n_arms) arrays.
+        """
+        if features.ndim == 1:
+            return np.dot(self.mu, features), np.maximum(np.vecdot(self.cov @ features, features), 0.0)
+        spread = np.empty((len(features), len(self.mu)))
+        for arm, cov in enumerate(self.cov):
+            np.vecdot(features @ cov, features, out=spread[:, arm])
+        return features @ self.mu.T, np.maximum(spread, 0.0, out=spread)
+
+    def scales(self, spread: Array) -> Array:
+        """Return the scale of the Student-t score, from its variance in units of the noise."""
+        return np.sqrt(spread * (self.b / self.a))
+
+    def variances(self, spread: Array) -> Array:
+        """Return the variance of the score, noise integrated out, from its variance in units of the noise."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            noise = np.where(self.a > 1.0, self.b / (self.a - 1.0), np.inf)
+        return np.where(spread > 0.0, spread * noise, 0.0)
+
+    def observe(self, arm: int, z: Array, reward: float) -> None:
+        """Condition one arm on one more (features, reward): the exact conjugate update, in O(width^2)."""
+        surprise = reward - float(np.dot(self.mu[arm], z))
+        direction, scale = rank_one(self.cov[arm], z)
+        self.mu[arm] += (surprise / scale) * direction
+        self.a[arm] += 0.5
+        self.b[arm] += 0.5 * surprise * surprise / scale
+
+    def refit_mean(self, arm: int, prior_mean: Array, features: Array, rewards: Array) -> float:
+        """Set an arm's mean from a prior mean and all its data, given that its ``cov`` is up to date.
+
+        Returns r'r + mu0'Phi0 mu0 - mu'(Phi0 + Phi)mu, computed as the sum of two squares
+        |r - Z mu|^2 + |mu - mu0|^2_Phi0, so that it cannot go negative: twice what the data add to b.
+        """
+        residual = rewards - np.dot(features, prior_mean)
+        step = np.dot(self.cov[arm], np.dot(residual, features))
+        np.add(prior_mean, step, out=self.mu[arm])
+        residual -= np.dot(features, step)
+        # Phi0 (mu - mu0) = Z'(r - Z mu): the prior precision is not needed
+        moved = float(np.dot(step, np.dot(residual, features)))
+        return float(np.dot(residual, residual)) + max(moved, 0.0)
+
+    def set_noise(self, arm: int, observations: float, squares: float) -> None:
+        """Set an arm's inverse-gamma parameters from a count of rewards and their sum of squares."""
+        self.a[arm] = self.a0 + 0.5 * observations
+        self.b[arm] = self.b0 + 0.5 * squares
+
+    def __repr__(self) -> str:
+        n_arms, width = self.mu.shape
+        return f"Posterior(n_arms={n_arms}, width={width}, noise={math.sqrt(float(np.mean(self.b / self.a))):.3g})"

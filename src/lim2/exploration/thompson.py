@@ -1,0 +1,33 @@
+"""Thompson sampling in score space.
+
+The paper samples noise and weights for every arm and plays the arm with the largest z'w. Given the noise, z'w is
+normal with mean z'mu and variance noise * z'cov z, independent between arms, and with the noise integrated out it is
+Student-t with 2a degrees of freedom. So one scalar an arm is drawn; no weight vector, no factor of a covariance.
+"""
+
+import numpy as np
+
+from lim2.exploration.posterior import Array, Posterior
+
+
+class Thompson:
+    """Play the arm whose sampled score is largest.
+
+    Examples
+    --------
+    >>> posterior = Posterior(n_arms=2, width=1)
+    >>> posterior.mu[1] = 100.0
+    >>> Thompson().scores(posterior, np.array([1.0]), np.random.default_rng(0)).argmax()
+    np.int64(1)
+    """
+
+    def scores(self, posterior: Posterior, features: Array, rng: np.random.Generator) -> Array:
+        """Draw every arm's score, for one feature vector (width,) or for many (n, width)."""
+        mean, spread = posterior.moments(features)
+        noise: Array = rng.standard_t(2.0 * posterior.a, size=mean.shape)
+        noise *= posterior.scales(spread)
+        noise += mean
+        return noise
+
+    def __repr__(self) -> str:
+        return "Thompson()"

@@ -1,0 +1,289 @@
+"""Component 4, likelihood matching: carry a covariance across a change of features.
+
+When the network changes, the features of a context change from ``old`` to ``new``, while what is believed about its
+reward should not. A covariance A of the weights is moved so that the variance of the score, z'Az, is the same for the
+new features as it was for the old ones: minimise sum_j (new_j' A new_j - s_j^2)^2 with s_j^2 = old_j' A0 old_j over
+positive semi-definite A. Three methods:
+
+``"batch"``
+    One projected gradient step on the mean over the samples, clipped, plus a small multiple of I: the published runs.
+``"sample"``
+    One projected gradient step a sample, in turn: the paper's Algorithm PGD to the letter.
+``"solve"``
+    Transport by the least-squares map M from new to old features, A -> M A M': beyond the paper, PSD by construction.
+
+**Projection.** Thresholding the eigenvalues of a matrix that is inside the cone already changes nothing, so it is only
+done when needed. ``floor`` is a lower bound of each covariance's smallest eigenvalue: a step of Frobenius norm s lowers
+it by s at most. While the bound stays positive nothing can have left the cone; otherwise a Cholesky factorisation
+decides, and only if that fails is there an eigendecomposition.
+
+**Samples in turn, without a loop.** As long as no projection interferes, the steps A <- A - c_j z_j z_j' with
+c_j = 2 rate (z_j'A z_j - s_j^2) are linear in each other: z_j'A z_j has lost sum_{k<j} c_k (z_j'z_k)^2. So c solves the
+unit lower triangular system (I + 2 rate tril(K, -1)) c = 2 rate gap with K_jk = (z_j'z_k)^2, and A0 - Z'diag(c)Z is the
+end of the loop. That no projection interfered is certain if A0 minus the positive c_j alone is still in the cone.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+Array = NDArray[np.float64]
+
+METHODS = ("batch", "sample", "solve")
+
+
+class Matched(NamedTuple):
+    """A matched covariance, and how far the variances of old and new features differ before and after.
+
+    ``before`` and ``after`` are root mean squares of new'A new - old'A0 old over the samples, with A the covariance
+    before and after matching; ``projections`` counts eigenvalue thresholdings that changed something.
+    """
+
+    cov: Array
+    before: float
+    after: float
+    projections: int
+
+
+def match(
+    cov: Array,
+    old: Array,
+    new: Array,
+    *,
+    method: str = "batch",
+    rate: float = 0.01,
+    clip: float = 5.0,
+    jitter: float = 1e-5,
+    ridge: float = 0.01,
+) -> Matched:
+    """Match one covariance to a change of features.
+
+    Parameters
+    ----------
+    cov
+        (g, g), symmetric positive semi-definite, the covariance for the old features.
+    old, new
+        (n, g), features of the same contexts before and after the change.
+    method
+        ``"batch"``, ``"sample"`` or ``"solve"``; see the module.
+    rate
+        Step size of the two gradient methods.
+    clip, jitter
+        Of ``"batch"``: largest Frobenius norm of the gradient, and the multiple of I added after the projection.
+    ridge
+        Of ``"solve"``: how strongly the map is drawn to the identity, relative to the mean square of a feature.
+
+    Examples
+    --------
+    A representation that doubles: the variance of a score should stay, so the covariance must shrink by 4.
+
+    >>> z = np.random.default_rng(0).normal(size=(200, 3))
+    >>> matched = match(np.eye(3), z, 2 * z, method="solve", ridge=1e-9)
+    >>> matched.cov.round(3).tolist()
+    [[0.25, 0.0, 0.0], [0.0, 0.25, 0.0], [0.0, 0.0, 0.25]]
+    >>> bool(matched.after < 1e-6 < matched.before)
+    True
+    """
+    cov, old, new = np.array(cov, dtype=float), np.asarray(old, dtype=float), np.asarray(new, dtype=float)
+    if cov.ndim != 2 or cov.shape[0] != cov.shape[1]:
+        raise ValueError(f"cov must be a square matrix, got shape {cov.shape}")
+    if old.ndim != 2 or old.shape != new.shape or old.shape[1] != len(cov):
+        raise ValueError(
+            f"old and new must both be (n, {len(cov)}), features of the same contexts; got {old.shape} and {new.shape}"
+        )
+    matching = Matching(method, rate=rate, clip=clip, jitter=jitter, ridge=ridge)
+    matching.bind(np.zeros(1))
+    stack = cov[None].copy()
+    matching.step(stack, old, new, [0, len(old)], rate)
+    target = np.vecdot(old @ cov, old)
+
+    def residual(covariance: Array) -> float:
+        return float(np.sqrt(np.mean((np.vecdot(new @ covariance, new) - target) ** 2))) if len(old) else 0.0
+
+    return Matched(stack[0], residual(cov), residual(stack[0]), matching.projections)
+
+
+def project(cov: Array) -> tuple[Array, bool]:
+    """Return the nearest positive semi-definite matrix, and whether anything had to change.
+
+    Examples
+    --------
+    >>> project(np.diag([1.0, -1.0]))[0].tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
+    if _is_positive(cov):
+        return cov, False
+    values, vectors = np.linalg.eigh(cov)
+    if values[0] >= 0.0:
+        return cov, False
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T, True
+
+
+def transport_map(old: Array, new: Array, ridge: float = 0.01) -> Array:
+    """Return M, the least-squares map with new M close to old, drawn to the identity where the data say nothing."""
+    gram = new.T @ new
+    width = len(gram)
+    rho = ridge * float(np.trace(gram)) / width
+    if rho == 0.0:
+        return np.eye(width)
+    mixed = new.T @ old
+    gram.ravel()[:: width + 1] += rho
+    mixed.ravel()[:: width + 1] += rho
+    factor, _ = lapack.dpotrf(gram.T, lower=1)
+    return np.ascontiguousarray(lapack.dpotrs(factor, mixed, lower=1)[0])
+
+
+class Matching:
+    """The matching step for all arms at once, with the lower bounds that make most projections unnecessary.
+
+    Parameters
+    ----------
+    method
+        ``"batch"``, ``"sample"`` or ``"solve"``.
+    rate, clip, jitter, ridge
+        As in :func:`match`. The rate of round t is ``rate / (t + 1)``; the caller decides on t.
+    """
+
+    def __init__(
+        self,
+        method: str = "batch",
+        *,
+        rate: float = 0.01,
+        clip: float = 5.0,
+        jitter: float = 1e-5,
+        ridge: float = 0.01,
+    ) -> None:
+        if method not in METHODS:
+            raise ValueError(f"matching must be one of {', '.join(map(repr, METHODS))} or None, got {method!r}")
+        for name, value in (("rate", rate), ("jitter", jitter), ("ridge", ridge)):
+            if not value >= 0:
+                raise ValueError(f"the {name} of matching must be 0 or positive, got {value!r}")
+        if not clip > 0:
+            raise ValueError(f"the clip of matching must be positive, got {clip!r}")
+        self.method = method
+        self.rate, self.clip, self.jitter, self.ridge = float(rate), float(clip), float(jitter), float(ridge)
+        self.floor: Array = np.zeros(0)
+        self.projections = 0
+
+    def bind(self, floor: Array) -> None:
+        """Start with a lower bound of each arm's smallest eigenvalue; 0 says nothing and is always true."""
+        self.floor = np.array(floor, dtype=float)
+
+    def step(self, covs: Array, old: Array, new: Array, bounds: list[int], rate: float) -> None:
+        """Match the (n_arms, g, g) covariances in place; rows bounds[i] to bounds[i + 1] are samples of arm i.
+
+        An arm without a sample is left as it is, except by ``"solve"``, whose map is learned from all samples.
+        """
+        if self.method == "solve":
+            self._transport(covs, old, new)
+            return
+        # new'A new - old'A old = (new - old)'A (new + old): one product instead of two, and no cancellation
+        difference, total = new - old, new + old
+        half = np.empty_like(difference)
+        present = [arm for arm in range(len(covs)) if bounds[arm + 1] > bounds[arm]]
+        for arm in present:
+            rows = slice(bounds[arm], bounds[arm + 1])
+            np.dot(difference[rows], covs[arm], out=half[rows])
+        gap = np.vecdot(half, total)
+        if self.method == "batch":
+            self._batch(covs, new, gap, bounds, present, rate)
+        else:
+            for arm in present:
+                rows = slice(bounds[arm], bounds[arm + 1])
+                self._samples(covs, arm, new[rows], gap[rows], rate)
+
+    def conditioned(self, arm: int, trace: float) -> None:
+        """Lower an arm's bound after its covariance was conditioned on features Z with this trace of Z'Z."""
+        if self.floor[arm] > 0.0:
+            self.floor[arm] = 1.0 / (1.0 / self.floor[arm] + trace)
+
+    def _batch(self, covs: Array, new: Array, gap: Array, bounds: list[int], present: list[int], rate: float) -> None:
+        n_arms, g, _ = covs.shape
+        counts = np.diff(bounds)
+        gap *= np.repeat(2.0 / np.maximum(counts, 1), counts)
+        weighted = new * gap[:, None]
+        gradient = np.empty_like(covs) if len(present) == n_arms else np.zeros_like(covs)
+        for arm in present:
+            rows = slice(bounds[arm], bounds[arm + 1])
+            np.dot(weighted[rows].T, new[rows], out=gradient[arm])
+        flat = gradient.reshape(n_arms, g * g)
+        norm = np.sqrt(np.vecdot(flat, flat))
+        scale = rate * np.minimum(1.0, self.clip / np.maximum(norm, self.clip))
+        flat *= scale[:, None]
+        covs -= gradient
+        self.floor -= scale * norm
+        for arm in np.flatnonzero((self.floor < 0.0) & (norm > 0.0)).tolist():
+            self._project(covs, arm)
+        jitter = np.where(counts > 0, self.jitter, 0.0)
+        covs.reshape(n_arms, g * g)[:, :: g + 1] += jitter[:, None]
+        self.floor += jitter
+
+    def _samples(self, covs: Array, arm: int, new: Array, gap: Array, rate: float) -> None:
+        cov = covs[arm]
+        overlap = np.dot(new, new.T)
+        squares = overlap.diagonal().copy()
+        overlap *= overlap
+        overlap *= 2.0 * rate
+        steps = lapack.dtrtrs(overlap.T, 2.0 * rate * gap, lower=1, unitdiag=1)[0]
+        positive = np.maximum(steps, 0.0)
+        shrink = float(np.dot(positive, squares))
+        if shrink <= self.floor[arm]:
+            self.floor[arm] -= shrink
+        else:
+            self.floor[arm] = 0.0
+            if not _is_positive(cov - (new * positive[:, None]).T @ new):
+                targets = np.vecdot(new @ cov, new) - gap
+                covs[arm] = self._samples_in_turn(cov, new, targets, rate)
+                return
+        change = np.dot((new * steps[:, None]).T, new)
+        cov -= 0.5 * (change + change.T)
+
+    def _samples_in_turn(self, cov: Array, new: Array, targets: Array, rate: float) -> Array:
+        """The loop of Algorithm PGD, for the rare batch in which a projection may interfere.
+
+        A step up cannot leave the cone; a step down leaves it by at most one eigenvalue, so thresholding needs the
+        smallest eigenpair alone.
+        """
+        for z, target in zip(new, targets, strict=True):
+            step = 2.0 * rate * (float(z @ cov @ z) - target)
+            cov = cov - step * np.outer(z, z)
+            if step > 0.0 and not _is_positive(cov):
+                value, vector = _smallest_eigenpair(cov)
+                if value < 0.0:
+                    cov = cov - value * np.outer(vector, vector)
+                    self.projections += 1
+        return cov
+
+    def _transport(self, covs: Array, old: Array, new: Array) -> None:
+        mapping = transport_map(old, new, self.ridge)
+        moved = mapping @ covs @ mapping.T
+        np.add(moved, moved.transpose(0, 2, 1), out=covs)
+        covs *= 0.5
+        self.floor[:] = 0.0
+
+    def _project(self, covs: Array, arm: int) -> None:
+        projected, changed = project(covs[arm])
+        self.floor[arm] = 0.0
+        if changed:
+            covs[arm] = projected
+            self.projections += 1
+
+    def __repr__(self) -> str:
+        settings: dict[str, Any] = {"rate": self.rate}
+        if self.method == "solve":
+            settings = {"ridge": self.ridge}
+        elif self.method == "batch":
+            settings.update(clip=self.clip, jitter=self.jitter)
+        return f"Matching({self.method!r}, {', '.join(f'{k}={v:g}' for k, v in settings.items())})"
+
+
+def _is_positive(matrix: Array) -> bool:
+    """Whether a Cholesky factorisation exists: certain inside the cone, false on its edge."""
+    return bool(lapack.dpotrf(matrix.T, lower=1, clean=0)[1] == 0)
+
+
+def _smallest_eigenpair(matrix: Array) -> tuple[float, Array]:
+    values, vectors, *_ = lapack.dsyevr(matrix, range="I", il=1, iu=1)
+    return float(values[0]), vectors[:, 0]

@@ -1,0 +1,208 @@
+"""Component 3, memory: what an agent remembers of its past, bounded or not.
+
+:class:`Buffer` is the paper's replay buffer E: a capacity shared by all arms, first in first out within the played
+arm. :class:`History` keeps everything, for the full-memory baseline. Both keep (context, arm, reward) and a stamp,
+the number of tuples stored before.
+"""
+
+from collections import deque
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+Array = NDArray[np.float64]
+Rows = slice | NDArray[np.intp]
+
+
+class Evicted(NamedTuple):
+    """A tuple that had to leave."""
+
+    context: NDArray[Any]
+    arm: int
+    reward: float
+
+
+class Batch(NamedTuple):
+    """A sample of the memory, sorted by arm: rows ``bounds[i]`` to ``bounds[i + 1]`` belong to arm i."""
+
+    slots: NDArray[np.intp]
+    contexts: NDArray[Any]
+    arms: NDArray[np.intp]
+    rewards: Array
+    bounds: list[int]
+
+
+class _Store:
+    """Parallel arrays of tuples, and how to sample them."""
+
+    def __init__(self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike) -> None:
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.n_arms = n_arms
+        self._contexts = np.zeros((capacity, *shape), dtype=dtype)
+        self._arms = np.zeros(capacity, dtype=np.intp)
+        self._rewards = np.zeros(capacity)
+        self._stamps = np.zeros(capacity, dtype=np.int64)
+        self._size = 0
+        self._stored = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def contexts(self) -> NDArray[Any]:
+        """The stored contexts, a view in slot order."""
+        return self._contexts[: self._size]
+
+    @property
+    def arms(self) -> NDArray[np.intp]:
+        """The stored arms, a view in slot order."""
+        return self._arms[: self._size]
+
+    @property
+    def rewards(self) -> Array:
+        """The stored rewards, a view in slot order."""
+        return self._rewards[: self._size]
+
+    @property
+    def stamps(self) -> NDArray[np.int64]:
+        """How many tuples were stored before each one, a view in slot order."""
+        return self._stamps[: self._size]
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """How many tuples of each arm are held."""
+        return np.bincount(self.arms, minlength=self.n_arms)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(a.nbytes for a in (self._contexts, self._arms, self._rewards, self._stamps))
+
+    def sample(self, size: int, rng: np.random.Generator) -> Batch:
+        """Draw ``size`` tuples uniformly with replacement, sorted by arm, in the order of drawing within an arm."""
+        slots = rng.integers(self._size, size=size)
+        arms = self._arms.take(slots)
+        order = arms.argsort(kind="stable")
+        slots, arms = slots.take(order), arms.take(order)
+        bounds: list[int] = arms.searchsorted(np.arange(self.n_arms + 1)).tolist()
+        return Batch(slots, self._contexts.take(slots, axis=0), arms, self._rewards.take(slots), bounds)
+
+    def _write(self, slot: int, context: NDArray[Any], arm: int, reward: float) -> None:
+        self._contexts[slot] = context
+        self._arms[slot] = arm
+        self._rewards[slot] = reward
+        self._stamps[slot] = self._stored
+        self._stored += 1
+
+
+class Buffer(_Store):
+    """The bounded replay buffer.
+
+    While there is room a tuple takes the next slot. When it is full, a new tuple of arm i replaces the oldest tuple
+    of arm i; an arm that has nothing stored replaces the oldest tuple of the arm that holds most. An insertion costs
+    O(1), whatever the capacity.
+
+    A full buffer keeps each arm's tuples side by side, so that :meth:`rows` is a slice and per-arm work needs no copy.
+    Replacing a tuple by one of the same arm keeps that order; it is established once, when the buffer fills up, and
+    again in the rare case of a replacement across arms.
+
+    Parameters
+    ----------
+    capacity
+        How many tuples are held at most, all arms together.
+    n_arms
+        Number of arms.
+    shape
+        Shape of a context.
+    dtype
+        Type of a context's values.
+
+    Examples
+    --------
+    >>> buffer = Buffer(capacity=3, n_arms=2, shape=1)
+    >>> for reward, arm in enumerate([0, 1, 0]):
+    ...     buffer.add(np.array([0.5]), arm, float(reward))
+    >>> evicted = buffer.add(np.array([0.5]), 0, 3.0)
+    >>> evicted.reward, buffer.counts.tolist(), sorted(buffer.rewards.tolist())
+    (0.0, [2, 1], [1.0, 2.0, 3.0])
+    """
+
+    def __init__(self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> None:
+        if capacity < 1:
+            raise ValueError(f"a buffer must hold at least 1 tuple, got capacity={capacity}")
+        super().__init__(capacity, n_arms, shape, dtype)
+        self.capacity = capacity
+        self._queues: list[deque[int]] = [deque() for _ in range(n_arms)]  # each arm's slots, the oldest first
+        self._slices: list[slice] | None = None  # each arm's rows once they are side by side
+
+    def add(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
+        """Store a tuple; return the one that had to leave for it, if any."""
+        evicted = None
+        if self._size < self.capacity:
+            slot = self._size
+            self._size += 1
+        else:
+            victim = arm if self._queues[arm] else max(range(self.n_arms), key=lambda i: len(self._queues[i]))
+            slot = self._queues[victim].popleft()
+            evicted = Evicted(self._contexts[slot].copy(), victim, float(self._rewards[slot]))
+            if victim != arm:
+                self._slices = None
+        self._write(slot, context, arm, reward)
+        self._queues[arm].append(slot)
+        if self._slices is None and self._size == self.capacity:
+            self._group()
+        return evicted
+
+    def rows(self, arm: int) -> Rows:
+        """Return what selects an arm's tuples: a slice when they lie side by side, else their slots."""
+        if self._slices is not None:
+            return self._slices[arm]
+        return np.fromiter(self._queues[arm], dtype=np.intp, count=len(self._queues[arm]))
+
+    def _group(self) -> None:
+        """Lay each arm's tuples side by side, in order of age."""
+        order = np.lexsort((self._stamps, self._arms))
+        for array in (self._contexts, self._arms, self._rewards, self._stamps):
+            array[:] = array[order]
+        ends: list[int] = np.cumsum(self.counts).tolist()
+        self._slices = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        self._queues = [deque(range(rows.start, rows.stop)) for rows in self._slices]
+
+    def __repr__(self) -> str:
+        return f"Buffer(capacity={self.capacity}, held={self.counts.tolist()})"
+
+
+class History(_Store):
+    """Everything that ever happened; grows by doubling.
+
+    Examples
+    --------
+    >>> history = History(n_arms=2, shape=1)
+    >>> for t in range(100):
+    ...     history.add(np.array([0.5]), t % 2, 1.0)
+    >>> len(history), history.counts.tolist(), history.capacity
+    (100, [50, 50], None)
+    """
+
+    capacity = None
+
+    def __init__(self, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> None:
+        super().__init__(64, n_arms, shape, dtype)
+
+    def add(self, context: NDArray[Any], arm: int, reward: float) -> None:
+        """Store a tuple; nothing ever leaves."""
+        if self._size == len(self._contexts):
+            self._contexts = np.concatenate([self._contexts, np.zeros_like(self._contexts)])
+            self._arms = np.concatenate([self._arms, np.zeros_like(self._arms)])
+            self._rewards = np.concatenate([self._rewards, np.zeros_like(self._rewards)])
+            self._stamps = np.concatenate([self._stamps, np.zeros_like(self._stamps)])
+        self._size += 1
+        self._write(self._size - 1, context, arm, reward)
+
+    def rows(self, arm: int) -> Rows:
+        """Return the slots of an arm's tuples."""
+        return np.flatnonzero(self.arms == arm)
+
+    def __repr__(self) -> str:
+        return f"History(held={self.counts.tolist()})"

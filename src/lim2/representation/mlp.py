@@ -1,0 +1,181 @@
+"""The paper's network: a multi-layer perceptron with ReLU activations and one linear output an arm."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lim2.representation.optimizers import Optimizer, RMSProp
+from lim2.representation.protocol import Array, State
+
+
+class MLP:
+    """A fully connected ReLU network trained on the squared error of the played arm's output.
+
+    All parameters live in one flat vector, so that an optimizer step is a handful of vector operations; the layers
+    are views of it.
+
+    Parameters
+    ----------
+    hidden
+        Sizes of the hidden layers; the last one is the number of features. The paper: one layer of 50.
+    optimizer
+        Default: RMSProp as in the published runs.
+    init
+        Weights start uniform in (-init, init), biases at 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> net = MLP(hidden=(4,))
+    >>> net.bind(n_features=3, n_arms=2, rng=np.random.default_rng(0))
+    >>> contexts = np.eye(3)
+    >>> before = net.train_step(contexts, arms=np.array([0, 1, 0]), rewards=np.array([1.0, 0.0, 1.0]))
+    >>> after = net.features(contexts)
+    >>> before.shape, after.shape
+    ((3, 4), (3, 4))
+    >>> bool(np.abs(after - before).max() > 0)
+    True
+    """
+
+    def __init__(self, hidden: Sequence[int] = (50,), optimizer: Optimizer | None = None, init: float = 0.3) -> None:
+        self.hidden = tuple(int(size) for size in hidden)
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"hidden must name at least one layer, each of 1 unit or more, got {hidden!r}")
+        self.optimizer = RMSProp() if optimizer is None else optimizer
+        self.init = float(init)
+        self.n_features = 0
+        self.n_arms = 0
+        self._parameters: Array = np.empty(0)
+        self._gradient: Array = np.empty(0)
+
+    def bind(self, n_features: int, n_arms: int, rng: np.random.Generator) -> None:
+        """Set the sizes and draw the initial parameters; once bound, only check that the sizes agree."""
+        if self.n_arms:
+            if (self.n_features, self.n_arms) != (n_features, n_arms):
+                raise ValueError(
+                    f"this MLP is bound to {self.n_features} features and {self.n_arms} arms, "
+                    f"the agent has {n_features} and {n_arms}: give it a fresh MLP"
+                )
+            return
+        self.n_features, self.n_arms = n_features, n_arms
+        self._parameters = np.zeros(sum(rows * columns + columns for rows, columns in self._shapes()))
+        self._link()
+        for weights, _ in self._layers:
+            weights[:] = rng.uniform(-self.init, self.init, weights.shape)
+        self._head[:] = rng.uniform(-self.init, self.init, self._head.shape)
+        self.optimizer.bind(self._parameters.size)
+
+    def _shapes(self) -> list[tuple[int, int]]:
+        sizes = (self.n_features, *self.hidden, self.n_arms)
+        return list(zip(sizes, sizes[1:], strict=False))
+
+    def _link(self) -> None:
+        """Point the layers, and their gradients, into the flat vectors."""
+        self._gradient = np.zeros_like(self._parameters)
+        self._layers, self._head, self._bias = self._views(self._parameters)
+        self._layer_gradients, self._head_gradient, self._bias_gradient = self._views(self._gradient)
+
+    def _views(self, flat: Array) -> tuple[list[tuple[Array, Array]], Array, Array]:
+        views, start = [], 0
+        for rows, columns in self._shapes():
+            middle, stop = start + rows * columns, start + rows * columns + columns
+            views.append((flat[start:middle].reshape(rows, columns), flat[middle:stop]))
+            start = stop
+        head, bias = views.pop()
+        # The head is stored an arm a row, so that the rows of the played arms can be taken at once.
+        return views, head.reshape(self.n_arms, self.width), bias
+
+    @property
+    def width(self) -> int:
+        """The number of features, the paper's g."""
+        return self.hidden[-1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of parameters, gradient and optimizer statistics."""
+        return self._parameters.nbytes + self._gradient.nbytes + self.optimizer.nbytes
+
+    @property
+    def head(self) -> tuple[Array, Array]:
+        """The last layer: weights (n_arms, width) and bias (n_arms,)."""
+        return self._head, self._bias
+
+    def features(self, contexts: Array) -> Array:
+        """Return the (n, width) last hidden activations of (n, n_features) contexts."""
+        activations = contexts
+        for weights, bias in self._layers:
+            activations = activations @ weights
+            activations += bias
+            np.maximum(activations, 0.0, out=activations)
+        return activations
+
+    def train_step(self, contexts: Array, arms: NDArray[np.intp], rewards: Array) -> Array:
+        """Take one step on the mean squared error of the batch; return its features before the step."""
+        activations = [contexts]
+        for weights, bias in self._layers:
+            hidden = activations[-1] @ weights
+            hidden += bias
+            np.maximum(hidden, 0.0, out=hidden)
+            activations.append(hidden)
+        features = activations[-1]
+        played = self._head.take(arms, axis=0)
+        # d loss / d output of the played arm; the other outputs have no gradient
+        slope = np.vecdot(features, played)
+        slope += self._bias.take(arms)
+        slope -= rewards
+        slope *= 2.0 / len(rewards)
+
+        outputs = np.zeros((len(rewards), self.n_arms))
+        outputs[np.arange(len(rewards)), arms] = slope
+        np.dot(outputs.T, features, out=self._head_gradient)
+        outputs.sum(axis=0, out=self._bias_gradient)
+        played *= slope[:, None]
+        flow = played  # d loss / d activations, layer by layer downwards
+        for depth in reversed(range(len(self._layers))):
+            flow *= activations[depth + 1] > 0.0
+            weights_gradient, bias_gradient = self._layer_gradients[depth]
+            np.dot(activations[depth].T, flow, out=weights_gradient)
+            flow.sum(axis=0, out=bias_gradient)
+            if depth:
+                flow = flow @ self._layers[depth][0].T
+        self.optimizer.descend(self._parameters, self._gradient)
+        return features
+
+    def state(self) -> State:
+        """Return a copy of the parameters and of the optimizer's statistics."""
+        optimizer = {f"optimizer.{name}": value for name, value in self.optimizer.state().items()}
+        return {"parameters": self._parameters.copy(), **optimizer}
+
+    def restore(self, state: State) -> None:
+        """Take over a state returned by :meth:`state`."""
+        if np.shape(state["parameters"]) != self._parameters.shape:
+            raise ValueError(
+                f"the state holds {np.size(state['parameters'])} parameters, this MLP has {self._parameters.size}"
+            )
+        self._parameters[:] = state["parameters"]
+        prefix = "optimizer."
+        self.optimizer.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Copies and pickles carry the flat vector only: views would come back as separate arrays.
+        dropped = (
+            "_gradient",
+            "_layers",
+            "_head",
+            "_bias",
+            "_layer_gradients",
+            "_head_gradient",
+            "_bias_gradient",
+        )
+        return {name: value for name, value in self.__dict__.items() if name not in dropped}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._gradient = np.empty(0)
+        if self.n_arms:
+            self._link()
+
+    def __repr__(self) -> str:
+        return f"MLP(hidden={self.hidden}, optimizer={self.optimizer!r})"

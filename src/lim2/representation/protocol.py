@@ -1,0 +1,56 @@
+"""What a representation must offer: the whole contract between a network and the agents."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+State = Mapping[str, NDArray[Any]]
+
+
+class Representation(Protocol):
+    """A network that maps contexts to features and predicts every arm's reward by a linear head on top.
+
+    An agent copies the representation it is given, binds the copy to its problem, and from then on only calls
+    ``features``, ``train_step`` and ``head``. Nothing here knows of posteriors, buffers or exploration.
+    """
+
+    @property
+    def width(self) -> int:
+        """The number of features, the paper's g."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of parameters and optimizer state."""
+        ...
+
+    def bind(self, n_features: int, n_arms: int, rng: np.random.Generator) -> None:
+        """Set the sizes and draw the initial parameters; a representation that is bound already keeps its own."""
+        ...
+
+    def features(self, contexts: Array) -> Array:
+        """Return the (n, width) last hidden activations of (n, n_features) contexts."""
+        ...
+
+    def train_step(self, contexts: Array, arms: NDArray[np.intp], rewards: Array) -> Array:
+        """Take one optimisation step on the batch and return its features as they were *before* the step.
+
+        Only the played arm's output enters the loss. ``features(contexts)`` gives the features after.
+        """
+        ...
+
+    @property
+    def head(self) -> tuple[Array, Array]:
+        """The last layer: weights (n_arms, width) and bias (n_arms,). Read-only for the caller."""
+        ...
+
+    def state(self) -> State:
+        """Return a copy of everything that training changes, as named arrays."""
+        ...
+
+    def restore(self, state: State) -> None:
+        """Take over a state returned by :meth:`state`."""
+        ...
