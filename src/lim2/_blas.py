@@ -15,7 +15,7 @@ _Switch = tuple[Callable[[], int], Callable[[int], None]]
 
 
 def _openblas_switches() -> list[_Switch]:
-    """Return the (get, set) thread-count functions of every OpenBLAS in the process (NumPy and SciPy bring one each)."""
+    """Return (get, set) thread counts of every OpenBLAS in the process: NumPy and SciPy bring one each."""
     switches: list[_Switch] = []
     for library in ThreadpoolController().select(internal_api="openblas").lib_controllers:
         dll = ctypes.CDLL(library.filepath)

@@ -241,7 +241,7 @@ class Matching:
         cov -= 0.5 * (change + change.T)
 
     def _samples_in_turn(self, cov: Array, new: Array, targets: Array, rate: float) -> Array:
-        """The loop of Algorithm PGD, for the rare batch in which a projection may interfere.
+        """Loop as Algorithm PGD does, for the rare batch in which a projection may interfere.
 
         A step up cannot leave the cone; a step down leaves it by at most one eigenvalue, so thresholding needs the
         smallest eigenpair alone.

@@ -114,7 +114,7 @@ class Agent(ABC):
         self._update(self._checked_context(context), self._checked_arm(arm), self._checked_reward(reward))
 
     def update_many(self, contexts: ArrayLike, arms: ArrayLike, rewards: ArrayLike) -> None:
-        """Learn from many rewards, in order, as a loop over :meth:`update` would; all are checked before any is used."""
+        """Learn from many rewards as a loop over :meth:`update` would; all are checked before any is used."""
         xs = self._checked_contexts(contexts)
         played = np.asarray(arms)
         if played.shape != (len(xs),) or (played.size and played.dtype.kind not in "iu"):

@@ -14,7 +14,7 @@ def make_exploration(exploration: str | Exploration) -> Exploration:
     """Return the exploration that a setting names; an object is taken as it is."""
     if not isinstance(exploration, str):
         return exploration
-    return {"thompson": Thompson, "ucb": UCB}[one_of("exploration", exploration, ("thompson", "ucb"))]()
+    return Thompson() if one_of("exploration", exploration, ("thompson", "ucb")) == "thompson" else UCB()
 
 
 class Believer(Agent):

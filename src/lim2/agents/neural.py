@@ -138,7 +138,7 @@ class NeuralLinearFamily(NeuralBeliever):
         for arm in range(self.n_arms):
             rows = self.memory.rows(arm)
             z = features[rows]
-            condition(self.prior.cov(arm), z, out=self.posterior.cov[arm])
+            condition(self.prior.covs[arm], z, out=self.posterior.cov[arm])
             self.prior.conditioned(arm, z)
             if arm == played or not only_played:
                 prior_mean = self._last_layer(arm) if self.mean_prior else np.zeros(z.shape[1])

@@ -10,7 +10,7 @@ from lim2.representation import Representation
 
 
 class NeuralLinearMM(NeuralLinearFamily):
-    """LiM2 without the carried covariance: the last layer is the prior of the mean, I / prior_precision of the covariance.
+    """LiM2 without the carried covariance: the last layer is the prior mean, I / prior_precision the prior covariance.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 """NeuralLinear-NTK: as if the features never changed, the ablation of baseline 8."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from lim2.agents.base import Array, Sized
+from lim2.agents.base import Array
 from lim2.agents.neural import NeuralBeliever
 from lim2.exploration import Exploration
 from lim2.exploration.posterior import rank_one

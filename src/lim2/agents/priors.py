@@ -17,18 +17,15 @@ class Fixed:
     follows_features = False
 
     def __init__(self, posterior: Posterior, precision: float) -> None:
-        self._cov = np.eye(posterior.mu.shape[1]) / precision
-        self.nbytes = self._cov.nbytes
+        cov = np.eye(posterior.mu.shape[1]) / precision
+        self.covs: Array = np.broadcast_to(cov, posterior.cov.shape)
+        self.nbytes = cov.nbytes
 
     def evict(self, arm: int, features: Array) -> None:
         """Forget a tuple that leaves the memory."""
 
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Ignore a change of features."""
-
-    def cov(self, arm: int) -> Array:
-        """Return the prior covariance of an arm."""
-        return self._cov
 
     def conditioned(self, arm: int, features: Array) -> None:
         """Ignore that the arm's posterior has been refitted."""
@@ -55,25 +52,21 @@ class Carried:
         self.recount = recount
         self.follows_features = matching is not None
         # With recount the posterior's own covariances are the prior, and refitting overwrites them in place.
-        self._covs = posterior.cov if recount else posterior.cov.copy()
-        self.nbytes = 0 if recount else self._covs.nbytes
+        self.covs: Array = posterior.cov if recount else posterior.cov.copy()
+        self.nbytes = 0 if recount else self.covs.nbytes
         if matching is not None:
-            matching.bind(np.full(len(self._covs), 1.0 / precision))
+            matching.bind(np.full(len(self.covs), 1.0 / precision))
 
     def evict(self, arm: int, features: Array) -> None:
         """Take over a tuple that leaves the memory, unless it has been counted already."""
         if not self.recount:
-            rank_one(self._covs[arm], features)
+            rank_one(self.covs[arm], features)
             self._lower(arm, features)
 
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Match every arm's prior to the change of the batch's features from old to new."""
         if self.matching is not None:
-            self.matching.step(self._covs, old, new, batch.bounds, self.matching.rate / (rounds + 1))
-
-    def cov(self, arm: int) -> Array:
-        """Return the prior covariance of an arm."""
-        return self._covs[arm]
+            self.matching.step(self.covs, old, new, batch.bounds, self.matching.rate / (rounds + 1))
 
     def conditioned(self, arm: int, features: Array) -> None:
         """Note that the arm's posterior has been refitted on features."""

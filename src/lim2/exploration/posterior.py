@@ -92,7 +92,7 @@ def _factor_above_identity(matrix: Array) -> Array:
 def _lower_root(matrix: Array, least: float) -> Array:
     """Return lower triangular L with L L' = matrix, its eigenvalues raised to at least ``least``."""
     values, vectors = np.linalg.eigh(matrix)
-    triangle = np.linalg.qr((vectors * np.sqrt(np.maximum(values, least))).T, mode="r")
+    triangle = cast(Array, np.linalg.qr((vectors * np.sqrt(np.maximum(values, least))).T, mode="r"))
     return np.asfortranarray(triangle.T)
 
 

@@ -1,5 +1,6 @@
 """The paper's network: a multi-layer perceptron with ReLU activations and one linear output an arm."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,7 +70,7 @@ class MLP:
 
     def _shapes(self) -> list[tuple[int, int]]:
         sizes = (self.n_features, *self.hidden, self.n_arms)
-        return list(zip(sizes, sizes[1:], strict=False))
+        return list(itertools.pairwise(sizes))
 
     def _link(self) -> None:
         """Point the layers, and their gradients, into the flat vectors."""

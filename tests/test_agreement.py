@@ -1,0 +1,210 @@
+"""The fast agents against the literal oracle, given the same random draws: every agent, every setting."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from oracle import Network, OracleLiM2, OracleLinearTS, OracleNTK, oracle_full, oracle_mm, oracle_naive
+
+import lim2
+from lim2.agents.believer import Believer
+from lim2.agents.neural import NeuralBeliever
+from lim2.agents.priors import Carried
+from lim2.exploration import UCB
+from lim2.representation import MLP, SGD, Adam, RMSProp
+
+N_ARMS, N_FEATURES, ROUNDS = 4, 6, 300
+TOLERANCE = 1e-8
+SMALL: dict[str, Any] = {"hidden": (8,), "batch": 16}
+CAP = 40  # tuples in the buffer: it is full after an eighth of the run
+
+
+def network_like(agent: NeuralBeliever, **optimizer: Any) -> Network:
+    """Start the oracle's network from the agent's initial parameters."""
+    mlp = agent.representation
+    assert isinstance(mlp, MLP)
+    flat, shapes = mlp.state()["parameters"], mlp._shapes()
+    weights, biases, start = [], [], 0
+    for depth, (rows, columns) in enumerate(shapes):
+        block = flat[start : start + rows * columns]
+        last = depth == len(shapes) - 1
+        weights.append(block.reshape(columns, rows).T if last else block.reshape(rows, columns))
+        biases.append(flat[start + rows * columns : start + rows * columns + columns])
+        start += rows * columns + columns
+    return Network(weights, biases, **optimizer)
+
+
+def rewards_of(context: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """A nonlinear problem in which arms differ in how often they are best."""
+    clean = np.array([0.6, context[0] * context[1], np.sin(context[2]), -0.5 + 0.2 * context[3]])
+    return clean + 0.1 * rng.normal(size=N_ARMS)
+
+
+def record_batches(agent: NeuralBeliever) -> list[list[int]]:
+    """Note the stamps of every batch that the agent draws."""
+    drawn: list[list[int]] = []
+    sample = agent.memory.sample
+
+    def recording(size: int, rng: np.random.Generator) -> Any:
+        batch = sample(size, rng)
+        drawn.append(agent.memory.stamps[batch.slots].tolist())
+        return batch
+
+    agent.memory.sample = recording  # type: ignore[method-assign]
+    return drawn
+
+
+def close(fast: Any, slow: Any, what: str) -> None:
+    np.testing.assert_allclose(fast, slow, rtol=TOLERANCE, atol=TOLERANCE, err_msg=what)
+
+
+def run_together(agent: Believer, oracle: Any, rounds: int = ROUNDS) -> None:
+    drawn = record_batches(agent) if isinstance(agent, NeuralBeliever) else None
+    world = np.random.default_rng(7)
+    for t in range(rounds):
+        context = world.normal(size=N_FEATURES)
+        draws = copy.deepcopy(agent._act_rng).standard_t(2.0 * agent.posterior.a)
+        arm = agent.act(context)
+        assert arm == oracle.act(context, draws), f"decision of round {t}"
+        reward = float(rewards_of(context, world)[arm])
+        agent.update(context, arm, reward)
+        if drawn is None:
+            oracle.update(context, arm, reward)
+        else:
+            oracle.update(context, arm, reward, list(drawn))
+            drawn.clear()
+        if t % 20 == 0 or t == rounds - 1:
+            for name in ("mu", "cov", "a", "b"):
+                close(getattr(agent.posterior, name), getattr(oracle, name), f"{name} of round {t}")
+    if isinstance(agent, NeuralBeliever):
+        weights, bias = agent.representation.head
+        close(weights, oracle.network.weights[-1].T, "last layer")
+        close(bias, oracle.network.biases[-1], "last bias")
+        contexts = world.normal(size=(5, N_FEATURES))
+        close(agent.representation.features(contexts), [oracle.network.features(c) for c in contexts], "features")
+
+
+LIM2_SETTINGS: dict[str, dict[str, Any]] = {
+    "published": {},
+    "sample": {"matching": "sample"},
+    "solve": {"matching": "solve"},
+    "no matching": {"matching": None},
+    "rate x 100": {"matching_rate": 1.0},
+    "rate x 10000": {"matching_rate": 100.0},
+    "refresh all": {"refresh": "all"},
+    "no recount": {"recount": False},
+    "no recount, sample": {"recount": False, "matching": "sample"},
+    "no recount, rate x 1000": {"recount": False, "matching_rate": 10.0},
+    "noise of the buffer": {"noise": "buffer"},
+    "intercept": {"intercept": True},
+    "intercept, refresh all, no recount, solve": {
+        "intercept": True,
+        "refresh": "all",
+        "recount": False,
+        "matching": "solve",
+    },
+    "no mean prior": {"mean_prior": False},
+    "three steps": {"steps": 3},
+    "three steps, sample": {"steps": 3, "matching": "sample"},
+    "ucb": {"exploration": "ucb"},
+    "other priors": {"prior_precision": 0.3, "a0": 2.0, "b0": 0.5, "initial_pulls": 1},
+}
+
+
+@pytest.mark.parametrize("settings", LIM2_SETTINGS.values(), ids=LIM2_SETTINGS.keys())
+def test_lim2(settings: dict[str, Any]) -> None:
+    agent = lim2.LiM2(N_ARMS, N_FEATURES, **SMALL, buffer=CAP, seed=1, **settings)
+    options = {k: v for k, v in settings.items() if k != "steps"}
+    if options.get("matching") == "solve":
+        options["matching_ridge"] = 0.01
+    run_together(agent, OracleLiM2(network_like(agent), N_ARMS, buffer=CAP, **options))
+    if options.get("matching_rate", 0.0) > 1.0:
+        assert isinstance(agent.prior, Carried)
+        assert agent.prior.matching is not None
+        assert agent.prior.matching.projections > 0, "this setting is there to leave the cone"
+
+
+def test_lim2_with_more_stored_than_features_and_with_less() -> None:
+    """Both forms of conditioning, in one arm and the other: 30 features, up to 150 tuples an arm."""
+    agent = lim2.LiM2(N_ARMS, N_FEATURES, hidden=(30,), batch=16, buffer=150, seed=2)
+    run_together(agent, OracleLiM2(network_like(agent), N_ARMS, buffer=150), rounds=250)
+    counts = agent.memory.counts
+    assert counts.min() < 30 < counts.max()
+
+
+def test_lim2_with_deep_network() -> None:
+    agent = lim2.LiM2(N_ARMS, N_FEATURES, hidden=(7, 5), batch=16, buffer=CAP, seed=3)
+    run_together(agent, OracleLiM2(network_like(agent), N_ARMS, buffer=CAP))
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "named"),
+    [
+        (SGD(0.05, decay=0.01), {"optimizer": "sgd", "learning_rate": 0.05, "learning_rate_decay": 0.01}),
+        (Adam(0.01), {"optimizer": "adam", "learning_rate": 0.01, "learning_rate_decay": 0.0}),
+        (RMSProp(0.02, clip=0.1), {"learning_rate": 0.02, "clip": 0.1}),
+        (RMSProp(0.02, clip=None), {"learning_rate": 0.02, "clip": None}),
+    ],
+    ids=["sgd", "adam", "tight clip", "no clip"],
+)
+def test_lim2_with_other_optimizers(optimizer: Any, named: dict[str, Any]) -> None:
+    representation = MLP(hidden=(8,), optimizer=optimizer)
+    agent = lim2.LiM2(N_ARMS, N_FEATURES, batch=16, buffer=CAP, representation=representation, seed=4)
+    run_together(agent, OracleLiM2(network_like(agent, **named), N_ARMS, buffer=CAP), rounds=150)
+
+
+ABLATION_SETTINGS: dict[str, dict[str, Any]] = {
+    "published": {},
+    "refresh all": {"refresh": "all"},
+    "noise of the buffer": {"noise": "buffer"},
+    "intercept": {"intercept": True},
+    "ucb": {"exploration": "ucb"},
+}
+
+
+@pytest.mark.parametrize("settings", ABLATION_SETTINGS.values(), ids=ABLATION_SETTINGS.keys())
+def test_mm(settings: dict[str, Any]) -> None:
+    agent = lim2.NeuralLinearMM(N_ARMS, N_FEATURES, **SMALL, buffer=CAP, seed=5, **settings)
+    run_together(agent, oracle_mm(network_like(agent), N_ARMS, buffer=CAP, **settings))
+
+
+@pytest.mark.parametrize("settings", ABLATION_SETTINGS.values(), ids=ABLATION_SETTINGS.keys())
+def test_naive_online(settings: dict[str, Any]) -> None:
+    agent = lim2.NeuralLinearNaive(N_ARMS, N_FEATURES, **SMALL, buffer=CAP, seed=6, **settings)
+    run_together(agent, oracle_naive(network_like(agent), N_ARMS, buffer=CAP, **settings))
+
+
+def test_naive_in_phases() -> None:
+    agent = lim2.NeuralLinearNaive(N_ARMS, N_FEATURES, **SMALL, buffer=CAP, seed=7, train_every=50, steps=20)
+    run_together(agent, oracle_naive(network_like(agent), N_ARMS, buffer=CAP, train_every=50))
+
+
+@pytest.mark.parametrize("settings", [{}, {"intercept": True}, {"exploration": "ucb"}], ids=str)
+def test_full_memory(settings: dict[str, Any]) -> None:
+    agent = lim2.NeuralLinear(N_ARMS, N_FEATURES, **SMALL, seed=8, train_every=60, steps=25, **settings)
+    run_together(agent, oracle_full(network_like(agent), N_ARMS, train_every=60, **settings))
+
+
+@pytest.mark.parametrize("settings", [{}, {"refresh": "all"}, {"intercept": True}, {"exploration": "ucb"}], ids=str)
+def test_ntk(settings: dict[str, Any]) -> None:
+    agent = lim2.NeuralLinearNTK(N_ARMS, N_FEATURES, **SMALL, buffer=CAP, seed=9, **settings)
+    run_together(agent, OracleNTK(network_like(agent), N_ARMS, buffer=CAP, **settings))
+
+
+@pytest.mark.parametrize("settings", [{}, {"intercept": False}, {"prior_precision": 2.0}], ids=str)
+def test_linear_ts(settings: dict[str, Any]) -> None:
+    agent = lim2.LinearTS(N_ARMS, N_FEATURES, seed=10, **settings)
+    run_together(agent, OracleLinearTS(N_ARMS, N_FEATURES, **settings), rounds=600)
+
+
+def test_optimism_of_ucb() -> None:
+    agent = lim2.LinearTS(N_ARMS, N_FEATURES, seed=11, exploration=UCB(optimism=2.5))
+    run_together(agent, OracleLinearTS(N_ARMS, N_FEATURES, exploration="ucb", ucb_width=2.5))
+
+
+def test_published_size() -> None:
+    """The paper's own sizes, for fewer rounds: 50 features, 7 arms, a batch of 112."""
+    agent = lim2.LiM2(N_ARMS, N_FEATURES, seed=12)
+    run_together(agent, OracleLiM2(network_like(agent), N_ARMS, buffer=100 * N_ARMS), rounds=60)
