@@ -195,7 +195,9 @@ def test_transport_keeps_the_variance_of_every_sample() -> None:
     for phi_old, phi in zip(old, new, strict=True):
         assert phi @ moved @ phi == pytest.approx(phi_old @ A0 @ phi_old, rel=1e-8)
     np.testing.assert_array_equal(transport_map(old, 0.0 * new, 0.1), np.eye(4))
-    np.testing.assert_allclose(transport_map(old, new, 1e12), np.eye(4), atol=1e-10)
+    # by hand: Z'Z = diag(4, 0), Z'Z_old = diag(2, 0), rho = 0.5 * 4 / 2 = 1
+    M = transport_map(np.array([[1.0, 0.0]]), np.array([[2.0, 0.0]]), 0.5)
+    np.testing.assert_allclose(M, np.diag([3.0 / 5.0, 1.0]), atol=1e-12)
 
 
 # Bayesian linear regression
@@ -327,6 +329,93 @@ def test_first_round_by_hand() -> None:
     np.testing.assert_allclose(np.linalg.inv(agent.cov[1]), 2.0 * np.eye(WIDTH) + 3.0 * np.outer(z, z), atol=1e-10)
 
 
+@pytest.mark.parametrize("matching", ["batch", "sample", "solve", None])
+def test_a_training_round_by_hand(matching: str | None) -> None:
+    """Order of a round: prior from the last posterior, two steps of training and matching, refit."""
+    agent = OracleLiM2(
+        make_network(), N_ARMS, buffer=20, matching=matching, matching_rate=0.05, matching_ridge=1e-3
+    )
+    twin = make_network()
+    rng = np.random.default_rng(11)
+    data = [(rng.normal(size=N_FEATURES), int(rng.integers(N_ARMS)), float(rng.normal())) for _ in range(4)]
+    for context, arm, reward in data[:3]:
+        agent.update(context, arm, reward, [])
+    prior, mu_before = agent.cov.copy(), agent.mu.copy()
+    batches = [[0, 3, 1, 3], [2, 0, 0]]
+    agent.update(*data[3], batches)
+
+    for stamps in batches:
+        contexts, arms = np.array([data[k][0] for k in stamps]), np.array([data[k][1] for k in stamps])
+        old = np.array([twin.features(c) for c in contexts])
+        twin.train(contexts, arms, np.array([data[k][2] for k in stamps]))
+        new = np.array([twin.features(c) for c in contexts])
+        for i in range(N_ARMS):
+            if matching == "batch":
+                prior[i] = pgd_batch(prior[i], old[arms == i], new[arms == i], 0.05 / 4, 5.0, 1e-3)
+            elif matching == "sample":
+                prior[i] = pgd_sample(prior[i], old[arms == i], new[arms == i], 0.05 / 4)
+            elif matching == "solve":
+                prior[i] = transport(prior[i], transport_map(old, new, 1e-3))
+    np.testing.assert_allclose(agent.prior_cov, prior, atol=1e-10)
+    for i in range(N_ARMS):
+        Z = np.array([twin.features(c) for c, a, _ in data if a == i]).reshape(-1, WIDTH)
+        r = np.array([x for _, a, x in data if a == i])
+        cov, mu, difference = posterior(prior[i], twin.weights[-1][:, i], Z.T @ Z, Z.T @ r)
+        np.testing.assert_allclose(agent.cov[i], cov, atol=1e-10)
+        if i == data[3][1]:
+            np.testing.assert_allclose(agent.mu[i], mu, atol=1e-10)
+            assert agent.b[i] == pytest.approx(6.0 + 0.5 * (r @ r + difference))
+        else:
+            np.testing.assert_array_equal(agent.mu[i], mu_before[i])
+
+
+def test_an_evicted_tuple_joins_the_prior_under_the_features_before_training() -> None:
+    agent = OracleLiM2(make_network(), N_ARMS, buffer=2, recount=False, matching=None)
+    rng = np.random.default_rng(12)
+    contexts = rng.normal(size=(3, N_FEATURES))
+    agent.update(contexts[0], 1, 1.0, [])
+    agent.update(contexts[1], 1, 0.5, [[0, 1]])
+    z = agent.features(contexts[0])
+    agent.update(contexts[2], 0, 2.0, [[1, 2]])
+    np.testing.assert_allclose(np.linalg.inv(agent.prior_cov[1]), np.eye(WIDTH) + np.outer(z, z), atol=1e-10)
+    np.testing.assert_array_equal(agent.prior_cov[0], np.eye(WIDTH))
+
+
+def test_nothing_is_trained_before_train_from_or_between_phases() -> None:
+    context = np.ones(N_FEATURES)
+    cases: list[tuple[dict[str, Any], list[int]]] = [
+        ({"train_from": 2}, [0, 0, 1, 2]),
+        ({"train_every": 3}, [0, 0, 1, 1]),
+    ]
+    for options, steps in cases:
+        agent = OracleLiM2(make_network(), N_ARMS, buffer=9, **options)
+        seen = []
+        for t in range(4):
+            agent.update(context, 0, 1.0, [[t]])
+            seen.append(agent.network.step)
+        assert seen == steps
+
+
+def test_noise_counts_all_plays_or_the_buffer() -> None:
+    rewards = [3.0, 1.0, 2.0, -1.0, 0.5]
+    for noise, kept in (("history", rewards), ("buffer", rewards[-2:])):
+        agent = OracleLiM2(make_network(), N_ARMS, buffer=2, noise=noise)
+        for reward in rewards:
+            agent.update(np.zeros(N_FEATURES), 0, reward, [])
+        z, mu0 = agent.features(np.zeros(N_FEATURES)), agent.network.weights[-1][:, 0]
+        _, _, difference = posterior(agent.prior_cov[0], mu0, 2 * np.outer(z, z), z * sum(rewards[-2:]))
+        assert agent.a[0] == 6.0 + len(kept) / 2
+        assert agent.b[0] == pytest.approx(6.0 + 0.5 * (sum(r**2 for r in kept) + difference))
+
+
+def test_intercept_takes_the_bias_into_the_prior_mean() -> None:
+    agent = oracle_mm(make_network(), N_ARMS, buffer=9, intercept=True, prior_precision=1e9)
+    agent.update(np.ones(N_FEATURES), 2, 1.0, [])
+    expected = np.append(agent.network.weights[-1][:, 2], agent.network.biases[-1][2])
+    np.testing.assert_allclose(agent.mu[2], expected, atol=1e-6)
+    assert agent.features(np.ones(N_FEATURES))[-1] == 1.0
+
+
 def test_without_recount_every_tuple_is_counted_once() -> None:
     """With the network at rest, prior and buffer together are the posterior of all history."""
     agent = OracleLiM2(make_network(), N_ARMS, buffer=5, recount=False, intercept=True, refresh="all")
@@ -379,17 +468,22 @@ def test_ntk_accumulates_features_as_they_were_seen() -> None:
     agent = OracleNTK(make_network(), N_ARMS, buffer=3, prior_precision=2.0, refresh="all")
     rng = np.random.default_rng(9)
     precision, psi = np.array([2.0 * np.eye(WIDTH)] * N_ARMS), np.zeros((N_ARMS, WIDTH))
+    R2 = np.zeros(N_ARMS)
     for t in range(12):
         context, arm, reward = rng.normal(size=N_FEATURES), t % N_ARMS, float(rng.normal())
         z = agent.features(context)
         precision[arm] += np.outer(z, z)
         psi[arm] += z * reward
+        R2[arm] += reward**2
         agent.update(context, arm, reward, [[t]])
         assert np.abs(agent.features(context) - z).max() > 1e-6  # the network did move
     for i in range(N_ARMS):
         mu0 = agent.network.weights[-1][:, i]
         np.testing.assert_allclose(agent.cov[i], np.linalg.inv(precision[i]), atol=1e-10)
-        np.testing.assert_allclose(agent.mu[i], np.linalg.solve(precision[i], 2.0 * mu0 + psi[i]), atol=1e-10)
+        mu = np.linalg.solve(precision[i], 2.0 * mu0 + psi[i])
+        np.testing.assert_allclose(agent.mu[i], mu, atol=1e-10)
+        expected = 6.0 + 0.5 * (R2[i] + 2.0 * mu0 @ mu0 - mu @ precision[i] @ mu)
+        assert agent.b[i] == pytest.approx(expected)
     assert (agent.a == 8.0).all()
 
 
@@ -415,6 +509,18 @@ def test_ucb_adds_its_width() -> None:
         for _ in range(5):
             agent.update(np.ones(1), 0, 1.0)
     assert [agent.act(np.ones(1)) for agent in agents] == [0, 1]
+
+
+def test_linear_ts_equals_the_textbook_posterior() -> None:
+    agent = OracleLinearTS(2, 1)
+    for x, reward in ((1.0, 2.0), (3.0, -1.0)):
+        agent.update(np.array([x]), 1, reward)
+    precision = np.array([[0.25 + 10.0, 4.0], [4.0, 0.25 + 2.0]])  # features (1, 1) and (3, 1)
+    mu = np.linalg.solve(precision, [-1.0, 1.0])
+    np.testing.assert_allclose(np.linalg.inv(agent.cov[1]), precision, atol=1e-10)
+    np.testing.assert_allclose(agent.mu[1], mu, atol=1e-12)
+    assert agent.a.tolist() == [6.0, 7.0]
+    np.testing.assert_allclose(agent.b, [6.0, 6.0 + 0.5 * (5.0 - mu @ precision @ mu)], atol=1e-12)
 
 
 def test_linear_ts_beats_uniform_on_a_linear_problem() -> None:
