@@ -332,9 +332,7 @@ def test_first_round_by_hand() -> None:
 @pytest.mark.parametrize("matching", ["batch", "sample", "solve", None])
 def test_a_training_round_by_hand(matching: str | None) -> None:
     """Order of a round: prior from the last posterior, two steps of training and matching, refit."""
-    agent = OracleLiM2(
-        make_network(), N_ARMS, buffer=20, matching=matching, matching_rate=0.05, matching_ridge=1e-3
-    )
+    agent = OracleLiM2(make_network(), N_ARMS, buffer=20, matching=matching, matching_rate=0.05, matching_ridge=1e-3)
     twin = make_network()
     rng = np.random.default_rng(11)
     data = [(rng.normal(size=N_FEATURES), int(rng.integers(N_ARMS)), float(rng.normal())) for _ in range(4)]

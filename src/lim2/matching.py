@@ -27,9 +27,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 Array = NDArray[np.float64]
+
+_dgemm = blas.dgemm
 
 METHODS = ("batch", "sample", "solve")
 
@@ -194,31 +196,33 @@ class Matching:
                 rows = slice(bounds[arm], bounds[arm + 1])
                 self._samples(covs, arm, new[rows], gap[rows], rate)
 
-    def conditioned(self, arm: int, trace: float) -> None:
-        """Lower an arm's bound after its covariance was conditioned on features Z with this trace of Z'Z."""
-        if self.floor[arm] > 0.0:
-            self.floor[arm] = 1.0 / (1.0 / self.floor[arm] + trace)
+    def conditioned(self, trace: float, arms: slice | int = slice(None)) -> None:
+        """Lower the bounds after covariances were conditioned on features Z; ``trace`` is at least that of Z'Z."""
+        self.floor[arms] /= 1.0 + self.floor[arms] * trace
 
     def _batch(self, covs: Array, new: Array, gap: Array, bounds: list[int], present: list[int], rate: float) -> None:
-        n_arms, g, _ = covs.shape
-        counts = np.diff(bounds)
-        gap *= np.repeat(2.0 / np.maximum(counts, 1), counts)
+        sizes = np.array([bounds[arm + 1] - bounds[arm] for arm in present])
+        gap *= np.repeat(2.0 * rate / sizes, sizes)
         weighted = new * gap[:, None]
-        gradient = np.empty_like(covs) if len(present) == n_arms else np.zeros_like(covs)
-        for arm in present:
+        # The norms of the terms add up to at least the norm of their sum, and mostly even that is small enough.
+        reach = np.add.reduceat(np.abs(gap) * np.vecdot(new, new), [bounds[arm] for arm in present])
+        for arm, length in zip(present, reach.tolist(), strict=True):
             rows = slice(bounds[arm], bounds[arm + 1])
-            np.dot(weighted[rows].T, new[rows], out=gradient[arm])
-        flat = gradient.reshape(n_arms, g * g)
-        norm = np.sqrt(np.vecdot(flat, flat))
-        scale = rate * np.minimum(1.0, self.clip / np.maximum(norm, self.clip))
-        flat *= scale[:, None]
-        covs -= gradient
-        self.floor -= scale * norm
-        for arm in np.flatnonzero((self.floor < 0.0) & (norm > 0.0)).tolist():
-            self._project(covs, arm)
-        jitter = np.where(counts > 0, self.jitter, 0.0)
-        covs.reshape(n_arms, g * g)[:, :: g + 1] += jitter[:, None]
-        self.floor += jitter
+            cov = covs[arm]
+            if length <= rate * self.clip:
+                _dgemm(-1.0, weighted[rows].T, new[rows].T, 1.0, cov.T, trans_b=1, overwrite_c=1)
+            else:
+                step = np.dot(weighted[rows].T, new[rows])
+                length = float(np.linalg.norm(step))
+                if length > rate * self.clip:
+                    step *= rate * self.clip / length
+                    length = rate * self.clip
+                cov -= step
+            self.floor[arm] -= length
+            if self.floor[arm] < 0.0:
+                self._project(covs, arm)
+            cov.ravel()[:: len(cov) + 1] += self.jitter
+        self.floor[present] += self.jitter
 
     def _samples(self, covs: Array, arm: int, new: Array, gap: Array, rate: float) -> None:
         cov = covs[arm]

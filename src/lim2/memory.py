@@ -43,6 +43,7 @@ class _Store:
         self._arms = np.zeros(capacity, dtype=np.intp)
         self._rewards = np.zeros(capacity)
         self._stamps = np.zeros(capacity, dtype=np.int64)
+        self._edges = np.arange(n_arms + 1)
         self._size = 0
         self._stored = 0
 
@@ -85,7 +86,7 @@ class _Store:
         arms = self._arms.take(slots)
         order = arms.argsort(kind="stable")
         slots, arms = slots.take(order), arms.take(order)
-        bounds: list[int] = arms.searchsorted(np.arange(self.n_arms + 1)).tolist()
+        bounds: list[int] = arms.searchsorted(self._edges).tolist()
         return Batch(slots, self._contexts.take(slots, axis=0), arms, self._rewards.take(slots), bounds)
 
     def _write(self, slot: int, context: NDArray[Any], arm: int, reward: float) -> None:

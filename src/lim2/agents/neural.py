@@ -139,7 +139,6 @@ class NeuralLinearFamily(NeuralBeliever):
             rows = self.memory.rows(arm)
             z = features[rows]
             condition(self.prior.covs[arm], z, out=self.posterior.cov[arm])
-            self.prior.conditioned(arm, z)
             if arm == played or not only_played:
                 prior_mean = self._last_layer(arm) if self.mean_prior else np.zeros(z.shape[1])
                 squares = self.posterior.refit_mean(arm, prior_mean, z, self.memory.rewards[rows])
@@ -148,3 +147,4 @@ class NeuralLinearFamily(NeuralBeliever):
                     self.posterior.set_noise(arm, plays, squares + self._evicted_squares[arm])
                 else:
                     self.posterior.set_noise(arm, len(z), squares)
+        self.prior.conditioned(features)

@@ -27,8 +27,8 @@ class Fixed:
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Ignore a change of features."""
 
-    def conditioned(self, arm: int, features: Array) -> None:
-        """Ignore that the arm's posterior has been refitted."""
+    def conditioned(self, features: Array) -> None:
+        """Ignore that the posteriors have been refitted."""
 
 
 class Carried:
@@ -61,19 +61,16 @@ class Carried:
         """Take over a tuple that leaves the memory, unless it has been counted already."""
         if not self.recount:
             rank_one(self.covs[arm], features)
-            self._lower(arm, features)
+            if self.matching is not None:
+                self.matching.conditioned(float(np.dot(features, features)), arm)
 
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Match every arm's prior to the change of the batch's features from old to new."""
         if self.matching is not None:
             self.matching.step(self.covs, old, new, batch.bounds, self.matching.rate / (rounds + 1))
 
-    def conditioned(self, arm: int, features: Array) -> None:
-        """Note that the arm's posterior has been refitted on features."""
-        if self.recount:
-            self._lower(arm, features)
-
-    def _lower(self, arm: int, features: Array) -> None:
-        if self.matching is not None:
+    def conditioned(self, features: Array) -> None:
+        """Note that the posteriors have been refitted, each on its part of these features."""
+        if self.recount and self.matching is not None:
             flat = features.reshape(-1)
-            self.matching.conditioned(arm, float(np.dot(flat, flat)))
+            self.matching.conditioned(float(np.dot(flat, flat)))

@@ -157,7 +157,8 @@ class Posterior:
         ``features`` is (width,), giving two (n_arms,) arrays, or (n, width), giving two (n, n_arms) arrays.
         """
         if features.ndim == 1:
-            return np.dot(self.mu, features), np.maximum(np.vecdot(self.cov @ features, features), 0.0)
+            directions = np.dot(self.cov.reshape(-1, len(features)), features).reshape(self.mu.shape)
+            return np.dot(self.mu, features), np.maximum(np.dot(directions, features), 0.0)
         spread = np.empty((len(features), len(self.mu)))
         for arm, cov in enumerate(self.cov):
             np.vecdot(features @ cov, features, out=spread[:, arm])

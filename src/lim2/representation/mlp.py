@@ -107,7 +107,7 @@ class MLP:
         """Return the (n, width) last hidden activations of (n, n_features) contexts."""
         activations = contexts
         for weights, bias in self._layers:
-            activations = activations @ weights
+            activations = np.dot(activations, weights)
             activations += bias
             np.maximum(activations, 0.0, out=activations)
         return activations
@@ -116,7 +116,7 @@ class MLP:
         """Take one step on the mean squared error of the batch; return its features before the step."""
         activations = [contexts]
         for weights, bias in self._layers:
-            hidden = activations[-1] @ weights
+            hidden = np.dot(activations[-1], weights)
             hidden += bias
             np.maximum(hidden, 0.0, out=hidden)
             activations.append(hidden)
@@ -131,14 +131,15 @@ class MLP:
         outputs = np.zeros((len(rewards), self.n_arms))
         outputs[np.arange(len(rewards)), arms] = slope
         np.dot(outputs.T, features, out=self._head_gradient)
-        outputs.sum(axis=0, out=self._bias_gradient)
+        ones = np.ones(len(rewards))
+        np.dot(ones, outputs, out=self._bias_gradient)
         played *= slope[:, None]
         flow = played  # d loss / d activations, layer by layer downwards
         for depth in reversed(range(len(self._layers))):
-            flow *= activations[depth + 1] > 0.0
+            np.copyto(flow, 0.0, where=activations[depth + 1] == 0.0)
             weights_gradient, bias_gradient = self._layer_gradients[depth]
             np.dot(activations[depth].T, flow, out=weights_gradient)
-            flow.sum(axis=0, out=bias_gradient)
+            np.dot(ones, flow, out=bias_gradient)
             if depth:
                 flow = flow @ self._layers[depth][0].T
         self.optimizer.descend(self._parameters, self._gradient)
