@@ -33,6 +33,8 @@ Array = NDArray[np.float64]
 
 _dgemm = blas.dgemm
 
+Groups = list[tuple[int, slice]]
+
 METHODS = ("batch", "sample", "solve")
 
 
@@ -98,7 +100,7 @@ def match(
     matching = Matching(method, rate=rate, clip=clip, jitter=jitter, ridge=ridge)
     matching.bind(np.zeros(1))
     stack = cov[None].copy()
-    matching.step(stack, old, new, [0, len(old)], rate)
+    matching.step(stack, old, new, [(0, slice(0, len(old)))] if len(old) else [], rate)
     target = np.vecdot(old @ cov, old)
 
     def residual(covariance: Array) -> float:
@@ -173,8 +175,8 @@ class Matching:
         """Start with a lower bound of each arm's smallest eigenvalue; 0 says nothing and is always true."""
         self.floor = np.array(floor, dtype=float)
 
-    def step(self, covs: Array, old: Array, new: Array, bounds: list[int], rate: float) -> None:
-        """Match the (n_arms, g, g) covariances in place; rows bounds[i] to bounds[i + 1] are samples of arm i.
+    def step(self, covs: Array, old: Array, new: Array, groups: Groups, rate: float) -> None:
+        """Match the (n_arms, g, g) covariances in place; ``groups`` lists (arm, rows of its samples), in row order.
 
         An arm without a sample is left as it is, except by ``"solve"``, whose map is learned from all samples.
         """
@@ -184,45 +186,45 @@ class Matching:
         # new'A new - old'A old = (new - old)'A (new + old): one product instead of two, and no cancellation
         difference, total = new - old, new + old
         half = np.empty_like(difference)
-        present = [arm for arm in range(len(covs)) if bounds[arm + 1] > bounds[arm]]
-        for arm in present:
-            rows = slice(bounds[arm], bounds[arm + 1])
+        for arm, rows in groups:
             np.dot(difference[rows], covs[arm], out=half[rows])
         gap = np.vecdot(half, total)
         if self.method == "batch":
-            self._batch(covs, new, gap, bounds, present, rate)
+            self._batch(covs, new, gap, groups, rate)
         else:
-            for arm in present:
-                rows = slice(bounds[arm], bounds[arm + 1])
+            for arm, rows in groups:
                 self._samples(covs, arm, new[rows], gap[rows], rate)
 
     def conditioned(self, trace: float, arms: slice | int = slice(None)) -> None:
         """Lower the bounds after covariances were conditioned on features Z; ``trace`` is at least that of Z'Z."""
         self.floor[arms] /= 1.0 + self.floor[arms] * trace
 
-    def _batch(self, covs: Array, new: Array, gap: Array, bounds: list[int], present: list[int], rate: float) -> None:
-        sizes = np.array([bounds[arm + 1] - bounds[arm] for arm in present])
-        gap *= np.repeat(2.0 * rate / sizes, sizes)
+    def _batch(self, covs: Array, new: Array, gap: Array, groups: Groups, rate: float) -> None:
+        n_arms, g, _ = covs.shape
         weighted = new * gap[:, None]
         # The norms of the terms add up to at least the norm of their sum, and mostly even that is small enough.
-        reach = np.add.reduceat(np.abs(gap) * np.vecdot(new, new), [bounds[arm] for arm in present])
-        for arm, length in zip(present, reach.tolist(), strict=True):
-            rows = slice(bounds[arm], bounds[arm + 1])
+        reach = np.add.reduceat(np.abs(gap) * np.vecdot(new, new), [rows.start for _, rows in groups]).tolist()
+        floor, jitter = self.floor.tolist(), np.zeros(n_arms)
+        for (arm, rows), terms in zip(groups, reach, strict=True):
             cov = covs[arm]
+            factor = 2.0 * rate / (rows.stop - rows.start)
+            length = factor * terms
             if length <= rate * self.clip:
-                _dgemm(-1.0, weighted[rows].T, new[rows].T, 1.0, cov.T, trans_b=1, overwrite_c=1)
+                _dgemm(-factor, weighted[rows].T, new[rows].T, 1.0, cov.T, trans_b=1, overwrite_c=1)
             else:
-                step = np.dot(weighted[rows].T, new[rows])
+                step = factor * np.dot(weighted[rows].T, new[rows])
                 length = float(np.linalg.norm(step))
                 if length > rate * self.clip:
                     step *= rate * self.clip / length
                     length = rate * self.clip
                 cov -= step
-            self.floor[arm] -= length
-            if self.floor[arm] < 0.0:
+            floor[arm] -= length
+            if floor[arm] < 0.0:
+                floor[arm] = 0.0
                 self._project(covs, arm)
-            cov.ravel()[:: len(cov) + 1] += self.jitter
-        self.floor[present] += self.jitter
+            jitter[arm] = self.jitter
+        covs.reshape(n_arms, g * g)[:, :: g + 1] += jitter[:, None]
+        self.floor = floor + jitter
 
     def _samples(self, covs: Array, arm: int, new: Array, gap: Array, rate: float) -> None:
         cov = covs[arm]
@@ -269,7 +271,6 @@ class Matching:
 
     def _project(self, covs: Array, arm: int) -> None:
         projected, changed = project(covs[arm])
-        self.floor[arm] = 0.0
         if changed:
             covs[arm] = projected
             self.projections += 1

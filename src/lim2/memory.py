@@ -5,6 +5,7 @@ arm. :class:`History` keeps everything, for the full-memory baseline. Both keep 
 the number of tuples stored before.
 """
 
+import itertools
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -24,13 +25,13 @@ class Evicted(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A sample of the memory, sorted by arm: rows ``bounds[i]`` to ``bounds[i + 1]`` belong to arm i."""
+    """A sample of the memory, sorted by arm; ``groups`` lists the arms in it, each with its rows."""
 
     slots: NDArray[np.intp]
     contexts: NDArray[Any]
     arms: NDArray[np.intp]
     rewards: Array
-    bounds: list[int]
+    groups: list[tuple[int, slice]]
 
 
 class _Store:
@@ -86,8 +87,9 @@ class _Store:
         arms = self._arms.take(slots)
         order = arms.argsort(kind="stable")
         slots, arms = slots.take(order), arms.take(order)
-        bounds: list[int] = arms.searchsorted(self._edges).tolist()
-        return Batch(slots, self._contexts.take(slots, axis=0), arms, self._rewards.take(slots), bounds)
+        bounds = itertools.pairwise(arms.searchsorted(self._edges).tolist())
+        groups = [(arm, slice(start, stop)) for arm, (start, stop) in enumerate(bounds) if stop > start]
+        return Batch(slots, self._contexts.take(slots, axis=0), arms, self._rewards.take(slots), groups)
 
     def _write(self, slot: int, context: NDArray[Any], arm: int, reward: float) -> None:
         self._contexts[slot] = context

@@ -214,6 +214,8 @@ def one_of(name: str, value: str, choices: Sequence[str]) -> str:
 
 
 def _as_floats(values: ArrayLike, what: str) -> Array:
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths

@@ -110,7 +110,8 @@ class NeuralLinearFamily(NeuralBeliever):
         evicted = self.memory.add(context, arm, reward)
         if evicted is not None:
             self._evicted_squares[evicted.arm] += evicted.reward**2
-            self.prior.evict(evicted.arm, self._features_like(evicted.context))
+            if self.prior.takes_evicted:
+                self.prior.evict(evicted.arm, self._features_like(evicted.context))
         if (self.rounds + 1) % self.train_every:
             self.posterior.observe(arm, self._features_like(context), reward)
         else:

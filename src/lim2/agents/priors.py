@@ -15,6 +15,7 @@ class Fixed:
     """The prior covariance is always I / precision."""
 
     follows_features = False
+    takes_evicted = False
 
     def __init__(self, posterior: Posterior, precision: float) -> None:
         cov = np.eye(posterior.mu.shape[1]) / precision
@@ -51,6 +52,7 @@ class Carried:
         self.matching = matching
         self.recount = recount
         self.follows_features = matching is not None
+        self.takes_evicted = not recount  # with recount it has been counted already
         # With recount the posterior's own covariances are the prior, and refitting overwrites them in place.
         self.covs: Array = posterior.cov if recount else posterior.cov.copy()
         self.nbytes = 0 if recount else self.covs.nbytes
@@ -58,16 +60,15 @@ class Carried:
             matching.bind(np.full(len(self.covs), 1.0 / precision))
 
     def evict(self, arm: int, features: Array) -> None:
-        """Take over a tuple that leaves the memory, unless it has been counted already."""
-        if not self.recount:
-            rank_one(self.covs[arm], features)
-            if self.matching is not None:
-                self.matching.conditioned(float(np.dot(features, features)), arm)
+        """Take over a tuple that leaves the memory."""
+        rank_one(self.covs[arm], features)
+        if self.matching is not None:
+            self.matching.conditioned(float(np.dot(features, features)), arm)
 
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Match every arm's prior to the change of the batch's features from old to new."""
         if self.matching is not None:
-            self.matching.step(self.covs, old, new, batch.bounds, self.matching.rate / (rounds + 1))
+            self.matching.step(self.covs, old, new, batch.groups, self.matching.rate / (rounds + 1))
 
     def conditioned(self, features: Array) -> None:
         """Note that the posteriors have been refitted, each on its part of these features."""

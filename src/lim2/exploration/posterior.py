@@ -14,7 +14,7 @@ from scipy.linalg import blas, lapack
 
 Array = NDArray[np.float64]
 
-_dpotrf, _dtrmm, _dtrsm, _dger = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dger
+_dpotrf, _dtrmm, _dtrsm, _dger, _dgemm = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dger, blas.dgemm
 
 
 def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
@@ -59,7 +59,9 @@ def _condition_on_few(cov: Array, features: Array, out: Array) -> None:
     inner.ravel()[:: len(inner) + 1] += 1.0
     factor = _factor_above_identity(inner)
     whitened = _dtrsm(1.0, factor, projected.T, side=1, lower=1, trans_a=1, overwrite_b=1)  # W'
-    np.subtract(cov, np.dot(whitened, whitened.T), out=out)
+    if out is not cov:
+        out[:] = cov
+    _dgemm(-1.0, whitened, whitened, 1.0, out.T, trans_b=1, overwrite_c=1)
 
 
 def _condition_on_many(cov: Array, features: Array, out: Array) -> None:

@@ -24,10 +24,14 @@ class Thompson:
     def scores(self, posterior: Posterior, features: Array, rng: np.random.Generator) -> Array:
         """Draw every arm's score, for one feature vector (width,) or for many (n, width)."""
         mean, spread = posterior.moments(features)
-        noise: Array = rng.standard_t(2.0 * posterior.a, size=mean.shape)
-        noise *= posterior.scales(spread)
-        noise += mean
-        return noise
+        return mean + posterior.scales(spread) * _student_t(2.0 * posterior.a, mean.shape, rng)
 
     def __repr__(self) -> str:
         return "Thompson()"
+
+
+def _student_t(freedom: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Draw standard Student-t variates; one row of few arms is quicker drawn one by one, from the same stream."""
+    if shape == (len(freedom),) and len(freedom) <= 16:
+        return np.array([rng.standard_t(df) for df in freedom.tolist()])
+    return rng.standard_t(freedom, size=shape)

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
 from lim2.representation.optimizers import Optimizer, RMSProp
 from lim2.representation.protocol import Array, State
+
+_dgemm = blas.dgemm
 
 
 class MLP:
@@ -107,19 +110,14 @@ class MLP:
         """Return the (n, width) last hidden activations of (n, n_features) contexts."""
         activations = contexts
         for weights, bias in self._layers:
-            activations = np.dot(activations, weights)
-            activations += bias
-            np.maximum(activations, 0.0, out=activations)
+            activations = _rectified(activations, weights, bias)
         return activations
 
     def train_step(self, contexts: Array, arms: NDArray[np.intp], rewards: Array) -> Array:
         """Take one step on the mean squared error of the batch; return its features before the step."""
         activations = [contexts]
         for weights, bias in self._layers:
-            hidden = np.dot(activations[-1], weights)
-            hidden += bias
-            np.maximum(hidden, 0.0, out=hidden)
-            activations.append(hidden)
+            activations.append(_rectified(activations[-1], weights, bias))
         features = activations[-1]
         played = self._head.take(arms, axis=0)
         # d loss / d output of the played arm; the other outputs have no gradient
@@ -136,7 +134,7 @@ class MLP:
         played *= slope[:, None]
         flow = played  # d loss / d activations, layer by layer downwards
         for depth in reversed(range(len(self._layers))):
-            np.copyto(flow, 0.0, where=activations[depth + 1] == 0.0)
+            flow *= np.sign(activations[depth + 1])  # 1 where the unit is active, 0 where it is not
             weights_gradient, bias_gradient = self._layer_gradients[depth]
             np.dot(activations[depth].T, flow, out=weights_gradient)
             np.dot(ones, flow, out=bias_gradient)
@@ -181,3 +179,11 @@ class MLP:
 
     def __repr__(self) -> str:
         return f"MLP(hidden={self.hidden}, optimizer={self.optimizer!r})"
+
+
+def _rectified(inputs: Array, weights: Array, bias: Array) -> Array:
+    """Return max(inputs @ weights + bias, 0); the product is added to the bias where it lies, in one BLAS call."""
+    out = np.empty((len(inputs), len(bias)))
+    out[:] = bias
+    _dgemm(1.0, weights.T, inputs.T, 1.0, out.T, overwrite_c=1)
+    return np.maximum(out, 0.0, out=out)
