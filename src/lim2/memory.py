@@ -83,7 +83,8 @@ class _Store:
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """Draw ``size`` tuples uniformly with replacement, sorted by arm, in the order of drawing within an arm."""
-        slots = rng.integers(self._size, size=size)
+        # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
+        slots = (rng.random(size) * self._size).astype(np.intp)
         arms = self._arms.take(slots)
         order = arms.argsort(kind="stable")
         slots, arms = slots.take(order), arms.take(order)

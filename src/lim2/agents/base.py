@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 # Contexts and rewards must stay below this: fourth powers of them, which likelihood matching squares once more, are
 # still finite.
 LARGEST = 1e30
+LARGEST_SQUARE = LARGEST**2
 
 
 class Sized(Protocol):
@@ -161,7 +162,7 @@ class Agent(ABC):
         x = _as_floats(context, "a context")
         if x.shape != (self.n_features,):
             raise ValueError(f"a context must be a 1-D array of {self.n_features} numbers, got shape {x.shape}")
-        if not x.dot(x) < LARGEST**2:
+        if not x.dot(x) < LARGEST_SQUARE:
             raise ValueError(_why_not(x, "the context"))
         return x
 
@@ -169,7 +170,7 @@ class Agent(ABC):
         xs = _as_floats(contexts, "contexts")
         if xs.ndim != 2 or xs.shape[1] != self.n_features:
             raise ValueError(f"contexts must be a 2-D array (n, {self.n_features}), got shape {xs.shape}")
-        for row in np.flatnonzero(~(np.vecdot(xs, xs) < LARGEST**2)).tolist():
+        for row in np.flatnonzero(~(np.vecdot(xs, xs) < LARGEST_SQUARE)).tolist():
             raise ValueError(_why_not(xs[row], f"context {row}"))
         return xs
 

@@ -115,8 +115,7 @@ class NeuralLinearFamily(NeuralBeliever):
         if (self.rounds + 1) % self.train_every:
             self.posterior.observe(arm, self._features_like(context), reward)
         else:
-            features = self._train()
-            self._refit(features, arm)
+            self._refit(self._train(), arm)
 
     def _train(self) -> Array:
         """Train the network, carry the prior along, and return the new features of everything in memory."""

@@ -53,6 +53,7 @@ class MLP:
         self.n_arms = 0
         self._parameters: Array = np.empty(0)
         self._gradient: Array = np.empty(0)
+        self._rows, self._ones = np.arange(0), np.ones(0)
 
     def bind(self, n_features: int, n_arms: int, rng: np.random.Generator) -> None:
         """Set the sizes and draw the initial parameters; once bound, only check that the sizes agree."""
@@ -126,10 +127,10 @@ class MLP:
         slope -= rewards
         slope *= 2.0 / len(rewards)
 
+        rows, ones = self._counters(len(rewards))
         outputs = np.zeros((len(rewards), self.n_arms))
-        outputs[np.arange(len(rewards)), arms] = slope
+        outputs[rows, arms] = slope
         np.dot(outputs.T, features, out=self._head_gradient)
-        ones = np.ones(len(rewards))
         np.dot(ones, outputs, out=self._bias_gradient)
         played *= slope[:, None]
         flow = played  # d loss / d activations, layer by layer downwards
@@ -142,6 +143,12 @@ class MLP:
                 flow = flow @ self._layers[depth][0].T
         self.optimizer.descend(self._parameters, self._gradient)
         return features
+
+    def _counters(self, size: int) -> tuple[NDArray[np.intp], Array]:
+        """Return 0, 1, ..., size - 1 and as many ones; made again only when the size of a batch changes."""
+        if len(self._rows) != size:
+            self._rows, self._ones = np.arange(size), np.ones(size)
+        return self._rows, self._ones
 
     def state(self) -> State:
         """Return a copy of the parameters and of the optimizer's statistics."""
