@@ -35,6 +35,8 @@ _dgemm = blas.dgemm
 
 Groups = list[tuple[int, slice]]
 
+LARGEST = 1e30
+
 METHODS = ("batch", "sample", "solve")
 
 
@@ -180,6 +182,10 @@ class Matching:
 
         An arm without a sample is left as it is, except by ``"solve"``, whose map is learned from all samples.
         """
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._step(covs, old, new, groups, rate)
+
+    def _step(self, covs: Array, old: Array, new: Array, groups: Groups, rate: float) -> None:
         if self.method == "solve":
             self._transport(covs, old, new)
             return
@@ -235,16 +241,15 @@ class Matching:
         steps = lapack.dtrtrs(overlap.T, 2.0 * rate * gap, lower=1, unitdiag=1)[0]
         positive = np.maximum(steps, 0.0)
         shrink = float(np.dot(positive, squares))
-        if shrink <= self.floor[arm]:
-            self.floor[arm] -= shrink
+        floor = max(float(self.floor[arm]) - shrink, 0.0)
+        if shrink > self.floor[arm] and not _is_positive(cov - (new * positive[:, None]).T @ new):
+            matched = self._samples_in_turn(cov, new, np.vecdot(new @ cov, new) - gap, rate)
         else:
-            self.floor[arm] = 0.0
-            if not _is_positive(cov - (new * positive[:, None]).T @ new):
-                targets = np.vecdot(new @ cov, new) - gap
-                covs[arm] = self._samples_in_turn(cov, new, targets, rate)
-                return
-        change = np.dot((new * steps[:, None]).T, new)
-        cov -= 0.5 * (change + change.T)
+            change = np.dot((new * steps[:, None]).T, new)
+            matched = cov - 0.5 * (change + change.T)
+        if _is_usable(matched):
+            covs[arm] = matched
+            self.floor[arm] = floor
 
     def _samples_in_turn(self, cov: Array, new: Array, targets: Array, rate: float) -> Array:
         """Loop as Algorithm PGD does, for the rare batch in which a projection may interfere.
@@ -255,6 +260,8 @@ class Matching:
         for z, target in zip(new, targets, strict=True):
             step = 2.0 * rate * (float(z @ cov @ z) - target)
             cov = cov - step * np.outer(z, z)
+            if not _is_usable(cov):
+                break
             if step > 0.0 and not _is_positive(cov):
                 value, vector = _smallest_eigenpair(cov)
                 if value < 0.0:
@@ -265,9 +272,10 @@ class Matching:
     def _transport(self, covs: Array, old: Array, new: Array) -> None:
         mapping = transport_map(old, new, self.ridge)
         moved = mapping @ covs @ mapping.T
-        np.add(moved, moved.transpose(0, 2, 1), out=covs)
-        covs *= 0.5
-        self.floor[:] = 0.0
+        if _is_usable(moved):
+            np.add(moved, moved.transpose(0, 2, 1), out=covs)
+            covs *= 0.5
+            self.floor[:] = 0.0
 
     def _project(self, covs: Array, arm: int) -> None:
         projected, changed = project(covs[arm])
@@ -282,6 +290,15 @@ class Matching:
         elif self.method == "batch":
             settings.update(clip=self.clip, jitter=self.jitter)
         return f"Matching({self.method!r}, {', '.join(f'{k}={v:g}' for k, v in settings.items())})"
+
+
+def _is_usable(covs: Array) -> bool:
+    """Whether a matched covariance can be worked with.
+
+    Steps by sample, and transport, have nothing that keeps them from growing without bound when features are huge or
+    vanish; such a step is left out.
+    """
+    return bool(np.abs(covs).max() < LARGEST)
 
 
 def _is_positive(matrix: Array) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import blas
 
 from lim2._blas import one_thread
 
@@ -19,7 +20,8 @@ Array = NDArray[np.float64]
 # Contexts and rewards must stay below this: fourth powers of them, which likelihood matching squares once more, are
 # still finite.
 LARGEST = 1e30
-LARGEST_SQUARE = LARGEST**2
+
+_norm = blas.dnrm2
 
 
 class Sized(Protocol):
@@ -162,7 +164,7 @@ class Agent(ABC):
         x = _as_floats(context, "a context")
         if x.shape != (self.n_features,):
             raise ValueError(f"a context must be a 1-D array of {self.n_features} numbers, got shape {x.shape}")
-        if not x.dot(x) < LARGEST_SQUARE:
+        if not _norm(x) < LARGEST:  # false for NaN, too
             raise ValueError(_why_not(x, "the context"))
         return x
 
@@ -170,8 +172,10 @@ class Agent(ABC):
         xs = _as_floats(contexts, "contexts")
         if xs.ndim != 2 or xs.shape[1] != self.n_features:
             raise ValueError(f"contexts must be a 2-D array (n, {self.n_features}), got shape {xs.shape}")
-        for row in np.flatnonzero(~(np.vecdot(xs, xs) < LARGEST_SQUARE)).tolist():
-            raise ValueError(_why_not(xs[row], f"context {row}"))
+        if xs.size and not _norm(xs.ravel()) < LARGEST:
+            for row, x in enumerate(xs):
+                if not _norm(x) < LARGEST:
+                    raise ValueError(_why_not(x, f"context {row}"))
         return xs
 
     def _checked_arm(self, arm: int) -> int:
@@ -237,4 +241,4 @@ def _why_not(x: Array, what: str) -> str:
     bad = np.flatnonzero(~np.isfinite(x))
     if bad.size:
         return f"{what} has {x[bad[0]]} at position {bad[0]}: all values must be finite. Replace missing values first."
-    return f"{what} has norm {np.linalg.norm(x / LARGEST):.3g} x {LARGEST:g}: it must be below {LARGEST:g}. Scale it."
+    return f"{what} is too large: its norm is {_norm(x):.3g}, it must be below {LARGEST:g}. Scale it."

@@ -40,62 +40,59 @@ def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
     n, g = features.shape
     out = np.empty_like(cov) if out is None else out
     if n == 0:
-        if out is not cov:
-            out[:] = cov
-    elif n < g:
-        _condition_on_few(cov, features, out)
-    else:
-        _condition_on_many(cov, features, out)
+        out[:] = cov
+    elif not (_condition_on_few if n < g else _condition_on_many)(cov, features, out):
+        out[:] = _condition_safely(cov, features)
     return out
 
 
 # BLAS and LAPACK read arrays by columns. A row-major array is handed over as its transpose, which is no copy.
 
 
-def _condition_on_few(cov: Array, features: Array, out: Array) -> None:
-    """Woodbury: cov - W'W with W = C^-1 Z cov and C C' = I + Z cov Z'."""
+def _condition_on_few(cov: Array, features: Array, out: Array) -> bool:
+    """Woodbury: cov - W'W with W = C^-1 Z cov and C C' = I + Z cov Z'. Tell whether the factor exists."""
     projected = np.dot(features, cov)  # Z cov
     inner = np.dot(projected, features.T)
     inner.ravel()[:: len(inner) + 1] += 1.0
-    factor = _factor_above_identity(inner)
+    factor, failed = _dpotrf(inner.T, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        return False
     whitened = _dtrsm(1.0, factor, projected.T, side=1, lower=1, trans_a=1, overwrite_b=1)  # W'
     if out is not cov:
         out[:] = cov
     _dgemm(-1.0, whitened, whitened, 1.0, out.T, trans_b=1, overwrite_c=1)
+    return True
 
 
-def _condition_on_many(cov: Array, features: Array, out: Array) -> None:
-    """W'W with W = K^-1 L', cov = L L' and K K' = I + L' Z'Z L."""
+def _condition_on_many(cov: Array, features: Array, out: Array) -> bool:
+    """W'W with W = K^-1 L', cov = L L' and K K' = I + L' Z'Z L. Tell whether both factors exist."""
+    root, failed = _dpotrf(cov.T, lower=1, clean=1)
+    if failed:
+        return False
     gram = np.dot(features.T, features)
-    root = _root(cov)
     inner = _dtrmm(1.0, root, gram.T, side=0, lower=1, trans_a=1, overwrite_b=1)
     inner = _dtrmm(1.0, root, inner, side=1, lower=1, overwrite_b=1)
     inner.ravel(order="F")[:: len(inner) + 1] += 1.0
-    factor = _factor_above_identity(inner.T)
+    factor, failed = _dpotrf(inner, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        return False
     whitened = _dtrsm(1.0, factor, root, side=1, lower=1, trans_a=1, overwrite_b=1)  # W'
     np.dot(whitened, whitened.T, out=out)
+    return True
 
 
-def _root(cov: Array) -> Array:
-    """Return lower triangular L with L L' = cov; a covariance on the edge of the cone has one too."""
-    root, failed = _dpotrf(cov.T, lower=1, clean=1)
-    return cast(Array, root if not failed else _lower_root(cov, least=0.0))
+def _condition_safely(cov: Array, features: Array) -> Array:
+    """Condition by singular values, for a covariance on the edge of the cone or features that swamp it.
 
-
-def _factor_above_identity(matrix: Array) -> Array:
-    """Return the lower Cholesky factor of a matrix that is I plus something positive; overwrites it.
-
-    Rounding can hide the I when the rest is huge; then the eigenvalues are known to be at least 1.
+    With cov = L L' and Z L = U S V', the result is B B' for B = L (I + V (1 / sqrt(1 + S^2) - 1) V'): positive
+    semi-definite whatever is rounded.
     """
-    factor, failed = _dpotrf(matrix.T, lower=1, clean=0)
-    return cast(Array, factor if not failed else _lower_root(matrix, least=1.0))
-
-
-def _lower_root(matrix: Array, least: float) -> Array:
-    """Return lower triangular L with L L' = matrix, its eigenvalues raised to at least ``least``."""
-    values, vectors = np.linalg.eigh(matrix)
-    triangle = cast(Array, np.linalg.qr((vectors * np.sqrt(np.maximum(values, least))).T, mode="r"))
-    return np.asfortranarray(triangle.T)
+    values, vectors = np.linalg.eigh(0.5 * (cov + cov.T))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    _, singular, right = np.linalg.svd(features @ root, full_matrices=False)
+    shrink = 1.0 / np.hypot(1.0, singular) - 1.0
+    shrunk = root + (root @ right.T * shrink) @ right
+    return cast(Array, shrunk @ shrunk.T)
 
 
 def rank_one(cov: Array, z: Array) -> tuple[Array, float]:
@@ -109,9 +106,11 @@ def rank_one(cov: Array, z: Array) -> tuple[Array, float]:
     (2.0, [[0.5, 0.0], [0.0, 1.0]])
     """
     direction = np.dot(cov, z)
-    scale = 1.0 + float(np.dot(direction, z))
-    _dger(-1.0 / scale, direction, direction, a=cov.T, overwrite_a=1)
-    return direction, scale
+    spread = float(np.dot(direction, z))
+    if spread <= 0.0:  # what is left of the variance is below rounding: nothing more can be learned in this direction
+        return np.zeros_like(z), 1.0
+    _dger(-1.0 / (1.0 + spread), direction, direction, a=cov.T, overwrite_a=1)
+    return direction, 1.0 + spread
 
 
 class Posterior:

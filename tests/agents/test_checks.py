@@ -1,0 +1,385 @@
+"""What every agent must do, whatever it learns: one suite for all of them."""
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import lim2
+from lim2.agents.believer import Believer
+
+N_ARMS, N_FEATURES = 3, 4
+SMALL: dict[str, dict[str, Any]] = {
+    "LinearTS": {},
+    "NeuralLinear": {"hidden": (6,), "batch": 8, "train_every": 20, "steps": 5},
+    "LiM2": {"hidden": (6,), "batch": 8, "buffer": 15},
+    "NeuralLinear-MM": {"hidden": (6,), "batch": 8, "buffer": 15},
+    "NeuralLinear-Naive": {"hidden": (6,), "batch": 8, "buffer": 15},
+    "NeuralLinear-NTK": {"hidden": (6,), "batch": 8, "buffer": 15},
+    "Uniform": {},
+}
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for name, settings in SMALL.items()} | {
+    "LiM2 past the paper": (
+        "LiM2",
+        {**SMALL["LiM2"], "matching": "solve", "recount": False, "refresh": "all", "intercept": True},
+    ),
+    "LiM2 by sample": ("LiM2", {**SMALL["LiM2"], "matching": "sample", "steps": 2}),
+    "LiM2 by UCB": ("LiM2", {**SMALL["LiM2"], "exploration": "ucb", "noise": "buffer"}),
+    "Naive in phases": ("NeuralLinear-Naive", {**SMALL["NeuralLinear-Naive"], "train_every": 20, "steps": 5}),
+}
+UNBOUNDED = ("NeuralLinear",)
+Float = NDArray[np.float64]
+
+
+def make(variant: str, seed: int | None = 0, **settings: Any) -> lim2.Agent:
+    name, defaults = VARIANTS[variant]
+    return lim2.AGENTS[name](N_ARMS, N_FEATURES, seed=seed, **{**defaults, **settings})
+
+
+def reward_of(context: Float, arm: int) -> float:
+    return float(np.sin(context[arm] * context[3]) + 0.1 * arm)
+
+
+def play(agent: lim2.Agent, rounds: int, seed: int = 0) -> list[int]:
+    arms = []
+    for context in np.random.default_rng(seed).normal(size=(rounds, N_FEATURES)):
+        arm = agent.act(context)
+        agent.update(context, arm, reward_of(context, arm))
+        arms.append(arm)
+    return arms
+
+
+every_agent = pytest.mark.parametrize("variant", VARIANTS)
+
+
+def test_the_suite_covers_every_agent() -> None:
+    assert {name for name, _ in VARIANTS.values()} == set(lim2.AGENTS)
+
+
+@every_agent
+def test_same_seed_same_decisions(variant: str) -> None:
+    assert play(make(variant, seed=3), 80) == play(make(variant, seed=3), 80)
+
+
+@every_agent
+def test_other_seed_other_decisions(variant: str) -> None:
+    if variant == "LiM2 by UCB":
+        pytest.skip("UCB draws nothing; only the network's initial weights differ")
+    assert play(make(variant, seed=3), 80) != play(make(variant, seed=4), 80)
+
+
+@every_agent
+def test_without_a_seed_runs_differ(variant: str) -> None:
+    if variant == "LiM2 by UCB":
+        pytest.skip("UCB draws nothing; only the network's initial weights differ")
+    assert play(make(variant, seed=None), 120) != play(make(variant, seed=None), 120)
+
+
+@every_agent
+@pytest.mark.parametrize(
+    "clone", [copy.deepcopy, lambda agent: pickle.loads(pickle.dumps(agent))], ids=["copy", "pickle"]
+)
+def test_a_copy_goes_on_as_the_original(variant: str, clone: Any) -> None:
+    agent = make(variant)
+    play(agent, 50)
+    other = clone(agent)
+    assert play(other, 60, seed=1) == play(agent, 60, seed=1)
+
+
+@every_agent
+def test_a_copy_is_independent(variant: str) -> None:
+    agent = make(variant)
+    play(agent, 50)
+    before = pickle.dumps(agent)
+    play(copy.deepcopy(agent), 30, seed=1)
+    assert pickle.dumps(agent) == before
+
+
+@every_agent
+def test_the_start_takes_turns(variant: str) -> None:
+    if variant == "Uniform":
+        pytest.skip("Uniform has no start")
+    assert play(make(variant), 6) == [0, 1, 2, 0, 1, 2]
+
+
+@every_agent
+def test_the_start_does_not_wait_for_rewards(variant: str) -> None:
+    if variant == "Uniform":
+        pytest.skip("Uniform has no start")
+    agent = make(variant)
+    context = np.ones(N_FEATURES)
+    assert [agent.act(context) for _ in range(6)] == [0, 1, 2, 0, 1, 2]
+    assert agent.act_many(np.ones((2, N_FEATURES))).shape == (2,)
+
+
+@every_agent
+def test_no_start_for_an_agent_that_has_seen_every_arm(variant: str) -> None:
+    agent = make(variant)
+    contexts = np.random.default_rng(0).normal(size=(9, N_FEATURES))
+    agent.update_many(contexts, [0, 1, 2] * 3, [0.0, 0.0, 9.0] * 3)
+    chosen = [agent.act(c) for c in contexts]
+    assert chosen != [0, 1, 2] * 3
+
+
+@every_agent
+def test_batch_equals_loop(variant: str) -> None:
+    one, many = make(variant), make(variant)
+    contexts = np.random.default_rng(5).normal(size=(40, N_FEATURES))
+    chosen = [one.act(c) for c in contexts]
+    assert many.act_many(contexts).tolist() == chosen
+    rewards = [reward_of(c, arm) for c, arm in zip(contexts, chosen, strict=True)]
+    for c, arm, reward in zip(contexts, chosen, rewards, strict=True):
+        one.update(c, arm, reward)
+    many.update_many(contexts, chosen, rewards)
+    assert pickle.dumps(one) == pickle.dumps(many)
+    assert many.act_many(contexts).tolist() == [one.act(c) for c in contexts]
+
+
+@every_agent
+def test_learning_does_not_depend_on_decisions_asked_for(variant: str) -> None:
+    agent, other = make(variant), make(variant)
+    contexts = np.random.default_rng(6).normal(size=(40, N_FEATURES))
+    for t, context in enumerate(contexts):
+        other.act(context)
+        for learner in (agent, other):
+            learner.update(context, t % N_ARMS, reward_of(context, t % N_ARMS))
+    if isinstance(agent, Believer) and isinstance(other, Believer):
+        np.testing.assert_array_equal(agent.means(contexts), other.means(contexts))
+        np.testing.assert_array_equal(agent.variances(contexts), other.variances(contexts))
+
+
+@every_agent
+def test_eligible_arms(variant: str) -> None:
+    agent = make(variant)
+    contexts = np.random.default_rng(7).normal(size=(60, N_FEATURES))
+    for context in contexts:
+        arm = agent.act(context, arms=[2, 0])
+        assert arm in (0, 2)
+        agent.update(context, arm, reward_of(context, arm))
+    assert {agent.act(c, arms=[1]) for c in contexts[:3]} == {1}
+    assert {agent.act(c, arms=np.array([1, 2])) for c in contexts} <= {1, 2}
+
+
+@every_agent
+def test_inputs_are_neither_kept_nor_changed(variant: str) -> None:
+    agent, clean = make(variant), make(variant)
+    contexts = np.random.default_rng(8).normal(size=(30, N_FEATURES))
+    for original in contexts:
+        context = original.copy()
+        arm = agent.act(context)
+        np.testing.assert_array_equal(context, original)
+        agent.update(context, arm, 1.0)
+        np.testing.assert_array_equal(context, original)
+        context[:] = 1e9  # a caller that uses its array again
+        assert clean.act(original) == arm
+        clean.update(original, arm, 1.0)
+    assert pickle.dumps(agent) == pickle.dumps(clean)
+
+
+@every_agent
+@pytest.mark.parametrize(
+    "convert",
+    [list, tuple, lambda c: c.astype(np.float32), lambda c: c.astype(int), lambda c: c > 0],
+    ids=["list", "tuple", "float32", "int", "bool"],
+)
+def test_what_a_context_may_be(variant: str, convert: Any) -> None:
+    agent, expected = make(variant), make(variant)
+    for context in np.random.default_rng(9).normal(scale=3.0, size=(20, N_FEATURES)):
+        given = convert(context)
+        exact = np.array(given, dtype=float)
+        arm = agent.act(given)
+        assert arm == expected.act(exact)
+        assert isinstance(arm, int)
+        agent.update(given, np.int32(arm), np.float32(0.5))  # type: ignore[arg-type]
+        expected.update(exact, arm, 0.5)
+    assert pickle.dumps(agent) == pickle.dumps(expected)
+
+
+GOOD = [0.1] * N_FEATURES
+BAD_CONTEXTS: list[Any] = [
+    [0.1] * (N_FEATURES + 1),
+    [],
+    [GOOD],
+    0.1,
+    None,
+    "abcd",
+    ["1", "2", "3", "4"],
+    [0.1, np.nan, 0.1, 0.1],
+    [0.1, np.inf, 0.1, 0.1],
+    [0.1, -np.inf, 0.1, 0.1],
+    [1e200, 0.1, 0.1, 0.1],
+    [1j, 0.1, 0.1, 0.1],
+    [None, 0.1, 0.1, 0.1],
+    [[0.1], [0.1, 0.2], 0.1, 0.1],
+]
+BAD_ARMS: list[Any] = [-1, N_ARMS, 1.0, "0", None, True, np.nan, [0]]
+BAD_REWARDS: list[Any] = [np.nan, np.inf, -np.inf, "1", None, [1.0], 1j, 1e40]
+
+
+@every_agent
+def test_bad_input_is_refused_and_changes_nothing(variant: str) -> None:
+    agent = make(variant)
+    play(agent, 30)
+    before = pickle.dumps(agent)
+    for context in BAD_CONTEXTS:
+        with pytest.raises(ValueError, match="context"):
+            agent.act(context)
+        with pytest.raises(ValueError, match="context"):
+            agent.update(context, 0, 1.0)
+    for arm in BAD_ARMS:
+        with pytest.raises(ValueError, match="arm"):
+            agent.update(GOOD, arm, 1.0)
+        with pytest.raises(ValueError, match="arm"):
+            agent.act(GOOD, arms=[arm])
+    with pytest.raises(ValueError, match="eligible"):
+        agent.act(GOOD, arms=[])
+    for reward in BAD_REWARDS:
+        with pytest.raises(ValueError, match="reward"):
+            agent.update(GOOD, 0, reward)
+    assert pickle.dumps(agent) == before
+
+
+@every_agent
+def test_one_bad_row_refuses_the_whole_batch(variant: str) -> None:
+    agent = make(variant)
+    play(agent, 30)
+    before = pickle.dumps(agent)
+    two, nan = [GOOD, GOOD], [GOOD, [np.nan] * N_FEATURES]
+    for contexts, arms, rewards in (
+        (nan, [0, 1], [1.0, 1.0]),
+        (two, [0, 9], [1.0, 1.0]),
+        (two, [0, 1], [1.0, np.nan]),
+        (two, [0], [1.0, 1.0]),
+        (two, [0, 1], [1.0]),
+        (two, [0.0, 1.0], [1.0, 1.0]),
+        (GOOD, 0, 1.0),
+    ):
+        with pytest.raises(ValueError, match=r"context|arm|reward"):
+            agent.update_many(contexts, arms, rewards)
+    with pytest.raises(ValueError, match="context 1"):
+        agent.act_many(nan)
+    with pytest.raises(ValueError, match="contexts"):
+        agent.act_many(GOOD)
+    assert pickle.dumps(agent) == before
+
+
+@every_agent
+def test_empty_batches_do_nothing(variant: str) -> None:
+    agent = make(variant)
+    nothing = np.empty((0, N_FEATURES))
+    agent.update_many(nothing, [], [])
+    assert agent.act_many(nothing).tolist() == []
+    assert agent.rounds == 0
+
+
+@every_agent
+@pytest.mark.parametrize("scale", [1e-12, 1e3, 1e12, 1e29])
+def test_any_scale_of_contexts_and_rewards_is_survived(variant: str, scale: float) -> None:
+    """Features this large swamp the prior, and rounding with it: nothing may become NaN, or fail."""
+    agent = make(variant)
+    rng = np.random.default_rng(10)
+    for _ in range(60):
+        context = scale * rng.uniform(-0.4, 0.4, N_FEATURES)
+        arm = agent.act(context)
+        agent.update(context, arm, float(scale * rng.normal()))
+    if isinstance(agent, Believer):
+        contexts = rng.normal(size=(5, N_FEATURES))
+        assert np.isfinite(agent.means(contexts)).all()
+        variances = agent.variances(contexts)
+        assert np.isfinite(variances).all()
+        assert (variances >= 0).all()
+
+
+@every_agent
+def test_state_is_bounded(variant: str) -> None:
+    agent = make(variant)
+    play(agent, 100)
+    early = agent.nbytes, len(pickle.dumps(agent))
+    play(agent, 400, seed=1)
+    late = agent.nbytes, len(pickle.dumps(agent))
+    if VARIANTS[variant][0] in UNBOUNDED:
+        assert late[0] > early[0]
+    else:
+        assert late[0] == early[0]
+        assert late[1] <= early[1] + 200  # counters may need another byte
+        assert early[0] <= early[1] + 200  # what nbytes tells is really there
+
+
+@every_agent
+def test_repr_names_the_agent_and_its_settings(variant: str) -> None:
+    text = repr(make(variant, seed=12))
+    assert text.startswith(f"{type(make(variant)).__name__}(n_arms=3, n_features=4")
+    assert "seed=12" in text
+
+
+@every_agent
+def test_beliefs_are_public(variant: str) -> None:
+    agent = make(variant)
+    if not isinstance(agent, Believer):
+        pytest.skip("Uniform believes nothing")
+    play(agent, 40)
+    contexts = np.random.default_rng(11).normal(size=(5, N_FEATURES))
+    means, variances = agent.means(contexts), agent.variances(contexts)
+    assert means.shape == variances.shape == (5, N_ARMS)
+    assert (variances > 0).all()
+    np.testing.assert_allclose(agent.means(contexts[2]), means[2], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(agent.variances(contexts[2]), variances[2], rtol=1e-12)
+    with pytest.raises(ValueError, match="context"):
+        agent.means([np.nan] * N_FEATURES)
+
+
+@every_agent
+def test_an_arm_that_always_pays_is_found(variant: str) -> None:
+    published = {"hidden": (50,), "buffer": 300, "batch": 48}  # six hidden units without intercept are too few
+    agent = make(variant, **{k: v for k, v in published.items() if k in VARIANTS[variant][1]})
+    contexts = np.random.default_rng(13).normal(size=(400, N_FEATURES))
+    chosen = []
+    for context in contexts:
+        arm = agent.act(context)
+        agent.update(context, arm, 1.0 if arm == 1 else 0.0)
+        chosen.append(arm)
+    share = np.mean(np.array(chosen[200:]) == 1)
+    if variant == "Uniform":
+        assert 0.2 < share < 0.47  # 200 draws at 1/3: four standard deviations either way
+    else:
+        assert share > 0.6
+
+
+@pytest.mark.parametrize("name", lim2.AGENTS)
+@pytest.mark.parametrize(
+    "bad", [{"n_arms": 0}, {"n_arms": 2.5}, {"n_features": -1}, {"n_features": "4"}, {"n_arms": None}], ids=str
+)
+def test_bad_sizes_are_refused(name: str, bad: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        lim2.AGENTS[name](**{"n_arms": N_ARMS, "n_features": N_FEATURES, **bad})
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ({"matching": "bach"}, "'batch'"),
+        ({"refresh": "none"}, "'played'"),
+        ({"noise": "all"}, "'history'"),
+        ({"exploration": "greedy"}, "'thompson'"),
+        ({"buffer": 0}, "buffer"),
+        ({"batch": 0}, "batch"),
+        ({"steps": 0}, "steps"),
+        ({"steps": 1.5}, "steps"),
+        ({"hidden": ()}, "hidden"),
+        ({"hidden": (0,)}, "hidden"),
+        ({"prior_precision": 0.0}, "prior_precision"),
+        ({"a0": -1.0}, "a0"),
+        ({"b0": np.nan}, "b0"),
+        ({"learning_rate": 0.0}, "learning_rate"),
+        ({"matching_rate": -1.0}, "rate"),
+        ({"matching_clip": 0.0}, "clip"),
+        ({"initial_pulls": -1}, "initial_pulls"),
+    ],
+    ids=str,
+)
+def test_bad_settings_are_refused(bad: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        lim2.LiM2(N_ARMS, N_FEATURES, **bad)
