@@ -37,7 +37,7 @@ test: lint      ## everything that CI runs
 	$(BIN)/pytest -n 2
 
 bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results/speed.json
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python -m benchmarks.speed
 
 clean:          ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

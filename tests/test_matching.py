@@ -17,7 +17,8 @@ seeds = st.integers(0, 2**32 - 1)
 
 def random_cov(rng: np.random.Generator, g: int, least: float = 0.01) -> Float:
     vectors = np.linalg.qr(rng.normal(size=(g, g)))[0]
-    return (vectors * rng.uniform(least, 1.0, g)) @ vectors.T
+    cov: Float = (vectors * rng.uniform(least, 1.0, g)) @ vectors.T
+    return cov
 
 
 def drifted(rng: np.random.Generator, n: int, g: int, drift: float) -> tuple[Float, Float]:

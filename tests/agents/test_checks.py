@@ -333,7 +333,11 @@ def test_beliefs_are_public(variant: str) -> None:
 
 @every_agent
 def test_an_arm_that_always_pays_is_found(variant: str) -> None:
-    published = {"hidden": (50,), "buffer": 300, "batch": 48}  # six hidden units without intercept are too few
+    published: dict[str, Any] = {
+        "hidden": (50,),
+        "buffer": 300,
+        "batch": 48,
+    }  # six hidden units without intercept are too few
     agent = make(variant, **{k: v for k, v in published.items() if k in VARIANTS[variant][1]})
     contexts = np.random.default_rng(13).normal(size=(400, N_FEATURES))
     chosen = []

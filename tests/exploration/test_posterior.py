@@ -1,5 +1,7 @@
 """The stable forms against the textbook: explicit inverses, closed forms, and Monte Carlo."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +17,8 @@ Float = NDArray[np.float64]
 
 def random_cov(rng: np.random.Generator, g: int, spread: float = 1.0) -> Float:
     vectors = np.linalg.qr(rng.normal(size=(g, g)))[0]
-    return (vectors * np.exp(rng.uniform(-spread, spread, g))) @ vectors.T
+    cov: Float = (vectors * np.exp(rng.uniform(-spread, spread, g))) @ vectors.T
+    return cov
 
 
 seeds = st.integers(0, 2**32 - 1)
@@ -69,12 +72,12 @@ def test_rank_one_equals_condition(seed: int, g: int) -> None:
     assert scale == pytest.approx(1 + z @ cov @ z)
 
 
-def textbook(mu0: Float, phi0: Float, z: Float, r: Float, a0: float, b0: float) -> tuple[Float, Float, float, float]:
+def textbook(mu0: Float, phi0: Any, z: Float, r: Float, a0: float, b0: float) -> tuple[Any, Any, float, float]:
     precision = phi0 + z.T @ z
     cov = np.linalg.inv(precision)
     mu = cov @ (phi0 @ mu0 + z.T @ r)
     b = b0 + 0.5 * (r @ r + mu0 @ phi0 @ mu0 - mu @ precision @ mu)
-    return mu, cov, a0 + len(r) / 2, b
+    return mu, cov, a0 + len(r) / 2, float(b)
 
 
 @given(seed=seeds, g=st.integers(1, 8), n=st.integers(1, 40))

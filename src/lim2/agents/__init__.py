@@ -1,5 +1,7 @@
 """One short file an algorithm, each a composition of the four components."""
 
+from collections.abc import Callable
+
 from lim2.agents.base import Agent
 from lim2.agents.lim2 import LiM2
 from lim2.agents.linear_ts import LinearTS
@@ -10,7 +12,7 @@ from lim2.agents.neural_linear_ntk import NeuralLinearNTK
 from lim2.agents.uniform import Uniform
 
 # Display names, in the order of the paper's tables.
-AGENTS: dict[str, type[Agent]] = {
+AGENTS: dict[str, Callable[..., Agent]] = {
     agent.name: agent
     for agent in (LinearTS, NeuralLinear, LiM2, NeuralLinearMM, NeuralLinearNaive, NeuralLinearNTK, Uniform)
 }

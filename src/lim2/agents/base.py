@@ -84,7 +84,7 @@ class Agent(ABC):
 
     # What a user calls
 
-    def act(self, context: ArrayLike, arms: Sequence[int] | None = None) -> int:
+    def act(self, context: ArrayLike, arms: Sequence[int] | NDArray[np.integer] | None = None) -> int:
         """Choose an arm for a context, among all arms or the eligible ones.
 
         Until every arm has been decided for, or updated, ``initial_pulls`` times, the arms take turns. Rewards may be
@@ -178,7 +178,7 @@ class Agent(ABC):
                     raise ValueError(_why_not(x, f"context {row}"))
         return xs
 
-    def _checked_arm(self, arm: int) -> int:
+    def _checked_arm(self, arm: int | np.integer) -> int:
         try:
             index = operator.index(arm)
         except TypeError:
@@ -187,7 +187,7 @@ class Agent(ABC):
             raise ValueError(f"unknown arm {arm!r}: arms are the whole numbers 0 to {self.n_arms - 1}")
         return index
 
-    def _checked_eligible(self, arms: Sequence[int]) -> NDArray[np.intp]:
+    def _checked_eligible(self, arms: Sequence[int] | NDArray[np.integer]) -> NDArray[np.intp]:
         eligible = np.array([self._checked_arm(arm) for arm in arms], dtype=np.intp)
         if not eligible.size:
             raise ValueError("arms is empty: at least one arm must be eligible; None means all of them")

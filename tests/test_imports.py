@@ -1,0 +1,64 @@
+"""What importing lim2 must not cost, and what a fresh process can do without a writable cache."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FORBIDDEN = ("torch", "polars", "matplotlib", "typer", "rich", "numba", "joblib", "pooch", "ray")
+
+
+def run(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PATH": "", **environment}
+    )
+    return done.stdout
+
+
+def test_importing_lim2_imports_nothing_heavy() -> None:
+    loaded = run("import sys, lim2, lim2.problems; print(*sys.modules)").split()
+    assert not {name.split(".")[0] for name in loaded} & set(FORBIDDEN)
+
+
+def test_a_decision_needs_no_compiler_and_no_writable_folder(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    code = """
+import sys, lim2
+agent = lim2.LiM2(n_arms=7, n_features=9, seed=0)
+for _ in range(20):
+    agent.update([0.5] * 9, agent.act([0.5] * 9), 1.0)
+print(agent.rounds, "numba" in sys.modules)
+"""
+    out = run(
+        code, HOME=str(tmp_path), TMPDIR=str(tmp_path), NUMBA_CACHE_DIR=str(tmp_path), PYTHONDONTWRITEBYTECODE="1"
+    )
+    assert out.split() == ["20", "False"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("threads", [2])
+def test_threads_of_blas_are_given_back(threads: int) -> None:
+    code = f"""
+import lim2, numpy as np
+from threadpoolctl import threadpool_limits, threadpool_info
+def counts():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["internal_api"] == "openblas"]
+agent = lim2.LiM2(n_arms=2, n_features=3, seed=0)
+inside = []
+learn = agent._learn
+def spy(*args):
+    inside.extend(counts())
+    learn(*args)
+agent._learn = spy
+with threadpool_limits({threads}):
+    before = counts()
+    for _ in range(6):
+        agent.update([0.5] * 3, agent.act([0.5] * 3), 1.0)
+    try:
+        agent.act([0.5])
+    except ValueError:
+        pass
+    print(before == counts() == [{threads}] * len(before), len(before) > 0, set(inside))
+"""
+    assert run(code).split() == ["True", "True", "{1}"]
