@@ -76,10 +76,10 @@ def against_oracle(world: World) -> list[Row]:
     rng = np.random.default_rng(0)
     sizes = [(world.n_features, 50), (50, world.n_arms)]
     network = Network([rng.uniform(-0.3, 0.3, s) for s in sizes], [np.zeros(s[1]) for s in sizes])
-    capacity, batch = 100 * world.n_arms, 16 * world.n_arms
-    oracle = OracleLiM2(network, world.n_arms, buffer=capacity)
-    for t in range(capacity):  # fill the buffer without training, which is what takes long
-        oracle.store(world.contexts[t], int(world.rewards[t].argmax()), 1.0)
+    memory, batch = player.agent.memory, 16 * world.n_arms  # type: ignore[attr-defined]
+    oracle = OracleLiM2(network, world.n_arms, buffer=memory.capacity)
+    for context, arm, reward in zip(memory.contexts, memory.arms, memory.rewards, strict=True):
+        oracle.store(context, int(arm), float(reward))  # the same buffer, without the hours that training would take
         oracle.t += 1
 
     # A stamp drawn may be the one evicted in this very round: take the batch from what is surely kept.
@@ -98,7 +98,7 @@ def against_oracle(world: World) -> list[Row]:
 
 
 def every_agent(world: World) -> list[Row]:
-    """A round of each agent, and of LiM2's settings, next to LiM2's own."""
+    """Time each agent, and LiM2's settings, next to LiM2 as it is."""
     settings: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in lim2.AGENTS if name != "LiM2"}
     settings |= {
         'LiM2, matching="sample"': ("LiM2", {"matching": "sample"}),
