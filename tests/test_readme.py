@@ -1,0 +1,21 @@
+"""README tells the truth: its tables are those of the benchmark's results, and its code runs."""
+
+import re
+
+import numpy as np
+
+import lim2
+from benchmarks.readme import README, filled
+
+
+def test_tables_are_those_of_the_results() -> None:
+    text = README.read_text()
+    assert text == filled(text), "run `python -m benchmarks.readme`"
+    assert "| LiM2 / its floor |" in text
+    assert "| LiM2 | 4," in text
+
+
+def test_code_runs() -> None:
+    rng = np.random.default_rng(0)
+    for block in re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL):
+        exec(block, {"lim2": lim2, "context": rng.normal(size=9), "reward": 1.0})
