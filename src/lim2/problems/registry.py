@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
+from lim2.problems.facts import Facts
 from lim2.problems.problem import Problem
 
 Rounds = int | Literal["all"] | None
@@ -37,6 +38,8 @@ class Entry:
         How many rounds are drawn when the caller doesn't say.
     loader
         The decorated function; its keyword parameters are the problem's settings.
+    facts
+        What is documented of a dataset.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Entry:
     kind: Literal["dataset", "synthetic"]
     rounds: int
     loader: Loader
+    facts: Facts | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -56,7 +60,12 @@ _entries: dict[str, Entry] = {}
 
 
 def register(
-    name: str, *, summary: str, kind: Literal["dataset", "synthetic"] = "dataset", rounds: int = 5000
+    name: str,
+    *,
+    summary: str,
+    kind: Literal["dataset", "synthetic"] = "dataset",
+    rounds: int = 5000,
+    facts: Facts | None = None,
 ) -> Callable[[Loader], Loader]:
     """Put the decorated function into the registry.
 
@@ -73,6 +82,8 @@ def register(
         `"dataset"` needs files, `"synthetic"` does not.
     rounds
         How many rounds are drawn when the caller doesn't say.
+    facts
+        What is documented of a dataset, for `lim2 data` and `docs/problems.md`.
 
     Examples
     --------
@@ -93,7 +104,7 @@ def register(
                 f"a problem named {name!r} is registered already, by {_entries[name].loader.__module__}; "
                 "choose another name"
             )
-        _entries[name] = Entry(name, summary, kind, rounds, loader)
+        _entries[name] = Entry(name, summary, kind, rounds, loader, facts)
         return loader
 
     return decorate
