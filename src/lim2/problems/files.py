@@ -7,6 +7,7 @@ import hashlib
 import json
 import lzma
 import os
+import secrets
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -189,9 +190,8 @@ def unfinished(path: Path) -> Iterator[Path]:
     path
         Where the file shall be in the end. Its folder must exist.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    os.close(handle)
-    part = Path(name)
+    # Not mkstemp: its files are closed to everybody else, and a cache beside shared data is to be shared.
+    part = path.with_name(f".{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
     try:
         yield part
         part.replace(path)

@@ -148,10 +148,19 @@ def read(path: Path, layout: Layout, *, shown: Path | None = None) -> pl.DataFra
 def _schema(layout: Layout) -> dict[str, pl.DataType]:
     import polars as pl
 
-    kinds = {"int": pl.Int64(), "float": pl.Float64(), "text": pl.String()}
     if layout.spaces:
         return {column.name: pl.String() for column in layout.columns}
-    return {column.name: kinds[column.kind] for column in layout.columns}
+    return {column.name: _dtype(column) for column in layout.columns}
+
+
+def _dtype(column: Column) -> pl.DataType:
+    import polars as pl
+
+    if column.kind == "int":
+        # Bounds keep the largest file small in memory; what exceeds them doesn't parse, and is then named.
+        small = -(2**15) <= column.low and column.high < 2**15
+        return pl.Int16() if small else pl.Int64()
+    return pl.Float64() if column.kind == "float" else pl.String()
 
 
 def _null_values(layout: Layout) -> dict[str, str] | None:

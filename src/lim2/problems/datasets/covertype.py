@@ -40,7 +40,7 @@ MEASURES = (
 )
 LAYOUT = Layout(
     (
-        *(Column(name, "int") for name in MEASURES),
+        *(Column(name, "int", -1_000, 10_000) for name in MEASURES),
         *(Column(f"Wilderness_Area{i}", "int", 0, 1) for i in range(1, 5)),
         *(Column(f"Soil_Type{i}", "int", 0, 1) for i in range(1, 41)),
         Column("Cover_Type", "int", 1, 7),
