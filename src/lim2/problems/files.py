@@ -154,8 +154,9 @@ def remembered_sha256(path: Path) -> str:
         A plain, .gz or .xz file.
     """
     stat = path.stat()
-    state = [str(path.resolve()), stat.st_size, stat.st_mtime_ns]
-    name = hashlib.sha256(state[0].encode()).hexdigest()[:16]  # type: ignore[union-attr]
+    whole = str(path.resolve())
+    state = [whole, stat.st_size, stat.st_mtime_ns]
+    name = hashlib.sha256(whole.encode()).hexdigest()[:16]
     note = user_cache() / "checksums" / f"{name}.json"
     if note.is_file():
         recorded = json.loads(note.read_text())

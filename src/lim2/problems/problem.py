@@ -112,12 +112,12 @@ class Problem:
     @property
     def n_arms(self) -> int:
         """The number of arms."""
-        return self.rewards.shape[1]
+        return int(self.rewards.shape[1])
 
     @property
     def n_features(self) -> int:
         """The size of a context."""
-        return self.contexts.shape[1]
+        return int(self.contexts.shape[1])
 
     @property
     def uniform_reward(self) -> float:

@@ -197,6 +197,8 @@ def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: 
         rounds = entry.rounds
     if rounds != "all" and (isinstance(rounds, bool) or not hasattr(rounds, "__index__") or rounds < 1):
         raise ValueError(f"rounds must be a positive integer, 'all' or None, not {rounds!r}")
+    if rounds == "all" and entry.kind == "synthetic":
+        raise ValueError(f"problem {name!r} has no end; say how many rounds to draw")
     if seed is None:
         seed = secrets.randbits(32)
     return entry.loader(rounds=rounds, seed=seed, **settings)

@@ -257,7 +257,9 @@ SOURCES: dict[str, Source] = {
             page=f"{UCI}/dataset/240",
             licence=CC_BY,
             size=8_266_562,
-            copies={"86bf3cba8ba9362b392bcbfc410b9c153fd79d6062b6fad5a682a632daba85ca": "66 of the 561 features"},
+            copies={
+                "86bf3cba8ba9362b392bcbfc410b9c153fd79d6062b6fad5a682a632daba85ca": "66 of the 561 features"
+            },
         ),
         Source(
             "aps_failure_training_set.csv",
@@ -275,7 +277,9 @@ SOURCES: dict[str, Source] = {
             "Amazon_Unlocked_Mobile.csv",
             page="https://www.kaggle.com/datasets/PromptCloudHQ/amazon-reviews-unlocked-mobile-phones",
             licence="see its page",
-            copies={"c29a0a760fbd8a96f92f5f61b5b777ba7f2311ea6c0c5d013d51ddf23c7b9816": "10,000 of 413,840 reviews"},
+            copies={
+                "c29a0a760fbd8a96f92f5f61b5b777ba7f2311ea6c0c5d013d51ddf23c7b9816": "10,000 of 413,840 reviews"
+            },
         ),
     )
 }

@@ -221,7 +221,9 @@ def compact(frame: pl.DataFrame) -> pl.DataFrame:
         A table.
     """
     whole = {name for name, dtype in frame.schema.items() if dtype.is_integer()}
-    return frame.with_columns(column.shrink_dtype() for column in frame.iter_columns() if column.name in whole)
+    return frame.with_columns(
+        column.shrink_dtype() for column in frame.iter_columns() if column.name in whole
+    )
 
 
 def coded(frame: pl.DataFrame, column: str, values: Sequence[str]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Adult: does a person earn more than 50,000 dollars a year?"""
+"""Adult: whether a person earns more than 50,000 dollars a year."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def adult(
         notes = (*notes, f"{table.frame.height - frame.height} rows with a missing value were dropped")
         # A value that only occurred in dropped rows gets no column.
         for name in CATEGORIES:
-            frame = coded(frame, name, [v for v in occurring(frame, name)])
+            frame = coded(frame, name, occurring(frame, name))
     if not occupation:
         frame = frame.drop("occupation")
     frame = frame.select(pl.exclude(LABEL), LABEL)

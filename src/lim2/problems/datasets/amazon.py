@@ -101,7 +101,7 @@ def _padded(tokens: pl.Series, length: int, known: int) -> NDArray[np.int32]:
 
     cut = tokens.list.head(length)
     counts = cut.list.len().cast(pl.Int64).to_numpy()
-    ids = cut.explode(empty_as_null=False).to_physical().cast(pl.Int32).to_numpy() + FIRST_WORD
+    ids = cut.filter(cut.list.len() > 0).explode().to_physical().cast(pl.Int32).to_numpy() + FIRST_WORD
     out = np.full((len(cut), length), PADDING, dtype=np.int32)
     out[np.arange(length) < counts[:, None]] = np.where(ids < known + FIRST_WORD, ids, UNKNOWN)
     return out

@@ -84,9 +84,7 @@ def covertype(
         Whether a file that is not a known one is an error.
     """
     table = parsed("covertype", FACTS, parse, data=data, verify=verify)
-    return classification(
-        "covertype", table, ARMS, rounds, seed, standardize=standardize, replace=replace
-    )
+    return classification("covertype", table, ARMS, rounds, seed, standardize=standardize, replace=replace)
 
 
 def parse(paths: list[Path]) -> pl.DataFrame:

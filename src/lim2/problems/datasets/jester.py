@@ -132,7 +132,8 @@ def _from_dense(path: Path) -> NDArray[np.float64]:
             line=int(user) + 1,
             column=int(joke) + 1,
         )
-    return ratings.astype(np.float64)
+    dense: NDArray[np.float64] = ratings.astype(np.float64)
+    return dense
 
 
 def _from_source(path: Path) -> NDArray[np.float64]:
@@ -149,4 +150,5 @@ def _from_source(path: Path) -> NDArray[np.float64]:
             column="count",
         )
     most_rated = np.sort(np.argsort(-rated.sum(axis=0), kind="stable")[:JOKES])
-    return ratings[rated[:, most_rated].all(axis=1)][:, most_rated]
+    dense: NDArray[np.float64] = ratings[rated[:, most_rated].all(axis=1)][:, most_rated]
+    return dense

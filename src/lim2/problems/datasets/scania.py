@@ -1,4 +1,4 @@
-"""Scania Trucks: is a failure that of the air pressure system?"""
+"""Scania Trucks: whether a failure is that of the air pressure system."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def scania(
         )
     table = parsed("scania", FACTS, parse, data=data, verify=verify)
     if missing == "zero":
-        table = type(table)(table.frame.with_columns(pl.col(FEATURES).fill_null(0.0)), table.paths, table.notes)
+        table = type(table)(
+            table.frame.with_columns(pl.col(FEATURES).fill_null(0.0)), table.paths, table.notes
+        )
     return classification(
         "scania",
         table,
@@ -135,4 +137,6 @@ def _preamble(path: Path, shown: Path) -> int:
                 break
     if path.stat().st_size == 0:
         return 0
-    raise DataError(shown, "no header that starts with 'class,' in the first 100 lines; download the file again", line=1)
+    raise DataError(
+        shown, "no header that starts with 'class,' in the first 100 lines; download the file again", line=1
+    )

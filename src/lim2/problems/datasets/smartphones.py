@@ -94,7 +94,10 @@ def _labels(path: Path) -> NDArray[np.int64]:
     bad = np.flatnonzero(~np.isin(labels, np.arange(1, len(ARMS) + 1)))
     if len(bad):
         raise DataError(
-            path, f"{labels[bad[0]]:g} is not one of 1 .. {len(ARMS)}", line=int(bad[0]) + 1, column="activity"
+            path,
+            f"{labels[bad[0]]:g} is not one of 1 .. {len(ARMS)}",
+            line=int(bad[0]) + 1,
+            column="activity",
         )
     return labels.astype(np.int64) - 1
 
@@ -109,7 +112,9 @@ def _numbers(path: Path, columns: int) -> NDArray[np.float64]:
     for number, line in enumerate(lines, start=1):
         fields = line.split()
         if len(fields) != columns:
-            raise DataError(path, f"{len(fields)} fields, expected {columns}; the file is damaged", line=number)
+            raise DataError(
+                path, f"{len(fields)} fields, expected {columns}; the file is damaged", line=number
+            )
         try:
             table[number - 1] = fields
         except ValueError as error:
