@@ -1,4 +1,4 @@
-"""Parsing once: a table is kept as Arrow columns, named by the checksum of the files that it was parsed from."""
+"""Parsing once: tables are kept as Arrow columns, named by the checksum of the files they came from."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def parsed(
 
 
 def cache_folders(path: Path) -> list[Path]:
-    """Return where the table of a file may be kept: beside it if that folder is writable, and the user's cache.
+    """Return where a file's table may be kept: beside it if that is writable, and the user's cache.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def _identify(
     *,
     verify: bool,
 ) -> tuple[str, ...]:
-    """Return notes on contents that are known but not the published ones; unknown ones are checked, or refused."""
+    """Return notes on contents that are not the published ones; unknown ones are checked, or refused."""
     notes = []
     for file, path, digest in zip(files, paths, sums, strict=True):
         source = SOURCES.get(file)

@@ -68,8 +68,8 @@ def draw_rows(
         return rng.integers(available, size=n)
     if n > available:
         raise ValueError(
-            f"{name} has {available} rows, but {n} rounds were asked for; ask for at most {available}, or pass "
-            "replace=True to draw rows more than once"
+            f"{name} has {available} rows, but {n} rounds were asked for; ask for at most {available}, or "
+            "pass replace=True to draw rows more than once"
         )
     return rng.permutation(available)[:n]
 
@@ -77,16 +77,16 @@ def draw_rows(
 def standardized(contexts: NDArray[Any], how: Standardize) -> Array:
     """Return the contexts with mean 0 and standard deviation 1 in every column.
 
-    A constant column becomes 0. A missing value (NaN) becomes the mean of what its column has, which is 0 once
-    standardised.
+    A constant column becomes 0. A missing value (NaN) becomes the mean of what its column has, which is 0
+    once standardised.
 
     Parameters
     ----------
     contexts
         (rounds, n_features).
     how
-        `"sample"`: moments over all the rows given, as in the paper. `"online"`: each row by the moments of the
-        rows up to and including it, so that nothing of the future is used. None: as they are.
+        `"sample"`: moments over all the rows given, as in the paper. `"online"`: each row by the moments of
+        the rows up to and including it, so that nothing of the future is used. None: as they are.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def _by_sample(X: Array, origin: Array, present: Array | None) -> Array:
     mean = X.sum(axis=0) / counts
     X -= mean
     if present is not None:
-        X *= present
+        X[present == 0] = 0.0
     std = np.sqrt((X**2).sum(axis=0) / counts)
     constant = _is_constant(std, origin + mean)
     X /= np.where(constant, 1.0, std)
@@ -136,7 +136,9 @@ def _online(X: Array, origin: Array, present: Array | None) -> Array:
     std = np.sqrt(np.maximum(np.cumsum(X**2, axis=0) / counts - mean**2, 0.0))
     constant = _is_constant(std, origin + mean)
     scaled = np.where(constant, 0.0, X - mean) / np.where(constant, 1.0, std)
-    return scaled if present is None else scaled * present
+    if present is not None:
+        scaled[present == 0] = 0.0
+    return scaled
 
 
 def _is_constant(std: Array, mean: Array) -> NDArray[np.bool_]:

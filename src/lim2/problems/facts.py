@@ -87,14 +87,14 @@ class Facts:
             documented = " or ".join(str(rows.rows) for rows in known)
             raise DataError(
                 path,
-                f"the file ends after {found.rows} rows, documented are {documented}; it is truncated, or only a "
-                f"part. {hint}",
+                f"the file ends after {found.rows} rows, documented are {documented}; it is truncated, or "
+                f"only a part. {hint}",
                 line=found.rows + 1,
             )
         raise DataError(
             path,
-            f"the classes have {list(found.balance)} rows, documented are {list(known[0].balance)}; the labels are "
-            f"not the published ones. {hint}",
+            f"the classes have {list(found.balance)} rows, documented are {list(known[0].balance)}; the "
+            f"labels are not the published ones. {hint}",
             column=LABEL,
         )
 

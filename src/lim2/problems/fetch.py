@@ -25,7 +25,7 @@ Progress = Callable[[int, int | None], None]
 
 
 def target_folder(data: Folder = None) -> Path:
-    """Return the folder that downloads go to: the one named, else `LIM2_DATA` if writable, else the user's cache.
+    """Return where downloads go: the folder named, else `LIM2_DATA` if writable, else the user's cache.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ def _check(source: Source, path: Path) -> None:
     got = sha256(path)
     if source.sha256 is not None and got != source.sha256:
         raise FetchError(
-            f"wrong checksum: SHA-256 {got}, expected {source.sha256}; this mirror has another version, or the "
-            "transfer was damaged. Nothing was kept"
+            f"wrong checksum: SHA-256 {got}, expected {source.sha256}; this mirror has another version, or "
+            "the transfer was damaged. Nothing was kept"
         )
 
 
@@ -117,7 +117,8 @@ def _download(remote: Remote, parts: Path, progress: Progress | None) -> Path:
     parts.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(remote.url.encode()).hexdigest()[:16]
     try:
-        # No checksum here: the published one is that of the unpacked file, which is checked once it is unpacked.
+        # No checksum here: the published one is that of the unpacked file, which is checked once it is
+        # unpacked.
         downloader = Resuming(parts / f"{name}.part", progress)
         return Path(pooch.retrieve(remote.url, None, fname=name, path=parts, downloader=downloader))
     except (requests.RequestException, OSError) as error:
@@ -183,7 +184,7 @@ class Resuming:
     def __init__(self, part: Path, progress: Progress | None = None) -> None:
         self.part = part
         self.stamp = part.with_suffix(".etag")
-        self.progress = progress or (lambda had, expected: None)
+        self.progress = progress or (lambda *_: None)
 
     def __call__(self, url: str, output_file: Any, pooch: Any, check_only: bool = False) -> None:  # noqa: ARG002
         """Download, as pooch asks for.
@@ -217,7 +218,8 @@ class Resuming:
                     if self._had() == 0:
                         raise
                     raise BrokenTransferError(
-                        f"the transfer broke after {self._had():,} bytes, which are kept; the same command resumes"
+                        f"the transfer broke after {self._had():,} bytes, which are kept; the same command "
+                        "resumes"
                     ) from error
         self.part.replace(output_file)
         self.stamp.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 
 
 def user_cache() -> Path:
-    """Return the folder of this user for what lim2 downloads and parses: `LIM2_CACHE`, else the system's choice."""
+    """Return the user's folder for downloads and parsed tables: `LIM2_CACHE`, else the system's choice."""
     chosen = os.environ.get("LIM2_CACHE")
     if chosen:
         return Path(chosen).expanduser()
@@ -83,8 +83,9 @@ def locate(problem: str, files: Sequence[str], data: Folder = None) -> list[Path
         looked = ", ".join(str(folder) for folder in folders(data))
         hint = "" if data is not None or os.environ.get("LIM2_DATA") else " LIM2_DATA is not set."
         raise MissingDataError(
-            f"{problem} needs {' and '.join(missing)} (or the same with .gz or .xz), which is not in {looked}.{hint} "
-            f"Download with `lim2 data fetch {problem}`, or put the file there, or name its folder in LIM2_DATA."
+            f"{problem} needs {' and '.join(missing)} (or the same with .gz or .xz), which is not in "
+            f"{looked}.{hint} Download with `lim2 data fetch {problem}`, or put the file there, or name its "
+            "folder in LIM2_DATA."
         )
     return [path for path in found.values() if path is not None]
 
@@ -203,8 +204,8 @@ def unfinished(path: Path) -> Iterator[Path]:
 def writable(folder: Path) -> bool:
     """Say whether files may be put into a folder.
 
-    A folder whose permissions allow writing to nobody was made so on purpose. The system lets root write there all
-    the same; lim2 does not.
+    A folder whose permissions allow writing to nobody was made so on purpose. The system lets root write
+    there all the same; lim2 does not.
 
     Parameters
     ----------

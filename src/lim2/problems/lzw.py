@@ -15,8 +15,8 @@ def unpacked(data: bytes) -> bytes:
 
     Examples
     --------
-    >>> unpacked(bytes.fromhex("1f9d9061c4040d"))  # compress of "abab"... see the tests
-    b'aba5'
+    >>> unpacked(bytes.fromhex("1f9d9061c40404"))
+    b'abab'
     """
     if data[:2] != MAGIC or len(data) < 3:
         raise ValueError("not a .Z file: it does not start with 1f 9d")

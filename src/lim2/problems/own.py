@@ -149,11 +149,11 @@ def from_csv(
     seed: int | None = None,
     standardize: Standardize = "sample",
 ) -> Problem:
-    """Make a classification problem of a table in a CSV or Parquet file.
+    r"""Make a classification problem of a table in a CSV or Parquet file.
 
-    Columns of numbers are standardised, columns of text become a column of 0 and 1 for each of their values. A missing
-    number becomes the mean of its column, missing text a value of its own, and a row without a label is left out;
-    `problem.notes` tells how many there were.
+    Columns of numbers are standardised, columns of text become a column of 0 and 1 for each of their values.
+    A missing number becomes the mean of its column, missing text a value of its own, and a row without a
+    label is left out; `problem.notes` tells how many there were.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def from_csv(
     --------
     >>> import lim2.problems, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.csv")
-    >>> _ = path.write_text("age,city,bought\\n30,Rome,tea\\n50,,coffee\\n,Oslo,tea\\n")
+    >>> _ = path.write_text("age,city,bought\n30,Rome,tea\n50,,coffee\n,Oslo,tea\n")
     >>> problem = lim2.problems.from_csv(path, label="bought")
     >>> problem.arm_names, problem.feature_names
     (('coffee', 'tea'), ('age', 'city=(missing)', 'city=Oslo', 'city=Rome'))
@@ -211,8 +211,8 @@ def from_csv(
     if len(classes) > max_categories:
         raise DataError(
             path,
-            f"{len(classes)} different labels, so as many arms; at most {max_categories} are taken (max_categories). "
-            "Is it a number rather than a class?",
+            f"{len(classes)} different labels, so as many arms; at most {max_categories} are taken "
+            "(max_categories). Is it a number rather than a class?",
             column=label,
         )
     # Their numbers, by joining: works for text, numbers and booleans alike.
@@ -318,8 +318,8 @@ def _features(
         if len(values) > max_categories:
             raise DataError(
                 path,
-                f"{len(values)} different values of text, more than {max_categories} (max_categories); if it is an "
-                f"identifier, leave it out with drop=[{column.name!r}]",
+                f"{len(values)} different values of text, more than {max_categories} (max_categories); if "
+                f"it is an identifier, leave it out with drop=[{column.name!r}]",
                 column=column.name,
             )
         columns.append(text.cast(pl.Enum(values)))

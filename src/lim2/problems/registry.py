@@ -69,8 +69,8 @@ def register(
 ) -> Callable[[Loader], Loader]:
     """Put the decorated function into the registry.
 
-    The function takes `rounds` (an int or `"all"`), `seed` (an int) and its own settings by keyword, and returns a
-    `Problem`.
+    The function takes `rounds` (an int or `"all"`), `seed` (an int) and its own settings by keyword, and
+    returns a `Problem`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Every file of every dataset: where it comes from, its licence, and how to know it. One table, at the end."""
+"""Every file of every dataset: where it comes from, its licence, how to know it. One table, below."""
 
 from __future__ import annotations
 
@@ -98,8 +98,10 @@ class Source:
         last = parted if parted is not None else lines
         return DataError(
             path,
-            f"the file is not the published {self.file}: it starts to differ between lines {agreed + 1} and {last} "
-            "(rows reordered, missing, added or changed). Download it again, or pass verify=False to use it as it is",
+            f"the file is not the published {self.file}: it starts to differ between lines {agreed + 1} and "
+            f"{last} "
+            "(rows reordered, missing, added or changed). Download it again, or pass verify=False to use it "
+            "as it is",
             line=agreed + 1,
         )
 
@@ -155,7 +157,8 @@ SOURCES: dict[str, Source] = {
             page="https://eigentaste.berkeley.edu/dataset/",
             licence="research use, cite Goldberg et al. (2001)",
             copies={
-                "23bdebc59ee795c2e1a58281cd963e997a7b288053e614774e9dcb84422a7f69": "rebuilt from jester-data-1.csv"
+                "23bdebc59ee795c2e1a58281cd963e997a7b288053e614774e9dcb84422a7f69": "rebuilt from "
+                "jester-data-1.csv"
             },
             mirrors=(Remote(f"{BANDITS}/jester_data_40jokes_19181users.npy"),),
         ),
@@ -202,7 +205,8 @@ SOURCES: dict[str, Source] = {
             page=f"{UCI}/dataset/116",
             licence=CC_BY,
             copies={
-                "9729c7ad9d9886981334d4a3270e0fec2ad3daf61aaf42680061869fe3fd7e8d": "the first 15,317 of 2,458,285 rows"
+                "9729c7ad9d9886981334d4a3270e0fec2ad3daf61aaf42680061869fe3fd7e8d": "the first 15,317 of "
+                "2,458,285 rows"
             },
             mirrors=(
                 _old_uci("census1990-mld/USCensus1990.data.txt"),
@@ -240,8 +244,8 @@ SOURCES: dict[str, Source] = {
             page=f"{UCI}/dataset/388",
             licence=CC_BY,
             copies={
-                "89e0f9a5ca7f36878fa6a9c4ba6c8dd2d506504693309b894caaf8fdfce9cfd9": "rows after the first 5,000 in "
-                "another order than published"
+                "89e0f9a5ca7f36878fa6a9c4ba6c8dd2d506504693309b894caaf8fdfce9cfd9": "rows after the first "
+                "5,000 in another order than published"
             },
             mirrors=(
                 _old_uci("00388/data.csv"),
@@ -266,7 +270,8 @@ SOURCES: dict[str, Source] = {
             page=f"{UCI}/dataset/421",
             licence="GPL-3.0-or-later, by its preamble",
             copies={
-                "7ea64d4b8af781072437d6578387a2cc714454ebdb7c3165e6be227ac6a2dab7": "the first 9,000 of 60,000 rows"
+                "7ea64d4b8af781072437d6578387a2cc714454ebdb7c3165e6be227ac6a2dab7": "the first 9,000 of "
+                "60,000 rows"
             },
             mirrors=(
                 _old_uci("00421/aps_failure_training_set.csv"),
@@ -278,7 +283,8 @@ SOURCES: dict[str, Source] = {
             page="https://www.kaggle.com/datasets/PromptCloudHQ/amazon-reviews-unlocked-mobile-phones",
             licence="see its page",
             copies={
-                "c29a0a760fbd8a96f92f5f61b5b777ba7f2311ea6c0c5d013d51ddf23c7b9816": "10,000 of 413,840 reviews"
+                "c29a0a760fbd8a96f92f5f61b5b777ba7f2311ea6c0c5d013d51ddf23c7b9816": "10,000 of 413,840 "
+                "reviews"
             },
         ),
     )

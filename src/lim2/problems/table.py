@@ -1,4 +1,4 @@
-"""Reading tables strictly: what a file must hold is declared, and what it doesn't is named by line and column."""
+"""Reading tables strictly: what a file must hold is declared; what is wrong is named by line and column."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _dtype(column: Column) -> pl.DataType:
 
     if column.kind == "int":
         # Bounds keep the largest file small in memory; what exceeds them doesn't parse, and is then named.
-        small = -(2**15) <= column.low and column.high < 2**15
+        small = column.low >= -(2**15) and column.high < 2**15
         return pl.Int16() if small else pl.Int64()
     return pl.Float64() if column.kind == "float" else pl.String()
 
@@ -280,8 +280,8 @@ def compare_names(found: Sequence[str], expected: Sequence[str], shown: Path, *,
         if name.strip() != wanted:
             raise DataError(
                 shown,
-                f"the header has {name.strip()!r} where {wanted!r} belongs; the columns are reordered, or this is "
-                "another file",
+                f"the header has {name.strip()!r} where {wanted!r} belongs; the columns are reordered, or "
+                "this is another file",
                 line=line,
                 column=number,
             )
@@ -310,8 +310,8 @@ def _blame(path: Path, layout: Layout, shown: Path) -> None:
             if len(fields) != len(layout.columns):
                 raise DataError(
                     shown,
-                    f"{len(fields)} fields, expected {len(layout.columns)}; the file is truncated or damaged here. "
-                    "Download it again",
+                    f"{len(fields)} fields, expected {len(layout.columns)}; the file is truncated or "
+                    "damaged here. Download it again",
                     line=line,
                 )
             for column, field in zip(layout.columns, fields, strict=True):

@@ -20,25 +20,28 @@ if TYPE_CHECKING:
 ARMS = ("<=50K", ">50K")
 # Every categorical column has values that no other has, so a reordered file is noticed.
 CATEGORIES = {
-    "workclass": "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay Never-worked",
-    "education": "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th 12th Masters "
-    "1st-4th 10th Doctorate 5th-6th Preschool",
+    "workclass": "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay "
+    "Never-worked",
+    "education": "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th 12th "
+    "Masters 1st-4th 10th Doctorate 5th-6th Preschool",
     "marital-status": "Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent "
     "Married-AF-spouse",
-    "occupation": "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty Handlers-cleaners "
-    "Machine-op-inspct Adm-clerical Farming-fishing Transport-moving Priv-house-serv Protective-serv Armed-Forces",
+    "occupation": "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty "
+    "Handlers-cleaners Machine-op-inspct Adm-clerical Farming-fishing Transport-moving Priv-house-serv "
+    "Protective-serv Armed-Forces",
     "relationship": "Wife Own-child Husband Not-in-family Other-relative Unmarried",
     "race": "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black",
     "sex": "Female Male",
-    "native-country": "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) India "
-    "Japan Greece South China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico Portugal Ireland "
-    "France Dominican-Republic Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala Nicaragua Scotland Thailand "
-    "Yugoslavia El-Salvador Trinadad&Tobago Peru Hong Holand-Netherlands",
+    "native-country": "United-States Cambodia England Puerto-Rico Canada Germany Outlying-US(Guam-USVI-etc) "
+    "India Japan Greece South China Cuba Iran Honduras Philippines Italy Poland Jamaica Vietnam Mexico "
+    "Portugal Ireland France Dominican-Republic Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala "
+    "Nicaragua Scotland Thailand Yugoslavia El-Salvador Trinadad&Tobago Peru Hong Holand-Netherlands",
 }
-ORDER = (
-    "age workclass fnlwgt education education-num marital-status occupation relationship race sex capital-gain "
-    "capital-loss hours-per-week native-country income"
-).split()
+_ORDER = (
+    "age workclass fnlwgt education education-num marital-status occupation relationship race sex "
+    "capital-gain capital-loss hours-per-week native-country income"
+)
+ORDER = _ORDER.split()
 FACTS = Facts(
     title="Adult",
     files=("adult.data", "adult.test"),
@@ -46,9 +49,11 @@ FACTS = Facts(
     n_arms=2,
     paper_features="88",
     published=Rows(48_842, (37_155, 11_687)),
-    preprocessing="both files; 3,620 rows with a missing value are dropped, which leaves 45,222 (34,014 / 11,208); "
+    preprocessing="both files; 3,620 rows with a missing value are dropped, which leaves 45,222 "
+    "(34,014 / 11,208); "
     "one-hot over the values that occur in those; the label is the income, and the occupation is left out",
-    difference="the paper's 88 is what these columns give when only the values within 5,000 drawn rows are encoded "
+    difference="the paper's 88 is what these columns give when only the values within 5,000 drawn rows "
+    "are encoded "
     "(87 to 89, by the draw); with `occupation=True` it is 104",
 )
 

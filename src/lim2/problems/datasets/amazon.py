@@ -43,7 +43,8 @@ FACTS = Facts(
     published=Rows(413_840, (72_350, 24_728, 31_765, 61_392, 223_605)),
     copies=(Rows(10_000, (2_155, 668, 831, 1_385, 4_961)),),
     preprocessing="lower case, split into words and the marks ( ) , ! ?, cut and padded to 60 token ids; the "
-    "vocabulary is every word of the file, the most frequent first; 0 is padding, 1 a word outside the vocabulary",
+    "vocabulary is every word of the file, the most frequent first; 0 is padding, 1 a word outside the "
+    "vocabulary",
     difference="60 token ids; the paper's 7K counts the embedded input, 60 words times 128",
 )
 

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 ARMS = tuple(f"dOccup {i}" for i in range(9))
-ANSWERS = (
-    "dAge dAncstry1 dAncstry2 iAvail iCitizen iClass dDepart iDisabl1 iDisabl2 iEnglish iFeb55 iFertil dHispanic "
-    "dHour89 dHours iImmigr dIncome1 dIncome2 dIncome3 dIncome4 dIncome5 dIncome6 dIncome7 dIncome8 dIndustry "
-    "iKorean iLang1 iLooking iMarital iMay75880 iMeans iMilitary iMobility iMobillim dOccup iOthrserv iPerscare "
-    "dPOB dPoverty dPwgt1 iRagechld dRearning iRelat1 iRelat2 iRemplpar iRiders iRlabor iRownchld dRpincome iRPOB "
-    "iRrelchld iRspouse iRvetserv iSchool iSept80 iSex iSubfam1 iSubfam2 iTmpabsnt dTravtime iVietnam dWeek89 "
-    "iWork89 iWorklwk iWWII iYearsch iYearwrk dYrsserv"
-).split()
+_ANSWERS = (
+    "dAge dAncstry1 dAncstry2 iAvail iCitizen iClass dDepart iDisabl1 iDisabl2 iEnglish iFeb55 iFertil "
+    "dHispanic dHour89 dHours iImmigr dIncome1 dIncome2 dIncome3 dIncome4 dIncome5 dIncome6 dIncome7 "
+    "dIncome8 dIndustry iKorean iLang1 iLooking iMarital iMay75880 iMeans iMilitary iMobility iMobillim "
+    "dOccup iOthrserv iPerscare dPOB dPoverty dPwgt1 iRagechld dRearning iRelat1 iRelat2 iRemplpar "
+    "iRiders iRlabor iRownchld dRpincome iRPOB iRrelchld iRspouse iRvetserv iSchool iSept80 iSex iSubfam1 "
+    "iSubfam2 iTmpabsnt dTravtime iVietnam dWeek89 iWork89 iWorklwk iWWII iYearsch iYearwrk dYrsserv"
+)
+ANSWERS = _ANSWERS.split()
 LAYOUT = Layout(
     (
         Column("caseid", "int", 0),
@@ -42,8 +43,8 @@ FACTS = Facts(
     published=Rows(2_458_285),
     copies=(Rows(15_317, (6_247, 2_112, 2_737, 1_277, 323, 1_029, 1_525, 38, 29)),),
     preprocessing="caseid is dropped, the label is dOccup; one-hot over the values that occur in the file",
-    difference="the paper's 377 is the number of values within its drawn rows; the first 15,317 rows of the file "
-    "have 385, all of it may have more",
+    difference="the paper's 377 is the number of values within its drawn rows; the first 15,317 rows "
+    "of the file have 385, all of it may have more",
 )
 
 

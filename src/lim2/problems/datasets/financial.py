@@ -18,7 +18,8 @@ from lim2.problems.table import Column, Layout, compare_names, read
 if TYPE_CHECKING:
     import polars as pl
 
-TICKERS = tuple("MSFT GOOGL GE GM CVX SPWR SBUX FDX JPM WMT XOM AAL UN AMZN BP HPE WFC TOT PG BA F".split())
+_TICKERS = "MSFT GOOGL GE GM CVX SPWR SBUX FDX JPM WMT XOM AAL UN AMZN BP HPE WFC TOT PG BA F"
+TICKERS = tuple(_TICKERS.split())
 # The header is not in the form of the rows: it has commas, they have spaces.
 LAYOUT = Layout(tuple(Column(ticker) for ticker in TICKERS), separator=" ", skip=1)
 FACTS = Facts(
@@ -28,8 +29,9 @@ FACTS = Facts(
     n_arms=8,
     paper_features="21",
     published=Rows(3_713),
-    preprocessing="not standardised. Each seed draws 8 strategies, uniform in [-1, 1] and scaled to norm 1; the "
-    "reward of arm i is context times strategy, plus noise of standard deviation 0.01 (i + 1), i from 0",
+    preprocessing="not standardised. Each seed draws 8 strategies, uniform in [-1, 1] and scaled to norm "
+    "1; the reward of arm i is context times strategy, plus noise of standard deviation 0.01 (i + 1), "
+    "i from 0",
 )
 
 

@@ -38,8 +38,8 @@ FACTS = Facts(
     n_arms=8,
     paper_features="32",
     published=Rows(19_181),
-    preprocessing="users who rated all of the 40 most-rated jokes; each seed shuffles the jokes, 32 ratings are the "
-    "context and 8 the rewards; not standardised. From jester-data-1.csv when the .npy is not there",
+    preprocessing="users who rated all of the 40 most-rated jokes; each seed shuffles the jokes, 32 ratings "
+    "are the context and 8 the rewards; not standardised. From jester-data-1.csv when the .npy is not there",
 )
 
 

@@ -58,8 +58,8 @@ FACTS = Facts(
     paper_features="117",
     published=Rows(8_124, (4_208, 3_916)),
     preprocessing="one-hot over the values that occur in the file (`?` of stalk-root is one of them); not "
-    "standardised. Eating pays 5, or -35 or 5 at even odds if poisonous; not eating 0. The classes are edible and "
-    "poisonous",
+    "standardised. Eating pays 5, or -35 or 5 at even odds if poisonous; not eating 0. The classes are "
+    "edible and poisonous",
 )
 
 

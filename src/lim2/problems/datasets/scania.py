@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ARMS = ("neg", "pos")
-HISTOGRAMS = "ag ay az ba cn cs ee".split()
+HISTOGRAMS = ["ag", "ay", "az", "ba", "cn", "cs", "ee"]
 MISNAMED = {"am_000": "am_0", "ec_000": "ec_00"}
 _LETTERS = "abcdefghijklmnopqrstuvxyz"  # Swedish: no w
 
@@ -48,8 +48,8 @@ FACTS = Facts(
     paper_features="170",
     published=Rows(60_000, (59_000, 1_000)),
     copies=(Rows(9_000, (8_827, 173)),),
-    preprocessing="the training file, with or without its preamble; a missing value (na) is the mean of its column. "
-    'Reward 1 for the right class; `rewards="costs"` for the challenge\'s costs of 10 and 500',
+    preprocessing="the training file, with or without its preamble; a missing value (na) is the mean of its "
+    'column. Reward 1 for the right class; `rewards="costs"` for the challenge\'s costs of 10 and 500',
 )
 
 
@@ -91,7 +91,8 @@ def scania(
 
     if rewards not in ("right", "costs") or missing not in ("mean", "zero"):
         raise ValueError(
-            f"rewards must be 'right' or 'costs' and missing 'mean' or 'zero', not {rewards!r} and {missing!r}"
+            f"rewards must be 'right' or 'costs' and missing 'mean' or 'zero', not {rewards!r} and "
+            f"{missing!r}"
         )
     table = parsed("scania", FACTS, parse, data=data, verify=verify)
     if missing == "zero":

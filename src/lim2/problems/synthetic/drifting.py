@@ -27,8 +27,8 @@ def drifting(
 ) -> Problem:
     """Draw a world whose expected rewards change under way, while the contexts stay of one kind.
 
-    `changes + 1` worlds are drawn. With abrupt changes each rules for an equal share of the rounds. With gradual
-    ones the expected rewards pass from each to the next in a straight line, over the whole time.
+    `changes + 1` worlds are drawn. With abrupt changes each rules for an equal share of the rounds. With
+    gradual ones the expected rewards pass from each to the next in a straight line, over the whole time.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def drifting(
     changes
         How many changes.
     noise
-        The standard deviation of the rewards given the context; in the nonlinear world rewards are 0 or 1 with the
-        expected reward as the probability, and noise is that of `nonlinear`.
+        The standard deviation of the rewards given the context; in the nonlinear world rewards are 0 or 1
+        with the expected reward as the probability, and noise is that of `nonlinear`.
     options
         Further settings of the world, such as `{"n_features": 5}`.
 
@@ -58,7 +58,8 @@ def drifting(
     """
     if world not in WORLDS or change not in ("abrupt", "gradual"):
         raise ValueError(
-            f"world must be one of {', '.join(WORLDS)} and change 'abrupt' or 'gradual', not {world!r} and {change!r}"
+            f"world must be one of {', '.join(WORLDS)} and change 'abrupt' or 'gradual', not {world!r} and "
+            f"{change!r}"
         )
     if not 1 <= changes < rounds:
         raise ValueError(f"changes must be from 1 to rounds - 1 = {rounds - 1}, not {changes}")
@@ -66,7 +67,9 @@ def drifting(
     contexts, stages = _stages(world, rounds, seed, changes + 1, noise, options)
     starts = np.arange(changes + 1) * rounds // (changes + 1)
     mix = _abrupt(rounds, starts) if change == "abrupt" else _gradual(rounds, changes)
-    expected = sum((share[:, None] * stage for share, stage in zip(mix.T, stages, strict=True)), start=0.0)
+    expected = np.zeros_like(stages[0])
+    for share, stage in zip(mix.T, stages, strict=True):
+        expected += share[:, None] * stage
     rewards = _realised(world, expected, seed, noise)
     settings = {
         "world": world,
@@ -85,7 +88,7 @@ def _abrupt(rounds: int, starts: Any) -> Array:
 
 
 def _gradual(rounds: int, changes: int) -> Array:
-    """Return the share of each stage in each round: the first alone at the start, the last alone at the end."""
+    """Return the share of each stage in each round: all the first at the start, all the last at the end."""
     place = np.arange(rounds) * changes / max(rounds - 1, 1)
     return np.maximum(0.0, 1.0 - np.abs(place[:, None] - np.arange(changes + 1)))
 

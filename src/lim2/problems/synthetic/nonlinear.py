@@ -17,9 +17,10 @@ HOPELESS = 1e-3  # the share of contexts below which a margin is refused
 
 
 class Scores:
-    """The scores of the classes: a random network with one hidden layer, each output of mean 0 and variance 1.
+    """The scores of the classes: a random network of one hidden layer, outputs of mean 0 and variance 1.
 
-    Rectified units, because the processor's exponentials and tangents differ in the last bit between machines.
+    Rectified units, because the processor's exponentials and tangents differ in the last bit between
+    machines.
 
     Parameters
     ----------
@@ -63,8 +64,8 @@ def nonlinear(
 ) -> Problem:
     """Draw a nonlinear classification world.
 
-    A random network scores the classes, and the class with the highest score is right. The right arm pays 1, the
-    others 0.
+    A random network scores the classes, and the class with the highest score is right. The right arm pays 1,
+    the others 0.
 
     Parameters
     ----------
@@ -75,8 +76,8 @@ def nonlinear(
     n_features, n_arms
         The size of a context and the number of arms.
     margin
-        By how much the best score exceeds the second at least, in standard deviations of a score; contexts that are
-        closer to a boundary are not drawn. 0 for all contexts.
+        By how much the best score exceeds the second at least, in standard deviations of a score; contexts
+        that are closer to a boundary are not drawn. 0 for all contexts.
     noise
         The probability that another class than the right one, any of them, pays.
     hidden
@@ -92,8 +93,8 @@ def nonlinear(
     check_shape(n_features, n_arms, noise)
     if hidden < 1 or margin < 0 or noise > 1 or (noise > 0 and n_arms == 1):
         raise ValueError(
-            f"hidden must be at least 1, margin at least 0, noise at most 1 (0 with one arm), not {hidden}, {margin} "
-            f"and {noise}"
+            f"hidden must be at least 1, margin at least 0, noise at most 1 (0 with one arm), not {hidden}, "
+            f"{margin} and {noise}"
         )
     scores = Scores(seed, n_features, n_arms, hidden)
     contexts, right = apart(seed, rounds, n_features, scores, margin)
@@ -148,8 +149,8 @@ def apart(
         drawn += batch
         if count < HOPELESS * drawn:
             raise ValueError(
-                f"margin={margin} is too wide: fewer than one context in {1 / HOPELESS:.0f} is that far from a "
-                "boundary; choose a smaller one"
+                f"margin={margin} is too wide: fewer than one context in {1 / HOPELESS:.0f} is that far "
+                "from a boundary; choose a smaller one"
             )
     return np.concatenate(kept)[:rounds], np.concatenate(classes)[:rounds]
 
