@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from lim2.problems.facts import Facts
 from lim2.problems.files import (
     Folder,
-    find,
     locate,
     remembered_sha256,
     unfinished,
@@ -57,6 +56,7 @@ def parsed(
     data: Folder = None,
     verify: bool = True,
     files: Sequence[str] | None = None,
+    again: bool = False,
 ) -> Table:
     """Return a dataset's table, parsed now or before.
 
@@ -74,13 +74,15 @@ def parsed(
         Whether contents that are not the published ones, nor known otherwise, are an error.
     files
         The files to read; None for those of `facts`.
+    again
+        Parse even if a kept table is there.
     """
     files = facts.files if files is None else files
     paths = locate(name, files, data)
     sums = [remembered_sha256(path) for path in paths]
     key = hashlib.sha256(" ".join([str(FORMAT), *sums]).encode()).hexdigest()[:16]
     kept = [folder / f"{name}-{key}.arrow" for folder in cache_folders(paths[0])]
-    frame = next((_read(path) for path in kept if path.is_file()), None)
+    frame = None if again else next((_read(path) for path in kept if path.is_file()), None)
     if frame is None:
         frame = parse(paths)
         _keep(frame, kept)
@@ -97,24 +99,6 @@ def cache_folders(path: Path) -> list[Path]:
     """
     beside = [path.parent / FOLDER] if writable(path.parent) else []
     return [*beside, user_cache() / "parsed"]
-
-
-def is_parsed(name: str, facts: Facts, data: Folder = None) -> bool:
-    """Say whether loading a dataset takes no parsing.
-
-    Parameters
-    ----------
-    name
-        The problem.
-    facts
-        What is documented of it.
-    data
-        The folder with the files.
-    """
-    path = find(facts.files[0], data)
-    return path is not None and any(
-        next(folder.glob(f"{name}-*.arrow"), None) is not None for folder in cache_folders(path)
-    )
 
 
 def _read(path: Path) -> pl.DataFrame:

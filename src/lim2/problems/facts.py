@@ -53,8 +53,8 @@ class Facts:
         What is done between the files and the contexts and rewards.
     difference
         Why `n_features` is not the paper's.
-    alternative
-        Other files it may be read from, when the first are not there.
+    alternatives
+        Other sets of files that it may be read from.
     """
 
     title: str
@@ -66,7 +66,7 @@ class Facts:
     preprocessing: str
     copies: tuple[Rows, ...] = ()
     difference: str = ""
-    alternative: tuple[str, ...] = ()
+    alternatives: tuple[tuple[str, ...], ...] = ()
 
     def check(self, frame: pl.DataFrame, path: Path) -> None:
         """Raise a `DataError` unless rows and classes are as documented.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
+from lim2.problems.cache import Parser
 from lim2.problems.facts import Facts
 from lim2.problems.problem import Problem
 
@@ -40,6 +41,8 @@ class Entry:
         The decorated function; its keyword parameters are the problem's settings.
     facts
         What is documented of a dataset.
+    parse
+        Makes a dataset's table from the paths of its files.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Entry:
     rounds: int
     loader: Loader
     facts: Facts | None = None
+    parse: Parser | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -66,6 +70,7 @@ def register(
     kind: Literal["dataset", "synthetic"] = "dataset",
     rounds: int = 5000,
     facts: Facts | None = None,
+    parse: Parser | None = None,
 ) -> Callable[[Loader], Loader]:
     """Put the decorated function into the registry.
 
@@ -84,6 +89,8 @@ def register(
         How many rounds are drawn when the caller doesn't say.
     facts
         What is documented of a dataset, for `lim2 data` and `docs/problems.md`.
+    parse
+        Makes a dataset's table from the paths of its files, for `lim2 data check`.
 
     Examples
     --------
@@ -104,7 +111,7 @@ def register(
                 f"a problem named {name!r} is registered already, by {_entries[name].loader.__module__}; "
                 "choose another name"
             )
-        _entries[name] = Entry(name, summary, kind, rounds, loader, facts)
+        _entries[name] = Entry(name, summary, kind, rounds, loader, facts, parse)
         return loader
 
     return decorate

@@ -58,7 +58,48 @@ FACTS = Facts(
 )
 
 
-@register("adult", summary="Does a person earn more than 50,000 dollars a year?", facts=FACTS)
+def layout(*, test: bool) -> Layout:
+    """Return the layout of adult.data, or of adult.test, whose labels end in a dot below a line of its own.
+
+    Parameters
+    ----------
+    test
+        Whether it is adult.test.
+    """
+    labels = tuple(f"{arm}." for arm in ARMS) if test else ARMS
+    columns = []
+    for name in ORDER:
+        if name == "income":
+            columns.append(Column(name, "text", values=labels))
+        elif name in CATEGORIES:
+            columns.append(Column(name, "text", values=tuple(CATEGORIES[name].split()), missing="?"))
+        else:
+            columns.append(Column(name, "int", 0))
+    return Layout(tuple(columns), skip=int(test), spaces=True)
+
+
+def parse(paths: list[Path]) -> pl.DataFrame:
+    """Return the table of both files.
+
+    Parameters
+    ----------
+    paths
+        adult.data and adult.test.
+    """
+    import polars as pl
+
+    frames = []
+    for path, test in zip(paths, (False, True), strict=True):
+        with plain(path) as copy:
+            frames.append(read(copy, layout(test=test), shown=path))
+    frame = pl.concat(frames)
+    for name in CATEGORIES:
+        frame = coded(frame, name, occurring(frame, name))
+    label = pl.col("income").str.starts_with(">").cast(pl.UInt8).alias(LABEL)
+    return compact(frame.with_columns(label).drop("income"))
+
+
+@register("adult", summary="Does a person earn more than 50,000 dollars a year?", facts=FACTS, parse=parse)
 def adult(
     rounds: int | Literal["all"],
     seed: int,
@@ -115,44 +156,3 @@ def adult(
         replace=replace,
         settings={"occupation": occupation, "incomplete": incomplete},
     )
-
-
-def layout(*, test: bool) -> Layout:
-    """Return the layout of adult.data, or of adult.test, whose labels end in a dot below a line of its own.
-
-    Parameters
-    ----------
-    test
-        Whether it is adult.test.
-    """
-    labels = tuple(f"{arm}." for arm in ARMS) if test else ARMS
-    columns = []
-    for name in ORDER:
-        if name == "income":
-            columns.append(Column(name, "text", values=labels))
-        elif name in CATEGORIES:
-            columns.append(Column(name, "text", values=tuple(CATEGORIES[name].split()), missing="?"))
-        else:
-            columns.append(Column(name, "int", 0))
-    return Layout(tuple(columns), skip=int(test), spaces=True)
-
-
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of both files.
-
-    Parameters
-    ----------
-    paths
-        adult.data and adult.test.
-    """
-    import polars as pl
-
-    frames = []
-    for path, test in zip(paths, (False, True), strict=True):
-        with plain(path) as copy:
-            frames.append(read(copy, layout(test=test), shown=path))
-    frame = pl.concat(frames)
-    for name in CATEGORIES:
-        frame = coded(frame, name, occurring(frame, name))
-    label = pl.col("income").str.starts_with(">").cast(pl.UInt8).alias(LABEL)
-    return compact(frame.with_columns(label).drop("income"))

@@ -49,7 +49,44 @@ FACTS = Facts(
 )
 
 
-@register("amazon", summary="How many stars a review of a phone gives, from its words.", facts=FACTS)
+def _padded(tokens: pl.Series, length: int, known: int) -> NDArray[np.int32]:
+    import polars as pl
+
+    cut = tokens.list.head(length)
+    counts = cut.list.len().cast(pl.Int64).to_numpy()
+    ids = cut.filter(cut.list.len() > 0).explode().to_physical().cast(pl.Int32).to_numpy() + FIRST_WORD
+    out = np.full((len(cut), length), PADDING, dtype=np.int32)
+    out[np.arange(length) < counts[:, None]] = np.where(ids < known + FIRST_WORD, ids, UNKNOWN)
+    return out
+
+
+def parse(paths: list[Path]) -> pl.DataFrame:
+    """Return the table of the file: each review as a list of words, in a type that holds the vocabulary.
+
+    Parameters
+    ----------
+    paths
+        Amazon_Unlocked_Mobile.csv.
+    """
+    import polars as pl
+
+    with plain(paths[0]) as path:
+        frame = read(path, LAYOUT, shown=paths[0]).select("Rating", "Reviews")
+    tokens = frame["Reviews"].str.to_lowercase().str.extract_all(TOKEN)
+    counts = tokens.explode().drop_nulls().value_counts(name="n")
+    # By frequency, then alphabetically, so that equal counts give the same ids on every machine.
+    words = counts.sort([pl.col("n") * -1, pl.col(counts.columns[0])])[counts.columns[0]]
+    return pl.DataFrame(
+        {
+            "tokens": tokens.cast(pl.List(pl.Enum(words))),
+            LABEL: (frame["Rating"] - 1).cast(pl.UInt8),
+        }
+    )
+
+
+@register(
+    "amazon", summary="How many stars a review of a phone gives, from its words.", facts=FACTS, parse=parse
+)
 def amazon(
     rounds: int | Literal["all"],
     seed: int,
@@ -94,39 +131,4 @@ def amazon(
         n_tokens=known + FIRST_WORD,
         settings={"length": length, "vocabulary": vocabulary, "replace": replace},
         notes=table.notes,
-    )
-
-
-def _padded(tokens: pl.Series, length: int, known: int) -> NDArray[np.int32]:
-    import polars as pl
-
-    cut = tokens.list.head(length)
-    counts = cut.list.len().cast(pl.Int64).to_numpy()
-    ids = cut.filter(cut.list.len() > 0).explode().to_physical().cast(pl.Int32).to_numpy() + FIRST_WORD
-    out = np.full((len(cut), length), PADDING, dtype=np.int32)
-    out[np.arange(length) < counts[:, None]] = np.where(ids < known + FIRST_WORD, ids, UNKNOWN)
-    return out
-
-
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of the file: each review as a list of words, in a type that holds the vocabulary.
-
-    Parameters
-    ----------
-    paths
-        Amazon_Unlocked_Mobile.csv.
-    """
-    import polars as pl
-
-    with plain(paths[0]) as path:
-        frame = read(path, LAYOUT, shown=paths[0]).select("Rating", "Reviews")
-    tokens = frame["Reviews"].str.to_lowercase().str.extract_all(TOKEN)
-    counts = tokens.explode().drop_nulls().value_counts(name="n")
-    # By frequency, then alphabetically, so that equal counts give the same ids on every machine.
-    words = counts.sort([pl.col("n") * -1, pl.col(counts.columns[0])])[counts.columns[0]]
-    return pl.DataFrame(
-        {
-            "tokens": tokens.cast(pl.List(pl.Enum(words))),
-            LABEL: (frame["Rating"] - 1).cast(pl.UInt8),
-        }
     )

@@ -48,7 +48,28 @@ FACTS = Facts(
 )
 
 
-@register("census", summary="A person's occupation from 67 answers to the US census of 1990.", facts=FACTS)
+def parse(paths: list[Path]) -> pl.DataFrame:
+    """Return the table of the file.
+
+    Parameters
+    ----------
+    paths
+        USCensus1990.data.txt.
+    """
+    with plain(paths[0]) as path:
+        frame = read(path, LAYOUT, shown=paths[0]).drop("caseid")
+    for name in ANSWERS:
+        if name != "dOccup":
+            frame = coded(frame, name, occurring(frame, name))
+    return compact(frame.rename({"dOccup": LABEL}))
+
+
+@register(
+    "census",
+    summary="A person's occupation from 67 answers to the US census of 1990.",
+    facts=FACTS,
+    parse=parse,
+)
 def census(
     rounds: int | Literal["all"],
     seed: int,
@@ -76,19 +97,3 @@ def census(
     """
     table = parsed("census", FACTS, parse, data=data, verify=verify)
     return classification("census", table, ARMS, rounds, seed, standardize=standardize, replace=replace)
-
-
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of the file.
-
-    Parameters
-    ----------
-    paths
-        USCensus1990.data.txt.
-    """
-    with plain(paths[0]) as path:
-        frame = read(path, LAYOUT, shown=paths[0]).drop("caseid")
-    for name in ANSWERS:
-        if name != "dOccup":
-            frame = coded(frame, name, occurring(frame, name))
-    return compact(frame.rename({"dOccup": LABEL}))

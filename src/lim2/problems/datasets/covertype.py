@@ -57,7 +57,22 @@ FACTS = Facts(
 )
 
 
-@register("covertype", summary="Which trees grow on a patch of forest, from maps.", facts=FACTS)
+def parse(paths: list[Path]) -> pl.DataFrame:
+    """Return the table of the file.
+
+    Parameters
+    ----------
+    paths
+        covtype.data.
+    """
+    import polars as pl
+
+    with plain(paths[0]) as path:
+        frame = read(path, LAYOUT, shown=paths[0])
+    return compact(frame.with_columns(pl.col("Cover_Type") - 1).rename({"Cover_Type": LABEL}))
+
+
+@register("covertype", summary="Which trees grow on a patch of forest, from maps.", facts=FACTS, parse=parse)
 def covertype(
     rounds: int | Literal["all"],
     seed: int,
@@ -85,18 +100,3 @@ def covertype(
     """
     table = parsed("covertype", FACTS, parse, data=data, verify=verify)
     return classification("covertype", table, ARMS, rounds, seed, standardize=standardize, replace=replace)
-
-
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of the file.
-
-    Parameters
-    ----------
-    paths
-        covtype.data.
-    """
-    import polars as pl
-
-    with plain(paths[0]) as path:
-        frame = read(path, LAYOUT, shown=paths[0])
-    return compact(frame.with_columns(pl.col("Cover_Type") - 1).rename({"Cover_Type": LABEL}))

@@ -37,7 +37,27 @@ FACTS = Facts(
 )
 
 
-@register("epileptic", summary="What a brain was doing during one second of an EEG.", facts=FACTS)
+def parse(paths: list[Path]) -> pl.DataFrame:
+    """Return the table of the file.
+
+    Parameters
+    ----------
+    paths
+        data.csv. Its first column has no name, or the name that some copies give it.
+    """
+    import polars as pl
+
+    with plain(paths[0]) as path:
+        with path.open() as file:
+            named = file.readline().lstrip('"').startswith("Unnamed")
+        layout = Layout((Column("Unnamed", "text"), *LAYOUT.columns[1:]), header=True) if named else LAYOUT
+        frame = read(path, layout, shown=paths[0])
+    return compact(frame.drop(frame.columns[0]).with_columns(pl.col("y") - 1).rename({"y": LABEL}))
+
+
+@register(
+    "epileptic", summary="What a brain was doing during one second of an EEG.", facts=FACTS, parse=parse
+)
 def epileptic(
     rounds: int | Literal["all"],
     seed: int,
@@ -65,21 +85,3 @@ def epileptic(
     """
     table = parsed("epileptic", FACTS, parse, data=data, verify=verify)
     return classification("epileptic", table, ARMS, rounds, seed, standardize=standardize, replace=replace)
-
-
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of the file.
-
-    Parameters
-    ----------
-    paths
-        data.csv. Its first column has no name, or the name that some copies give it.
-    """
-    import polars as pl
-
-    with plain(paths[0]) as path:
-        with path.open() as file:
-            named = file.readline().lstrip('"').startswith("Unnamed")
-        layout = Layout((Column("Unnamed", "text"), *LAYOUT.columns[1:]), header=True) if named else LAYOUT
-        frame = read(path, layout, shown=paths[0])
-    return compact(frame.drop(frame.columns[0]).with_columns(pl.col("y") - 1).rename({"y": LABEL}))

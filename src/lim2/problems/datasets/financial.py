@@ -35,11 +35,27 @@ FACTS = Facts(
 )
 
 
+def parse(paths: list[Path]) -> pl.DataFrame:
+    """Return the table of the file.
+
+    Parameters
+    ----------
+    paths
+        raw_stock_contexts.
+    """
+    with plain(paths[0]) as path:
+        frame = read(path, LAYOUT, shown=paths[0])
+        with path.open() as file:
+            compare_names(file.readline().strip().split(","), TICKERS, paths[0], line=1)
+    return frame
+
+
 @register(
     "financial",
     summary="Eight random linear strategies on the daily moves of 21 stocks.",
     rounds=3713,
     facts=FACTS,
+    parse=parse,
 )
 def financial(
     rounds: int | Literal["all"],
@@ -93,18 +109,3 @@ def financial(
         settings={"n_arms": n_arms, "noise": noise, "standardize": standardize, "replace": replace},
         notes=table.notes,
     )
-
-
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of the file.
-
-    Parameters
-    ----------
-    paths
-        raw_stock_contexts.
-    """
-    with plain(paths[0]) as path:
-        frame = read(path, LAYOUT, shown=paths[0])
-        with path.open() as file:
-            compare_names(file.readline().strip().split(","), TICKERS, paths[0], line=1)
-    return frame

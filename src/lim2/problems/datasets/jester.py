@@ -33,7 +33,7 @@ LAYOUT = Layout(
 FACTS = Facts(
     title="Jester",
     files=(DENSE,),
-    alternative=(SOURCE,),
+    alternatives=((SOURCE,),),
     n_features=32,
     n_arms=8,
     paper_features="32",
@@ -41,63 +41,6 @@ FACTS = Facts(
     preprocessing="users who rated all of the 40 most-rated jokes; each seed shuffles the jokes, 32 ratings "
     "are the context and 8 the rewards; not standardised. From jester-data-1.csv when the .npy is not there",
 )
-
-
-@register("jester", summary="Recommend one of eight jokes to a user who rated 32 others.", facts=FACTS)
-def jester(
-    rounds: int | Literal["all"],
-    seed: int,
-    n_arms: int = 8,
-    shuffle_jokes: bool = True,
-    standardize: Standardize = None,
-    replace: bool = False,
-    data: Folder = None,
-    verify: bool = True,
-) -> Problem:
-    """Draw Jester. Contexts and rewards are ratings from -10 to 10.
-
-    Parameters
-    ----------
-    rounds
-        How many rows to draw.
-    seed
-        The same seed gives the same arrays.
-    n_arms
-        How many of the 40 jokes are arms; the others are the context.
-    shuffle_jokes
-        Whether the seed decides which jokes are arms; otherwise the last ones are.
-    standardize
-        None (as in the paper), `"sample"` or `"online"`.
-    replace
-        Whether a row may come again.
-    data
-        The folder with the file; None for `LIM2_DATA`, then the user's cache.
-    verify
-        Whether a file that is not a known one is an error.
-    """
-    if not 1 <= n_arms < JOKES:
-        raise ValueError(f"n_arms must be from 1 to {JOKES - 1}, not {n_arms}")
-    files = (SOURCE,) if find(DENSE, data) is None and find(SOURCE, data) else (DENSE,)
-    table = parsed("jester", FACTS, parse, data=data, verify=verify, files=files)
-    rows = draw_rows(table.frame.height, rounds, seed, replace=replace, name="jester")
-    order = stream(seed, "jokes").permutation(JOKES) if shuffle_jokes else np.arange(JOKES)
-    ratings = table.frame[rows].to_numpy()[:, order]
-    names = [f"joke {joke + 1}" for joke in order]
-    return Problem(
-        "jester",
-        standardized(ratings[:, :-n_arms], standardize),
-        ratings[:, -n_arms:].copy(),
-        seed=seed,
-        arm_names=tuple(names[-n_arms:]),
-        feature_names=tuple(names[:-n_arms]),
-        settings={
-            "n_arms": n_arms,
-            "shuffle_jokes": shuffle_jokes,
-            "standardize": standardize,
-            "replace": replace,
-        },
-        notes=table.notes,
-    )
 
 
 def parse(paths: list[Path]) -> pl.DataFrame:
@@ -152,3 +95,62 @@ def _from_source(path: Path) -> NDArray[np.float64]:
     most_rated = np.sort(np.argsort(-rated.sum(axis=0), kind="stable")[:JOKES])
     dense: NDArray[np.float64] = ratings[rated[:, most_rated].all(axis=1)][:, most_rated]
     return dense
+
+
+@register(
+    "jester", summary="Recommend one of eight jokes to a user who rated 32 others.", facts=FACTS, parse=parse
+)
+def jester(
+    rounds: int | Literal["all"],
+    seed: int,
+    n_arms: int = 8,
+    shuffle_jokes: bool = True,
+    standardize: Standardize = None,
+    replace: bool = False,
+    data: Folder = None,
+    verify: bool = True,
+) -> Problem:
+    """Draw Jester. Contexts and rewards are ratings from -10 to 10.
+
+    Parameters
+    ----------
+    rounds
+        How many rows to draw.
+    seed
+        The same seed gives the same arrays.
+    n_arms
+        How many of the 40 jokes are arms; the others are the context.
+    shuffle_jokes
+        Whether the seed decides which jokes are arms; otherwise the last ones are.
+    standardize
+        None (as in the paper), `"sample"` or `"online"`.
+    replace
+        Whether a row may come again.
+    data
+        The folder with the file; None for `LIM2_DATA`, then the user's cache.
+    verify
+        Whether a file that is not a known one is an error.
+    """
+    if not 1 <= n_arms < JOKES:
+        raise ValueError(f"n_arms must be from 1 to {JOKES - 1}, not {n_arms}")
+    files = (SOURCE,) if find(DENSE, data) is None and find(SOURCE, data) else (DENSE,)
+    table = parsed("jester", FACTS, parse, data=data, verify=verify, files=files)
+    rows = draw_rows(table.frame.height, rounds, seed, replace=replace, name="jester")
+    order = stream(seed, "jokes").permutation(JOKES) if shuffle_jokes else np.arange(JOKES)
+    ratings = table.frame[rows].to_numpy()[:, order]
+    names = [f"joke {joke + 1}" for joke in order]
+    return Problem(
+        "jester",
+        standardized(ratings[:, :-n_arms], standardize),
+        ratings[:, -n_arms:].copy(),
+        seed=seed,
+        arm_names=tuple(names[-n_arms:]),
+        feature_names=tuple(names[:-n_arms]),
+        settings={
+            "n_arms": n_arms,
+            "shuffle_jokes": shuffle_jokes,
+            "standardize": standardize,
+            "replace": replace,
+        },
+        notes=table.notes,
+    )

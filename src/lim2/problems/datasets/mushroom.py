@@ -63,7 +63,25 @@ FACTS = Facts(
 )
 
 
-@register("mushroom", summary="Eat it or not; a poisonous one may or may not harm.", facts=FACTS)
+def parse(paths: list[Path]) -> pl.DataFrame:
+    """Return the table of the file.
+
+    Parameters
+    ----------
+    paths
+        agaricus-lepiota.data.
+    """
+    import polars as pl
+
+    with plain(paths[0]) as path:
+        frame = read(path, LAYOUT, shown=paths[0])
+    for name in ATTRIBUTES:
+        frame = coded(frame, name, occurring(frame, name))
+    label = (pl.col("class") == "p").cast(pl.UInt8).alias(LABEL)
+    return frame.with_columns(label).drop("class")
+
+
+@register("mushroom", summary="Eat it or not; a poisonous one may or may not harm.", facts=FACTS, parse=parse)
 def mushroom(
     rounds: int | Literal["all"],
     seed: int,
@@ -127,21 +145,3 @@ def mushroom(
         },
         notes=table.notes,
     )
-
-
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of the file.
-
-    Parameters
-    ----------
-    paths
-        agaricus-lepiota.data.
-    """
-    import polars as pl
-
-    with plain(paths[0]) as path:
-        frame = read(path, LAYOUT, shown=paths[0])
-    for name in ATTRIBUTES:
-        frame = coded(frame, name, occurring(frame, name))
-    label = (pl.col("class") == "p").cast(pl.UInt8).alias(LABEL)
-    return frame.with_columns(label).drop("class")

@@ -53,7 +53,38 @@ FACTS = Facts(
 )
 
 
-@register("scania", summary="Is a truck's failure that of the air pressure system?", facts=FACTS)
+def parse(paths: list[Path]) -> pl.DataFrame:
+    """Return the table of the file.
+
+    Parameters
+    ----------
+    paths
+        aps_failure_training_set.csv, as published or without the lines before its header.
+    """
+    import polars as pl
+
+    with plain(paths[0]) as path:
+        layout = Layout(LAYOUT.columns, header=True, skip=_preamble(path, paths[0]))
+        frame = read(path, layout, shown=paths[0])
+    label = (pl.col("class") == "pos").cast(pl.UInt8).alias(LABEL)
+    return frame.with_columns(label).drop("class")
+
+
+def _preamble(path: Path, shown: Path) -> int:
+    with path.open() as file:
+        for number, line in enumerate(file):
+            if line.startswith(("class,", '"class",')):
+                return number
+            if number == 100:
+                break
+    if path.stat().st_size == 0:
+        return 0
+    raise DataError(
+        shown, "no header that starts with 'class,' in the first 100 lines; download the file again", line=1
+    )
+
+
+@register("scania", summary="Is a truck's failure that of the air pressure system?", facts=FACTS, parse=parse)
 def scania(
     rounds: int | Literal["all"],
     seed: int,
@@ -109,35 +140,4 @@ def scania(
         replace=replace,
         rewards=COSTS if rewards == "costs" else None,
         settings={"rewards": rewards, "missing": missing},
-    )
-
-
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of the file.
-
-    Parameters
-    ----------
-    paths
-        aps_failure_training_set.csv, as published or without the lines before its header.
-    """
-    import polars as pl
-
-    with plain(paths[0]) as path:
-        layout = Layout(LAYOUT.columns, header=True, skip=_preamble(path, paths[0]))
-        frame = read(path, layout, shown=paths[0])
-    label = (pl.col("class") == "pos").cast(pl.UInt8).alias(LABEL)
-    return frame.with_columns(label).drop("class")
-
-
-def _preamble(path: Path, shown: Path) -> int:
-    with path.open() as file:
-        for number, line in enumerate(file):
-            if line.startswith(("class,", '"class",')):
-                return number
-            if number == 100:
-                break
-    if path.stat().st_size == 0:
-        return 0
-    raise DataError(
-        shown, "no header that starts with 'class,' in the first 100 lines; download the file again", line=1
     )

@@ -36,36 +36,6 @@ FACTS = Facts(
 )
 
 
-@register("smartphones", summary="What a person is doing, from a phone's motion sensors.", facts=FACTS)
-def smartphones(
-    rounds: int | Literal["all"],
-    seed: int,
-    standardize: Standardize = "sample",
-    replace: bool = False,
-    data: Folder = None,
-    verify: bool = True,
-) -> Problem:
-    """Draw Smartphones.
-
-    Parameters
-    ----------
-    rounds
-        How many rows to draw.
-    seed
-        The same seed gives the same arrays.
-    standardize
-        `"sample"` (as in the paper), `"online"` or None.
-    replace
-        Whether a row may come again.
-    data
-        The folder with the file; None for `LIM2_DATA`, then the user's cache.
-    verify
-        Whether a file that is not a known one is an error.
-    """
-    table = parsed("smartphones", FACTS, parse, data=data, verify=verify)
-    return classification("smartphones", table, ARMS, rounds, seed, standardize=standardize, replace=replace)
-
-
 def parse(paths: list[Path]) -> pl.DataFrame:
     """Return the table of the four files.
 
@@ -123,3 +93,35 @@ def _numbers(path: Path, columns: int) -> NDArray[np.float64]:
     if len(bad):
         raise DataError(path, "not a finite number", line=int(bad[0, 0]) + 1, column=int(bad[0, 1]) + 1)
     return table
+
+
+@register(
+    "smartphones", summary="What a person is doing, from a phone's motion sensors.", facts=FACTS, parse=parse
+)
+def smartphones(
+    rounds: int | Literal["all"],
+    seed: int,
+    standardize: Standardize = "sample",
+    replace: bool = False,
+    data: Folder = None,
+    verify: bool = True,
+) -> Problem:
+    """Draw Smartphones.
+
+    Parameters
+    ----------
+    rounds
+        How many rows to draw.
+    seed
+        The same seed gives the same arrays.
+    standardize
+        `"sample"` (as in the paper), `"online"` or None.
+    replace
+        Whether a row may come again.
+    data
+        The folder with the file; None for `LIM2_DATA`, then the user's cache.
+    verify
+        Whether a file that is not a known one is an error.
+    """
+    table = parsed("smartphones", FACTS, parse, data=data, verify=verify)
+    return classification("smartphones", table, ARMS, rounds, seed, standardize=standardize, replace=replace)

@@ -52,7 +52,23 @@ FACTS = Facts(
 )
 
 
-@register("smartphones-66", summary="Smartphones with 66 of its 561 features.", facts=FACTS)
+def parse(paths: list[Path]) -> pl.DataFrame:
+    """Return the table of the file.
+
+    Parameters
+    ----------
+    paths
+        har_mean_std_66features.csv.
+    """
+    import polars as pl
+
+    with plain(paths[0]) as path:
+        frame = read(path, LAYOUT, shown=paths[0])
+    label = pl.col("activity").cast(pl.Enum(ARMS)).to_physical().cast(pl.UInt8).alias(LABEL)
+    return frame.with_columns(label).drop("subject", "activity")
+
+
+@register("smartphones-66", summary="Smartphones with 66 of its 561 features.", facts=FACTS, parse=parse)
 def smartphones_66(
     rounds: int | Literal["all"],
     seed: int,
@@ -82,19 +98,3 @@ def smartphones_66(
     return classification(
         "smartphones-66", table, ARMS, rounds, seed, standardize=standardize, replace=replace
     )
-
-
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of the file.
-
-    Parameters
-    ----------
-    paths
-        har_mean_std_66features.csv.
-    """
-    import polars as pl
-
-    with plain(paths[0]) as path:
-        frame = read(path, LAYOUT, shown=paths[0])
-    label = pl.col("activity").cast(pl.Enum(ARMS)).to_physical().cast(pl.UInt8).alias(LABEL)
-    return frame.with_columns(label).drop("subject", "activity")

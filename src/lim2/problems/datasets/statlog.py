@@ -24,6 +24,7 @@ LAYOUT = Layout(
 FACTS = Facts(
     title="Statlog",
     files=("shuttle.trn",),
+    alternatives=(("shuttle.tst",),),
     n_features=9,
     n_arms=7,
     paper_features="9",
@@ -33,7 +34,24 @@ FACTS = Facts(
 )
 
 
-@register("statlog", summary="The state of a space shuttle's radiator from nine sensors.", facts=FACTS)
+def parse(paths: list[Path]) -> pl.DataFrame:
+    """Return the table of one of the two files.
+
+    Parameters
+    ----------
+    paths
+        shuttle.trn or shuttle.tst.
+    """
+    import polars as pl
+
+    with plain(paths[0]) as path:
+        frame = read(path, LAYOUT, shown=paths[0])
+    return compact(frame.with_columns(pl.col("class") - 1).rename({"class": LABEL}))
+
+
+@register(
+    "statlog", summary="The state of a space shuttle's radiator from nine sensors.", facts=FACTS, parse=parse
+)
 def statlog(
     rounds: int | Literal["all"],
     seed: int,
@@ -76,18 +94,3 @@ def statlog(
         replace=replace,
         settings={"split": split},
     )
-
-
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of one of the two files.
-
-    Parameters
-    ----------
-    paths
-        shuttle.trn or shuttle.tst.
-    """
-    import polars as pl
-
-    with plain(paths[0]) as path:
-        frame = read(path, LAYOUT, shown=paths[0])
-    return compact(frame.with_columns(pl.col("class") - 1).rename({"class": LABEL}))
