@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def compressed(data: bytes, max_bits: int = 16) -> bytes:
-    """Return a .Z file. Codes grow from 9 bits, and come in groups of eight, filled up when their width changes."""
+    """Return a .Z file: codes of 9 bits and more, in groups of eight that a change of width fills up."""
     table = {bytes([byte]): byte for byte in range(256)}
     free, width = 257, 9
     out = bytearray(b"\x1f\x9d") + bytes([0x80 | max_bits])

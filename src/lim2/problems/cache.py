@@ -82,7 +82,7 @@ def parsed(
     sums = [remembered_sha256(path) for path in paths]
     key = hashlib.sha256(" ".join([str(FORMAT), *sums]).encode()).hexdigest()[:16]
     kept = [folder / f"{name}-{key}.arrow" for folder in cache_folders(paths[0])]
-    frame = None if again else next((_read(path) for path in kept if path.is_file()), None)
+    frame = None if again else _first_kept(kept)
     if frame is None:
         frame = parse(paths)
         _keep(frame, kept)
@@ -101,10 +101,16 @@ def cache_folders(path: Path) -> list[Path]:
     return [*beside, user_cache() / "parsed"]
 
 
-def _read(path: Path) -> pl.DataFrame:
+def _first_kept(places: Sequence[Path]) -> pl.DataFrame | None:
     import polars as pl
 
-    return pl.read_ipc(path)
+    for path in places:
+        if path.is_file():
+            try:
+                return pl.read_ipc(path)
+            except pl.exceptions.PolarsError:
+                continue  # a damaged table is as good as none: the source is there to be parsed again
+    return None
 
 
 def _keep(frame: pl.DataFrame, places: Sequence[Path]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lim2.problems.facts import Facts, described
@@ -66,7 +67,7 @@ def synthetic_table() -> str:
     return _markdown(("problem", "what it is", "settings and defaults"), rows)
 
 
-def _markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 

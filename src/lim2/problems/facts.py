@@ -53,6 +53,8 @@ class Facts:
         What is done between the files and the contexts and rewards.
     difference
         Why `n_features` is not the paper's.
+    features_vary
+        Whether the size of a context depends on which part of the published file is there.
     alternatives
         Other sets of files that it may be read from.
     """
@@ -66,6 +68,7 @@ class Facts:
     preprocessing: str
     copies: tuple[Rows, ...] = ()
     difference: str = ""
+    features_vary: bool = False
     alternatives: tuple[tuple[str, ...], ...] = ()
 
     def check(self, frame: pl.DataFrame, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -39,6 +39,11 @@ class Column:
     high: float = math.inf
     values: tuple[str, ...] | None = None
     missing: str | None = None
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether polars reports no fault where a line ends before this column."""
+        return self.missing is not None or (self.kind == "text" and self.values is None)
 
     def complaint(self, field: str) -> str | None:
         """Return what is wrong with one field of a file, or None.
@@ -123,6 +128,8 @@ def read(path: Path, layout: Layout, *, shown: Path | None = None) -> pl.DataFra
         )
     if layout.header:
         _check_header(path, layout, shown)
+    if layout.columns[-1].may_be_empty:
+        _check_counts(path, layout, shown)
     try:
         frame = pl.read_csv(
             path,
@@ -293,35 +300,47 @@ def compare_names(found: Sequence[str], expected: Sequence[str], shown: Path, *,
         )
 
 
+def _check_counts(path: Path, layout: Layout, shown: Path) -> None:
+    """Raise an error for the first line that has too few or too many fields."""
+    for line, fields in _lines(path, layout):
+        if len(fields) != len(layout.columns):
+            raise DataError(
+                shown,
+                f"{len(fields)} fields, expected {len(layout.columns)}; the file is truncated or damaged "
+                "here. Download it again",
+                line=line,
+            )
+
+
 def _blame(path: Path, layout: Layout, shown: Path) -> None:
     """Raise the error for the first line at fault. Slow, and therefore only run once a fault is known."""
+    rows = 0
+    for line, fields in _lines(path, layout):
+        rows += 1
+        if len(fields) != len(layout.columns):
+            _check_counts(path, layout, shown)
+        for column, field in zip(layout.columns, fields, strict=True):
+            complaint = column.complaint(field.strip() if layout.spaces else field)
+            if complaint:
+                raise DataError(
+                    shown,
+                    f"{complaint}; the file is damaged or its columns are reordered",
+                    line=line,
+                    column=column.name,
+                )
+    if rows == 0:
+        first = layout.skip + layout.header
+        raise DataError(shown, "no rows follow; the file is truncated. Download it again", line=first + 1)
+
+
+def _lines(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+    """Go through the rows of a file; a row whose fields hold line breaks has the number of its last line."""
     first = layout.skip + layout.header
     # Bytes that are no text must not hide the line which they are in.
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         for _ in range(first):
             file.readline()
         reader = csv.reader(file, delimiter=layout.separator)
-        rows = 0
         for fields in reader:
-            line = first + reader.line_num
-            if not any(field.strip() for field in fields):
-                continue
-            rows += 1
-            if len(fields) != len(layout.columns):
-                raise DataError(
-                    shown,
-                    f"{len(fields)} fields, expected {len(layout.columns)}; the file is truncated or "
-                    "damaged here. Download it again",
-                    line=line,
-                )
-            for column, field in zip(layout.columns, fields, strict=True):
-                complaint = column.complaint(field.strip() if layout.spaces else field)
-                if complaint:
-                    raise DataError(
-                        shown,
-                        f"{complaint}; the file is damaged or its columns are reordered",
-                        line=line,
-                        column=column.name,
-                    )
-    if rows == 0:
-        raise DataError(shown, "no rows follow; the file is truncated. Download it again", line=first + 1)
+            if any(field.strip() for field in fields):
+                yield first + reader.line_num, fields

@@ -40,6 +40,7 @@ FACTS = Facts(
     n_features=385,
     n_arms=9,
     paper_features="377",
+    features_vary=True,
     published=Rows(2_458_285),
     copies=(Rows(15_317, (6_247, 2_112, 2_737, 1_277, 323, 1_029, 1_525, 38, 29)),),
     preprocessing="caseid is dropped, the label is dOccup; one-hot over the values that occur in the file",
