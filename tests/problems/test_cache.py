@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from problems.small import WRITERS
 
 import lim2.problems
-from lim2.problems import files
+from lim2.problems import files, table
 from lim2.problems.datasets import statlog
-from problems.small import WRITERS
 
 
 def load(folder: Path) -> lim2.problems.Problem:
@@ -20,7 +20,7 @@ def load(folder: Path) -> lim2.problems.Problem:
 def parses(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that were parsed, in order."""
     seen: list[Path] = []
-    original = statlog.read
+    original = table.read
 
     def counted(path: Path, *args: object, **kwargs: object) -> object:
         seen.append(path)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from problems.small import ROWS, WRITERS
 
 import lim2.problems
 from lim2.problems import DataError, MissingDataError
-from problems.small import ROWS, WRITERS
 
 FILES = {
     "adult": "adult.data",

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from problems.small import ROWS, WRITERS
 
 import lim2.problems
 from lim2.problems import Problem
 from lim2.problems.registry import find
-from problems.small import ROWS, WRITERS
 
 
 def small(name: str, folder: Path, **settings: object) -> Problem:

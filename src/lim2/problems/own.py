@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Rounds = int | Literal["all"]
 
 MISSING = "(missing)"
+MARKS = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 
 
 def from_arrays(
@@ -144,6 +145,7 @@ def from_csv(
     drop: Sequence[str] = (),
     max_categories: int = 1000,
     separator: str = ",",
+    missing: Sequence[str] = MARKS,
     name: str | None = None,
     rounds: Rounds = "all",
     seed: int | None = None,
@@ -169,6 +171,8 @@ def from_csv(
         The number of values from which on a column of text is refused, as it is probably an identifier.
     separator
         What stands between the fields of a CSV file.
+    missing
+        What stands for a missing value in a CSV file.
     name
         What to call it; None for the file's name.
     rounds
@@ -198,7 +202,7 @@ def from_csv(
     import polars as pl
 
     path = Path(path).expanduser()
-    frame = _read(path, separator)
+    frame = _read(path, separator, missing)
     _check_columns(path, frame, label, categorical, drop)
     frame = frame.drop(drop)
     notes = []
@@ -234,7 +238,7 @@ def from_csv(
     )
 
 
-def _read(path: Path, separator: str) -> pl.DataFrame:
+def _read(path: Path, separator: str, missing: Sequence[str]) -> pl.DataFrame:
     import polars as pl
 
     if not path.is_file():
@@ -245,7 +249,11 @@ def _read(path: Path, separator: str) -> pl.DataFrame:
         if path.suffix in (".parquet", ".pq"):
             return pl.read_parquet(path)
         # All rows decide what type a column has: a word in the last row makes it text.
-        options: dict[str, Any] = {"separator": separator, "infer_schema_length": None}
+        options: dict[str, Any] = {
+            "separator": separator,
+            "null_values": list(missing),
+            "infer_schema_length": None,
+        }
         if path.suffix in (".gz", ".xz"):
             with opened(path) as file:
                 return pl.read_csv(file.read(), **options)
