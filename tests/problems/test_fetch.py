@@ -202,7 +202,7 @@ def test_lzw_unpacks_what_compress_packs(data: bytes, max_bits: int) -> None:
 
 
 def test_lzw_refuses_what_is_none() -> None:
-    with pytest.raises(ValueError, match="not a [.]Z file"):
+    with pytest.raises(ValueError, match=r"not a \.Z file"):
         unpacked(b"PK\x03\x04")
     with pytest.raises(ValueError, match="before it is defined"):
         unpacked(b"\x1f\x9d\x90\xff\xff\xff")

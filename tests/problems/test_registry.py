@@ -74,9 +74,7 @@ def test_a_name_is_taken_once() -> None:
     def other(rounds: int, seed: int) -> Problem:
         raise NotImplementedError
 
-    with pytest.raises(
-        ValueError, match=r"'wheel' is registered already, by lim2\.problems\.synthetic\.wheel"
-    ):
+    with pytest.raises(ValueError, match="'wheel' is registered already, by lim2"):
         lim2.problems.register("wheel", summary="Another.")(other)
     assert find("wheel").loader is not other
 
