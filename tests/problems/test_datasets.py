@@ -122,7 +122,7 @@ def test_both_jester_files_give_the_same_ratings(real_data: Path) -> None:
     assert entry.facts is not None
     assert entry.parse is not None
     tables = [
-        parsed("jester", entry.facts, entry.parse, files=files).frame
+        parsed("jester", entry.facts, entry.parse, files=files).codes
         for files in (entry.facts.files, *entry.facts.alternatives)
         if all(find_file(file) for file in files)
     ]

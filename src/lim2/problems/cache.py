@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lim2.problems.facts import Facts
 from lim2.problems.files import (
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 Parser = Callable[[list[Path]], "pl.DataFrame"]
 
 # Part of the name of every kept table: a change in any parser makes it a new one.
-FORMAT = 1
+FORMAT = 2
 FOLDER = ".lim2-cache"
 
 
@@ -35,17 +38,59 @@ class Table:
 
     Parameters
     ----------
-    frame
-        Its columns, read from disk only as far as they are used.
+    codes
+        Its columns; one of a fixed set of values holds their numbers, which are read much faster.
+    schema
+        A table without rows whose columns have their true types, Enum for a fixed set of values.
     paths
         The files it came from.
     notes
         What is unusual about them.
     """
 
-    frame: pl.DataFrame
-    paths: tuple[Path, ...]
+    codes: pl.DataFrame
+    schema: pl.DataFrame
+    paths: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, paths: tuple[Path, ...] = (), notes: tuple[str, ...] = ()) -> Table:
+        """Return the table of a frame.
+
+        Parameters
+        ----------
+        frame
+            Columns with their true types.
+        paths
+            The files it came from.
+        notes
+            What is unusual about them.
+        """
+        import polars as pl
+
+        return cls(frame.with_columns(pl.col(pl.Enum).to_physical()), frame.clear(), paths, notes)
+
+    @property
+    def height(self) -> int:
+        """The number of rows."""
+        return self.codes.height
+
+    def take(self, rows: NDArray[np.int64] | None = None) -> pl.DataFrame:
+        """Return some rows, or all, with columns of their true types.
+
+        Parameters
+        ----------
+        rows
+            The numbers of the rows; None for all.
+        """
+        import polars as pl
+
+        drawn = self.codes if rows is None else self.codes[rows]
+        return drawn.with_columns(
+            dtype.categories.gather(drawn[name]).cast(dtype).alias(name)
+            for name, dtype in self.schema.schema.items()
+            if isinstance(dtype, pl.Enum)
+        )
 
 
 def parsed(
@@ -82,11 +127,12 @@ def parsed(
     sums = [remembered_sha256(path) for path in paths]
     key = hashlib.sha256(" ".join([str(FORMAT), *sums]).encode()).hexdigest()[:16]
     kept = [folder / f"{name}-{key}.arrow" for folder in cache_folders(paths[0])]
-    frame = None if again else _first_kept(kept)
-    if frame is None:
-        frame = parse(paths)
-        _keep(frame, kept)
-    return Table(frame, tuple(paths), _identify(facts, frame, files, paths, sums, verify=verify))
+    table = None if again else _first_kept(kept)
+    if table is None:
+        table = Table.of(parse(paths))
+        _keep(table, kept[0])
+    notes = _identify(facts, table.codes, files, paths, sums, verify=verify)
+    return replace(table, paths=tuple(paths), notes=notes)
 
 
 def cache_folders(path: Path) -> list[Path]:
@@ -101,23 +147,28 @@ def cache_folders(path: Path) -> list[Path]:
     return [*beside, user_cache() / "parsed"]
 
 
-def _first_kept(places: Sequence[Path]) -> pl.DataFrame | None:
+def _first_kept(places: Sequence[Path]) -> Table | None:
     import polars as pl
 
     for path in places:
         if path.is_file():
             try:
-                return pl.read_ipc(path)
-            except pl.exceptions.PolarsError:
+                return Table(pl.read_ipc(path), pl.read_ipc(_schema_of(path)))
+            except (pl.exceptions.PolarsError, FileNotFoundError):
                 continue  # a damaged table is as good as none: the source is there to be parsed again
     return None
 
 
-def _keep(frame: pl.DataFrame, places: Sequence[Path]) -> None:
-    place = places[0]
+def _schema_of(place: Path) -> Path:
+    return place.with_suffix(".schema.arrow")
+
+
+def _keep(table: Table, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    with unfinished(place) as part:
-        frame.write_ipc(part)
+    # The types first: a table that is there can then always be read.
+    for frame, path in ((table.schema, _schema_of(place)), (table.codes, place)):
+        with unfinished(path) as part:
+            frame.write_ipc(part)
 
 
 def _identify(

@@ -154,7 +154,7 @@ def _check(
     assert entry.parse is not None
     try:
         table = parsed(entry.name, facts, entry.parse, data=data, files=files, again=True)
-        facts.check(table.frame, paths[0])
+        facts.check(table.codes, paths[0])
         n_features, n_arms = facts.n_features, facts.n_arms
         if default:
             problem = entry.loader(rounds=1, seed=0, data=data)
@@ -172,10 +172,10 @@ def _check(
         entry.name,
         paths,
         default,
-        table.frame.height,
+        table.height,
         n_features,
         n_arms,
-        balance(table.frame, facts.n_arms),
+        balance(table.codes, facts.n_arms),
         table.notes,
     )
 

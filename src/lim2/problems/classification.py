@@ -51,8 +51,8 @@ def classification(
     settings
         The problem's own settings, kept with it.
     """
-    rows = draw_rows(table.frame.height, rounds, seed, replace=replace, name=name)
-    drawn = table.frame[rows]
+    rows = draw_rows(table.height, rounds, seed, replace=replace, name=name)
+    drawn = table.take(rows)
     labels = drawn[LABEL].to_numpy()
     contexts, feature_names = encoded(drawn.drop(LABEL))
     return Problem(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from lim2.problems.cache import parsed
+from lim2.problems.cache import Table, parsed
 from lim2.problems.classification import classification
 from lim2.problems.draw import Standardize
 from lim2.problems.facts import LABEL, Facts, Rows
@@ -136,10 +136,10 @@ def adult(
     if incomplete not in ("drop", "keep"):
         raise ValueError(f"incomplete must be 'drop' or 'keep', not {incomplete!r}")
     table = parsed("adult", FACTS, parse, data=data, verify=verify)
-    frame, notes = table.frame, table.notes
+    frame, notes = table.take(), table.notes
     if incomplete == "drop":
         frame = frame.drop_nulls()
-        notes = (*notes, f"{table.frame.height - frame.height} rows with a missing value were dropped")
+        notes = (*notes, f"{table.height - frame.height} rows with a missing value were dropped")
         # A value that only occurred in dropped rows gets no column.
         for name in CATEGORIES:
             frame = coded(frame, name, occurring(frame, name))
@@ -148,7 +148,7 @@ def adult(
     frame = frame.select(pl.exclude(LABEL), LABEL)
     return classification(
         "adult",
-        type(table)(frame, table.paths, notes),
+        Table.of(frame, table.paths, notes),
         ARMS,
         rounds,
         seed,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ARMS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
+PART = 50_000  # reviews
 PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2
 # Words, endings such as 's and 'll, and the marks that carry a mood; all else separates.
 TOKEN = r"'[a-z]+|[a-z0-9]+|[(),!?]"
@@ -49,19 +50,8 @@ FACTS = Facts(
 )
 
 
-def _padded(tokens: pl.Series, length: int, known: int) -> NDArray[np.int32]:
-    import polars as pl
-
-    cut = tokens.list.head(length)
-    counts = cut.list.len().cast(pl.Int64).to_numpy()
-    ids = cut.filter(cut.list.len() > 0).explode().to_physical().cast(pl.Int32).to_numpy() + FIRST_WORD
-    out = np.full((len(cut), length), PADDING, dtype=np.int32)
-    out[np.arange(length) < counts[:, None]] = np.where(ids < known + FIRST_WORD, ids, UNKNOWN)
-    return out
-
-
 def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of the file: each review as a list of words, in a type that holds the vocabulary.
+    """Return the table of the file: each review as the numbers of its words, the most frequent word being 0.
 
     Parameters
     ----------
@@ -72,16 +62,40 @@ def parse(paths: list[Path]) -> pl.DataFrame:
 
     with plain(paths[0]) as path:
         frame = read(path, LAYOUT, shown=paths[0]).select("Rating", "Reviews")
-    tokens = frame["Reviews"].str.to_lowercase().str.extract_all(TOKEN)
-    counts = tokens.explode().drop_nulls().value_counts(name="n")
-    # By frequency, then alphabetically, so that equal counts give the same ids on every machine.
-    words = counts.sort([pl.col("n") * -1, pl.col(counts.columns[0])])[counts.columns[0]]
+    # Part by part, because the words of all reviews at once take more than a GiB.
+    parts = [frame["Reviews"][start : start + PART] for start in range(0, frame.height, PART)]
+    counts = pl.concat([_words(part).explode().drop_nulls().value_counts(name="n") for part in parts])
+    total = counts.group_by("Reviews").agg(pl.col("n").cast(pl.Int64).sum())
+    # By frequency, then alphabetically, so that equal counts give the same numbers on every machine.
+    words = total.sort([-pl.col("n"), pl.col("Reviews")])["Reviews"]
     return pl.DataFrame(
         {
-            "tokens": tokens.cast(pl.List(pl.Enum(words))),
+            "tokens": pl.concat([_numbered(_words(part), words) for part in parts]),
+            "words": pl.repeat(len(words), frame.height, dtype=pl.UInt32, eager=True),
             LABEL: (frame["Rating"] - 1).cast(pl.UInt8),
         }
     )
+
+
+def _words(reviews: pl.Series) -> pl.Series:
+    return reviews.str.to_lowercase().str.extract_all(TOKEN)
+
+
+def _numbered(reviews: pl.Series, words: pl.Series) -> pl.Series:
+    import polars as pl
+
+    return reviews.cast(pl.List(pl.Enum(words))).list.eval(pl.element().to_physical().cast(pl.UInt32))
+
+
+def _padded(tokens: pl.Series, length: int, known: int) -> NDArray[np.int32]:
+    import polars as pl
+
+    cut = tokens.list.head(length)
+    counts = cut.list.len().cast(pl.Int64).to_numpy()
+    ids = cut.filter(cut.list.len() > 0).explode().cast(pl.Int32).to_numpy() + FIRST_WORD
+    out = np.full((len(cut), length), PADDING, dtype=np.int32)
+    out[np.arange(length) < counts[:, None]] = np.where(ids < known + FIRST_WORD, ids, UNKNOWN)
+    return out
 
 
 @register(
@@ -118,9 +132,9 @@ def amazon(
     if length < 1 or (vocabulary is not None and vocabulary < 1):
         raise ValueError(f"length and vocabulary must be at least 1, not {length} and {vocabulary}")
     table = parsed("amazon", FACTS, parse, data=data, verify=verify)
-    rows = draw_rows(table.frame.height, rounds, seed, replace=replace, name="amazon")
-    drawn = table.frame[rows]
-    words = len(table.frame.schema["tokens"].inner.categories)  # type: ignore[attr-defined]
+    rows = draw_rows(table.height, rounds, seed, replace=replace, name="amazon")
+    drawn = table.take(rows)
+    words = int(table.codes["words"][0])
     known = words if vocabulary is None else min(vocabulary, words)
     return Problem(
         "amazon",

@@ -91,8 +91,8 @@ def financial(
     if n_arms < 1:
         raise ValueError(f"n_arms must be at least 1, not {n_arms}")
     table = parsed("financial", FACTS, parse, data=data, verify=verify)
-    rows = draw_rows(table.frame.height, rounds, seed, replace=replace, name="financial")
-    contexts = standardized(table.frame[rows].to_numpy(), standardize)
+    rows = draw_rows(table.height, rounds, seed, replace=replace, name="financial")
+    contexts = standardized(table.take(rows).to_numpy(), standardize)
     strategies = stream(seed, "strategies").uniform(-1.0, 1.0, (len(TICKERS), n_arms))
     strategies /= np.sqrt((strategies**2).sum(axis=0))
     expected = ordered_product(contexts, strategies)

@@ -135,9 +135,9 @@ def jester(
         raise ValueError(f"n_arms must be from 1 to {JOKES - 1}, not {n_arms}")
     files = (SOURCE,) if find(DENSE, data) is None and find(SOURCE, data) else (DENSE,)
     table = parsed("jester", FACTS, parse, data=data, verify=verify, files=files)
-    rows = draw_rows(table.frame.height, rounds, seed, replace=replace, name="jester")
+    rows = draw_rows(table.height, rounds, seed, replace=replace, name="jester")
     order = stream(seed, "jokes").permutation(JOKES) if shuffle_jokes else np.arange(JOKES)
-    ratings = table.frame[rows].to_numpy()[:, order]
+    ratings = table.take(rows).to_numpy()[:, order]
     names = [f"joke {joke + 1}" for joke in order]
     return Problem(
         "jester",

@@ -118,8 +118,8 @@ def mushroom(
         Whether a file that is not a known one is an error.
     """
     table = parsed("mushroom", FACTS, parse, data=data, verify=verify)
-    rows = draw_rows(table.frame.height, rounds, seed, replace=replace, name="mushroom")
-    drawn = table.frame[rows]
+    rows = draw_rows(table.height, rounds, seed, replace=replace, name="mushroom")
+    drawn = table.take(rows)
     poisonous = drawn[LABEL].to_numpy() == 1
     harmed = stream(seed, "harm").random(len(rows)) < harm_probability
     contexts, feature_names = encoded(drawn.drop(LABEL))

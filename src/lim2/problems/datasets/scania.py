@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -127,9 +128,8 @@ def scania(
         )
     table = parsed("scania", FACTS, parse, data=data, verify=verify)
     if missing == "zero":
-        table = type(table)(
-            table.frame.with_columns(pl.col(FEATURES).fill_null(0.0)), table.paths, table.notes
-        )
+        filled = table.codes.with_columns(pl.col(FEATURES).fill_null(0.0))
+        table = dataclasses.replace(table, codes=filled)
     return classification(
         "scania",
         table,
