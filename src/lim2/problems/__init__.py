@@ -1,7 +1,21 @@
 """Datasets and synthetic environments: one file each, one interface."""
 
+from lim2.problems.errors import DataError, FetchError, MissingDataError
+from lim2.problems.own import from_arrays, from_csv, from_rewards
 from lim2.problems.problem import Problem
 from lim2.problems.registry import load, register, unregister
-from lim2.problems.registry import names as list  # noqa: A004  # the public name; nothing in this file needs the type
+from lim2.problems.registry import names as list  # noqa: A004  # the public name; no type is meant here
 
-__all__ = ["Problem", "list", "load", "register", "unregister"]
+__all__ = [
+    "DataError",
+    "FetchError",
+    "MissingDataError",
+    "Problem",
+    "from_arrays",
+    "from_csv",
+    "from_rewards",
+    "list",
+    "load",
+    "register",
+    "unregister",
+]

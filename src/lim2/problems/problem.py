@@ -26,8 +26,8 @@ class Problem:
     rewards
         What each arm pays if it is played, (rounds, n_arms).
     expected_rewards
-        The mean of each of those rewards given the context, (rounds, n_arms). The rewards themselves when left out,
-        which is right for a problem without noise.
+        The mean of each of those rewards given the context, (rounds, n_arms). The rewards themselves when
+        left out, which is right for a problem without noise.
     seed
         The seed that drew it. Loading with this seed gives the same arrays again.
     arm_names
@@ -86,18 +86,18 @@ class Problem:
     def _check(self) -> None:
         if self.contexts.ndim != 2 or self.rewards.ndim != 2:
             raise ValueError(
-                f"problem {self.name!r}: contexts and rewards must have two dimensions, (rounds, n_features) and "
-                f"(rounds, n_arms), not shapes {self.contexts.shape} and {self.rewards.shape}"
+                f"problem {self.name!r}: contexts and rewards must have two dimensions, (rounds, "
+                f"n_features) and (rounds, n_arms), not shapes {self.contexts.shape} and {self.rewards.shape}"
             )
         if len(self.contexts) != len(self.rewards):
             raise ValueError(
-                f"problem {self.name!r}: {len(self.contexts)} contexts but {len(self.rewards)} rows of rewards; "
-                "give one row of each for every round"
+                f"problem {self.name!r}: {len(self.contexts)} contexts but {len(self.rewards)} rows of "
+                "rewards; give one row of each for every round"
             )
         if self.expected_rewards.shape != self.rewards.shape:
             raise ValueError(
-                f"problem {self.name!r}: expected_rewards has shape {self.expected_rewards.shape} but rewards "
-                f"{self.rewards.shape}; they must be the same"
+                f"problem {self.name!r}: expected_rewards has shape {self.expected_rewards.shape} but "
+                f"rewards {self.rewards.shape}; they must be the same"
             )
         if self.rewards.shape[0] < 1 or self.rewards.shape[1] < 1 or self.contexts.shape[1] < 1:
             raise ValueError(f"problem {self.name!r} is empty: it needs at least one round, one feature and one arm")
@@ -110,12 +110,12 @@ class Problem:
     @property
     def n_arms(self) -> int:
         """The number of arms."""
-        return self.rewards.shape[1]
+        return int(self.rewards.shape[1])
 
     @property
     def n_features(self) -> int:
         """The size of a context."""
-        return self.contexts.shape[1]
+        return int(self.contexts.shape[1])
 
     @property
     def uniform_reward(self) -> float:
@@ -127,8 +127,8 @@ class Problem:
 
     def __repr__(self) -> str:
         return (
-            f"Problem({self.name!r}, rounds={self.rounds}, n_features={self.n_features}, n_arms={self.n_arms}, "
-            f"seed={self.seed})"
+            f"Problem({self.name!r}, rounds={self.rounds}, n_features={self.n_features}, "
+            f"n_arms={self.n_arms}, seed={self.seed})"
         )
 
     def head(self, rounds: int) -> Problem:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
+from lim2.problems.cache import Parser
+from lim2.problems.facts import Facts
 from lim2.problems.problem import Problem
 
 Rounds = int | Literal["all"] | None
@@ -37,6 +39,10 @@ class Entry:
         How many rounds are drawn when the caller doesn't say.
     loader
         The decorated function; its keyword parameters are the problem's settings.
+    facts
+        What is documented of a dataset.
+    parse
+        Makes a dataset's table from the paths of its files.
     """
 
     name: str
@@ -44,6 +50,8 @@ class Entry:
     kind: Literal["dataset", "synthetic"]
     rounds: int
     loader: Loader
+    facts: Facts | None = None
+    parse: Parser | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -56,12 +64,18 @@ _entries: dict[str, Entry] = {}
 
 
 def register(
-    name: str, *, summary: str, kind: Literal["dataset", "synthetic"] = "dataset", rounds: int = 5000
+    name: str,
+    *,
+    summary: str,
+    kind: Literal["dataset", "synthetic"] = "dataset",
+    rounds: int = 5000,
+    facts: Facts | None = None,
+    parse: Parser | None = None,
 ) -> Callable[[Loader], Loader]:
     """Put the decorated function into the registry.
 
-    The function takes `rounds` (an int or `"all"`), `seed` (an int) and its own settings by keyword, and returns a
-    `Problem`.
+    The function takes `rounds` (an int or `"all"`), `seed` (an int) and its own settings by keyword, and
+    returns a `Problem`.
 
     Parameters
     ----------
@@ -73,6 +87,10 @@ def register(
         `"dataset"` needs files, `"synthetic"` does not.
     rounds
         How many rounds are drawn when the caller doesn't say.
+    facts
+        What is documented of a dataset, for `lim2 data` and `docs/problems.md`.
+    parse
+        Makes a dataset's table from the paths of its files, for `lim2 data check`.
 
     Examples
     --------
@@ -93,7 +111,7 @@ def register(
                 f"a problem named {name!r} is registered already, by {_entries[name].loader.__module__}; "
                 "choose another name"
             )
-        _entries[name] = Entry(name, summary, kind, rounds, loader)
+        _entries[name] = Entry(name, summary, kind, rounds, loader, facts, parse)
         return loader
 
     return decorate
@@ -184,6 +202,8 @@ def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: 
         rounds = entry.rounds
     if rounds != "all" and (isinstance(rounds, bool) or not hasattr(rounds, "__index__") or rounds < 1):
         raise ValueError(f"rounds must be a positive integer, 'all' or None, not {rounds!r}")
+    if rounds == "all" and entry.kind == "synthetic":
+        raise ValueError(f"problem {name!r} has no end; say how many rounds to draw")
     if seed is None:
         seed = secrets.randbits(32)
     return entry.loader(rounds=rounds, seed=seed, **settings)

@@ -19,8 +19,8 @@ def wheel(
 ) -> Problem:
     """Draw a wheel bandit of Riquelme et al. (2018).
 
-    Contexts are uniform in the unit disc. Inside the radius `delta` the first arm is best, by a little. Outside of it
-    one of the other four, by far: each has its quadrant.
+    Contexts are uniform in the unit disc. Inside the radius `delta` the first arm is best, by a little.
+    Outside of it one of the other four, by far: each has its quadrant.
 
     Parameters
     ----------

@@ -1,0 +1,36 @@
+"""The program `lim2`: a thin shell over the library."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import lim2
+from lim2.commands import data
+
+app = typer.Typer(
+    help="Contextual bandits that learn a neural representation online, in bounded memory.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+app.add_typer(data.app, name="data")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lim2 {lim2.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Contextual bandits that learn a neural representation online, in bounded memory."""
+
+
+if __name__ == "__main__":
+    app()

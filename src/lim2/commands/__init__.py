@@ -1,0 +1,1 @@
+"""The commands of `lim2`, a module each; `lim2.cli` puts them together."""

@@ -1,0 +1,184 @@
+"""What is on this machine, and whether it is what is documented."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lim2.problems.cache import parsed
+from lim2.problems.errors import DataError
+from lim2.problems.facts import Facts, balance
+from lim2.problems.files import Folder, find, remembered_sha256
+from lim2.problems.registry import Entry, entries
+from lim2.problems.registry import find as find_entry
+from lim2.problems.sources import SOURCES
+
+
+@dataclass(frozen=True)
+class Presence:
+    """How much of a dataset is on this machine.
+
+    Parameters
+    ----------
+    state
+        `"here"`: all files; `"part"`: some of its files; `"missing"`: none.
+    paths
+        The files that are there.
+    size
+        How much room they take, in bytes.
+    """
+
+    state: Literal["here", "part", "missing"]
+    paths: tuple[Path, ...]
+    size: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check of one set of a dataset's files found.
+
+    Parameters
+    ----------
+    name
+        The problem.
+    paths
+        The files.
+    default
+        Whether they are the files that are read by default.
+    rows
+        How many rows they gave.
+    n_features, n_arms
+        The size of a context, and the number of arms.
+    classes
+        How many rows each class has.
+    notes
+        What is unusual, such as that the file is a known part of the published one.
+    error
+        What is wrong; empty if nothing.
+    """
+
+    name: str
+    paths: tuple[Path, ...]
+    default: bool = True
+    rows: int = 0
+    n_features: int = 0
+    n_arms: int = 0
+    classes: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    error: str = ""
+
+
+def datasets(names: Sequence[str] = ()) -> list[tuple[Entry, Facts]]:
+    """Return the registered datasets of those names, or all.
+
+    Parameters
+    ----------
+    names
+        What `load` takes; none for all.
+    """
+    chosen: Iterable[Entry] = [find_entry(name) for name in names] if names else entries()
+    found = [(entry, entry.facts) for entry in chosen if entry.facts is not None]
+    without = [entry.name for entry in chosen if entry.facts is None] if names else []
+    if without:
+        raise ValueError(f"{without[0]} is not a dataset with files; it needs none")
+    return found
+
+
+def presence(facts: Facts, data: Folder = None) -> Presence:
+    """Return how much of a dataset is on this machine.
+
+    Parameters
+    ----------
+    facts
+        What is documented of it.
+    data
+        The folder to look into; None for `LIM2_DATA`, then the user's cache.
+    """
+    best = Presence("missing", (), 0)
+    for files in (facts.files, *facts.alternatives):
+        paths = tuple(path for file in files if (path := find(file, data)) is not None)
+        size = sum(path.stat().st_size for path in paths)
+        if len(paths) == len(files):
+            return Presence("here", paths, size)
+        if paths and best.state == "missing":
+            best = Presence("part", paths, size)
+    return best
+
+
+def copies(facts: Facts, paths: Sequence[Path]) -> list[str]:
+    """Return what files are that are not the published ones but known.
+
+    Parameters
+    ----------
+    facts
+        What is documented of the dataset.
+    paths
+        Its files on this machine.
+    """
+    names = {Path(file).name: SOURCES[file] for file in _all_files(facts) if file in SOURCES}
+    notes = []
+    for path in paths:
+        name = path.stem if path.suffix in (".gz", ".xz") else path.name
+        note = names[name].note(remembered_sha256(path)) if name in names else None
+        if note:
+            notes.append(note)
+    return notes
+
+
+def check(entry: Entry, data: Folder = None) -> list[Finding]:
+    """Parse every set of files of a dataset that is there, and compare with what is documented.
+
+    Parameters
+    ----------
+    entry
+        The dataset.
+    data
+        The folder to look into; None for `LIM2_DATA`, then the user's cache.
+    """
+    facts = entry.facts
+    if facts is None or entry.parse is None:
+        raise ValueError(f"{entry.name} is not a dataset with files; it needs none")
+    findings = []
+    for number, files in enumerate((facts.files, *facts.alternatives)):
+        paths = tuple(path for file in files if (path := find(file, data)) is not None)
+        if len(paths) == len(files):
+            findings.append(_check(entry, facts, files, paths, data, default=number == 0))
+    return findings
+
+
+def _check(
+    entry: Entry, facts: Facts, files: Sequence[str], paths: tuple[Path, ...], data: Folder, *, default: bool
+) -> Finding:
+    assert entry.parse is not None
+    try:
+        table = parsed(entry.name, facts, entry.parse, data=data, files=files, again=True)
+        facts.check(table.codes, paths[0])
+        n_features, n_arms = facts.n_features, facts.n_arms
+        if default:
+            problem = entry.loader(rounds=1, seed=0, data=data)
+            n_features, n_arms = problem.n_features, problem.n_arms
+            right_size = facts.features_vary or n_features == facts.n_features
+            if not right_size or n_arms != facts.n_arms:
+                raise DataError(
+                    paths[0],
+                    f"{n_features} features and {n_arms} arms, documented are {facts.n_features} and "
+                    f"{facts.n_arms}",
+                )
+    except DataError as error:
+        return Finding(entry.name, paths, default, error=str(error))
+    return Finding(
+        entry.name,
+        paths,
+        default,
+        table.height,
+        n_features,
+        n_arms,
+        balance(table.codes, facts.n_arms),
+        table.notes,
+    )
+
+
+def _all_files(facts: Facts) -> tuple[str, ...]:
+    return (*facts.files, *(file for files in facts.alternatives for file in files))

@@ -1,0 +1,95 @@
+"""The tables of `docs/problems.md`, made from the registry: `python -m lim2.problems.docs` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lim2.problems.facts import Facts, described
+from lim2.problems.registry import Entry, entries
+from lim2.problems.sources import SOURCES
+
+START, END = "<!-- {name}: written by python -m lim2.problems.docs -->", "<!-- end of {name} -->"
+
+
+def datasets_table() -> str:
+    """Return the table of the datasets, in Markdown."""
+    head = (
+        "problem",
+        "files, source",
+        "licence",
+        "rows",
+        "d",
+        "paper's d",
+        "arms",
+        "rows of each class",
+        "preprocessing",
+    )
+    rows = [_dataset(entry, entry.facts) for entry in entries() if entry.facts is not None]
+    return _markdown(head, rows)
+
+
+def _dataset(entry: Entry, facts: Facts) -> tuple[str, ...]:
+    source = SOURCES.get(facts.files[0])
+    files = ", ".join(f"`{Path(file).name}`" for file in facts.files)
+    page = source.page if source else ""
+    counts = facts.published
+    classes = described(counts.balance) if counts else ""
+    for copy in facts.copies:
+        classes += f"; {copy.rows:,} rows: {described(copy.balance)}"
+    standard = entry.settings.get("standardize", "no")
+    scaled = "; standardised over the drawn rows" if standard == "sample" else ""
+    differs = f". **d**: {facts.difference}" if facts.difference else ""
+    return (
+        f"`{entry.name}`",
+        f"{files}, <{page}>",
+        source.licence if source else "",
+        f"{counts.rows:,}" if counts else "",
+        str(facts.n_features),
+        facts.paper_features,
+        str(facts.n_arms),
+        classes.removeprefix("; ") or "-",
+        f"{facts.preprocessing}{scaled}{differs}",
+    )
+
+
+def synthetic_table() -> str:
+    """Return the table of the synthetic worlds, in Markdown."""
+    rows = [
+        (
+            f"`{entry.name}`",
+            entry.summary,
+            ", ".join(f"`{key}={value!r}`" for key, value in entry.settings.items()),
+        )
+        for entry in entries()
+        if entry.kind == "synthetic"
+    ]
+    return _markdown(("problem", "what it is", "settings and defaults"), rows)
+
+
+def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def renewed(text: str) -> str:
+    """Return a page with its tables made anew.
+
+    Parameters
+    ----------
+    text
+        The page, with the two marks of each table in it.
+    """
+    for name, table in (("datasets", datasets_table()), ("synthetic", synthetic_table())):
+        start, end = START.format(name=name), END.format(name=name)
+        before, found, rest = text.partition(start)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"the page lacks the marks {start} and {end}")
+        text = f"{before}{start}\n\n{table}\n\n{end}{after}"
+    return text
+
+
+if __name__ == "__main__":
+    page = Path("docs/problems.md")
+    page.write_text(renewed(page.read_text()))
