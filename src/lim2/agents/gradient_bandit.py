@@ -17,7 +17,7 @@ from lim2._blas import one_thread
 from lim2.agents.base import Agent, Array, Sized, one_of, positive_int
 from lim2.agents.window import Window
 from lim2.exploration.gradient_precision import Diagonal, Full
-from lim2.representation.blocks import BlockNetwork, Trained
+from lim2.representation.blocks import BlockNetwork, Descent, Trained
 
 # The two official forms of training: single samples, at most 1,000 steps; the whole history, 100 steps.
 STEPS = {"sample": 1000, "batch": 100}
@@ -129,18 +129,13 @@ class GradientBandit(Agent):
     def _train(self, slots: NDArray[np.intp]) -> Trained:
         """Train the network, from where it is, on the tuples in these slots."""
         memory = self.memory
-        common: dict[str, Any] = {
-            "steps": self.iterations,
-            "rate": self.learning_rate,
-            "decay": self.regularization / len(slots),
-            "stop_loss": self.stop_loss,
-        }
+        how = Descent(self.iterations, self.learning_rate, self.regularization / len(slots), self.stop_loss)
         if self.training == "sample":
             order = slots[self._shuffled(len(slots))]
-            return self.network.train_by_samples(memory.contexts, memory.arms, memory.rewards, order, **common)
+            return self.network.train_by_samples(memory.contexts, memory.arms, memory.rewards, order, how)
         slots = slots[memory.arms[slots].argsort(kind="stable")]
         bounds: list[int] = memory.arms[slots].searchsorted(np.arange(self.n_arms + 1)).tolist()
-        return self.network.train_by_batches(memory.contexts[slots], memory.rewards[slots], bounds, **common)
+        return self.network.train_by_batches(memory.contexts[slots], memory.rewards[slots], bounds, how)
 
     def _shuffled(self, n: int) -> NDArray[np.intp]:
         """Return the order of a pass over n tuples, as far as ``iterations`` steps can get."""

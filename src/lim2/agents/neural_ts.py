@@ -11,9 +11,9 @@ class NeuralTS(GradientBandit):
     """Thompson sampling with a network's output as the mean and its gradient as features.
 
     One network of one hidden layer predicts the reward of every arm; the arm is encoded by the block of the input that
-    the context is placed in. The score of an arm is drawn from N(its output, lambda nu g' U^-1 g), where g is the output's
-    gradient with respect to all parameters, and U starts at lambda I and sums g g' over all plays. After every reward
-    the network is trained on the whole history, from where it was.
+    the context is placed in. The score of an arm is drawn from N(its output, lambda nu g' U^-1 g), where g is the
+    gradient of the output with respect to all parameters, and U starts at lambda I and sums g g' over all plays. After
+    every reward the network is trained on the whole history, from where it was.
 
     Parameters
     ----------

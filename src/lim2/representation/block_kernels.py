@@ -20,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 SMALLEST_SCALE = 1e-6
 
 
-class _Announce(event.Listener):  # type: ignore[misc]
+class _Announce(event.Listener):
     """Say once that this module's loop is being compiled; loading it from the cache says nothing."""
 
     said = False
@@ -140,4 +140,4 @@ def descend_by_samples(
     return taken, loss
 
 
-event.register("numba:compile", _Announce())
+event.register("numba:compile", _Announce())  # type: ignore[no-untyped-call]

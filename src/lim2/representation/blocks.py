@@ -5,12 +5,30 @@ is never built: the first layer's weights are kept an arm a block, and an arm's 
 block only.
 """
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lim2.representation.protocol import Array, State
+
+
+class Descent(NamedTuple):
+    """How to train: at most so many steps at this rate, until the mean squared error is at most ``stop_loss``.
+
+    Every step adds ``decay`` times the parameters to the gradient.
+    """
+
+    steps: int
+    rate: float
+    decay: float
+    stop_loss: float
+
+    @property
+    def keep(self) -> float:
+        """What weight decay leaves of a parameter in a step."""
+        return 1.0 - self.rate * self.decay
 
 
 class Trained(NamedTuple):
@@ -94,49 +112,35 @@ class BlockNetwork:
         return outputs, Factors((hidden > 0.0) * self.head, hidden)
 
     def train_by_samples(
-        self,
-        contexts: Array,
-        arms: NDArray[np.intp],
-        rewards: Array,
-        order: NDArray[np.intp],
-        *,
-        steps: int,
-        rate: float,
-        decay: float,
-        stop_loss: float,
+        self, contexts: Array, arms: NDArray[np.intp], rewards: Array, order: NDArray[np.intp], how: Descent
     ) -> Trained:
-        """Take one step a sample, in the given order, pass after pass.
+        """Take one step a sample, in the given order, pass after pass; the error is that of a whole pass.
 
-        Stops after ``steps`` steps, or after a pass whose mean squared error is at most ``stop_loss``. Either all of
-        it happens, or, where it diverges, nothing and a FloatingPointError.
+        Either all of it happens, or, where it diverges, nothing and a FloatingPointError.
         """
         # Here, because importing numba takes longer than importing the rest of the library.
         from lim2.representation.block_kernels import descend_by_samples
 
         self._spare[:] = self._parameters
-        keep = 1.0 - rate * decay
-        layers = self._views(self._spare)
-        trained = descend_by_samples(*layers, contexts, arms, rewards, order, steps, rate, keep, stop_loss)
+        layers, settings = self._views(self._spare), (how.steps, how.rate, how.keep, how.stop_loss)
+        trained = descend_by_samples(*layers, contexts, arms, rewards, order, *settings)
         return self._accept(Trained(*trained))
 
-    def train_by_batches(
-        self, contexts: Array, rewards: Array, bounds: list[int], *, steps: int, rate: float, decay: float, stop_loss: float
-    ) -> Trained:
+    def train_by_batches(self, contexts: Array, rewards: Array, bounds: list[int], how: Descent) -> Trained:
         """Take steps on the mean squared error of all samples, sorted by arm: arm k has rows bounds[k]:bounds[k + 1].
 
-        Stops after ``steps`` steps, or before a step when the error is at most ``stop_loss``. Either all of it
-        happens, or, where it diverges, nothing and a FloatingPointError.
+        Either all of it happens, or, where it diverges, nothing and a FloatingPointError.
         """
         self._spare[:] = self._parameters
         weights, bias, head, head_bias = self._views(self._spare)
-        blocks = [(k, slice(*ends)) for k, ends in enumerate(zip(bounds, bounds[1:], strict=False)) if ends[0] < ends[1]]
+        parts = [(k, slice(*ends)) for k, ends in enumerate(itertools.pairwise(bounds)) if ends[0] < ends[1]]
         hidden = np.empty((len(rewards), self.hidden))
         gradient = np.zeros_like(self._spare)
         to_weights, to_bias, to_head, to_head_bias = self._views(gradient)
         taken, loss = 0, np.inf
         with np.errstate(over="ignore", invalid="ignore"):  # what diverges is refused below
             while True:
-                for k, rows in blocks:
+                for k, rows in parts:
                     np.dot(contexts[rows], weights[k], out=hidden[rows])
                 hidden += bias
                 np.maximum(hidden, 0.0, out=hidden)
@@ -144,7 +148,7 @@ class BlockNetwork:
                 slopes += head_bias
                 slopes -= rewards
                 loss = float(slopes @ slopes) / len(rewards)
-                if loss <= stop_loss or taken == steps:
+                if loss <= how.stop_loss or taken == how.steps:
                     break
                 slopes *= 2.0 / len(rewards)
                 np.dot(slopes, hidden, out=to_head)
@@ -152,10 +156,10 @@ class BlockNetwork:
                 np.multiply(hidden > 0.0, head, out=hidden)
                 hidden *= slopes[:, None]
                 hidden.sum(axis=0, out=to_bias)
-                for k, rows in blocks:
+                for k, rows in parts:
                     np.dot(contexts[rows].T, hidden[rows], out=to_weights[k])
-                self._spare *= 1.0 - rate * decay
-                gradient *= rate
+                self._spare *= how.keep
+                gradient *= how.rate
                 self._spare -= gradient
                 taken += 1
         return self._accept(Trained(taken, loss))
