@@ -110,7 +110,7 @@ class Full:
         known: Array = own @ self.inverse[rows]  # U^-1 g
         known += shared @ self.inverse[self._shared]
         known /= np.sqrt(1.0 + max(float(own @ known[rows] + shared @ known[self._shared]), 0.0))
-        # The same vector on both sides, so the matrix stays symmetric to the last bit; in place.
+        # In place: the transpose of a C array is a Fortran array, which dger may overwrite; the matrix is symmetric.
         dger(-1.0, known, known, a=self.inverse.T, overwrite_a=True)
 
     @staticmethod
