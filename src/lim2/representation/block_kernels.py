@@ -65,14 +65,14 @@ def descend_by_samples(
     """Go through the samples of ``order`` again and again, one gradient step each; the parameters change in place.
 
     Weight decay shrinks all parameters by the factor ``keep`` in every step. The weights (n_arms, n_features, hidden)
-    are held as ``scale * weights``, so that shrinking them is one product, and a step reads and writes only the rows
-    of its arm's block that belong to non-zero features.
+    are held as ``scale * weights``, so that shrinking them is one product, and a step touches only its arm's block.
 
     Returns the number of steps taken, and the mean loss of the last pass.
     """
     hidden = len(bias)
     flow = np.empty(hidden)
-    used = np.empty(contexts.shape[1], np.intp)  # the context's non-zero features
+    n_features = contexts.shape[1]
+    fours = n_features - n_features % 4
     scale = 1.0
     out_bias = head_bias[0]
     taken = 0
@@ -83,24 +83,18 @@ def descend_by_samples(
         for i in order:
             block = weights[arms[i]]
             context = contexts[i]
-            n_used = 0
-            for f in range(len(context)):
-                used[n_used] = f
-                n_used += context[f] != 0.0
-            whole = n_used - n_used % 4
 
             # Forward: four rows at a time, so that the sums are written a quarter as often.
             for j in range(hidden):
                 flow[j] = 0.0
-            for u in range(0, whole, 4):
-                f0, f1, f2, f3 = used[u], used[u + 1], used[u + 2], used[u + 3]
-                x0, x1, x2, x3 = context[f0], context[f1], context[f2], context[f3]
-                row0, row1, row2, row3 = block[f0], block[f1], block[f2], block[f3]
+            for f in range(0, fours, 4):
+                x0, x1, x2, x3 = context[f], context[f + 1], context[f + 2], context[f + 3]
+                row0, row1, row2, row3 = block[f], block[f + 1], block[f + 2], block[f + 3]
                 for j in range(hidden):
                     flow[j] += x0 * row0[j] + x1 * row1[j] + x2 * row2[j] + x3 * row3[j]
-            for u in range(whole, n_used):
-                x0 = context[used[u]]
-                row0 = block[used[u]]
+            for f in range(fours, n_features):
+                x0 = context[f]
+                row0 = block[f]
                 for j in range(hidden):
                     flow[j] += x0 * row0[j]
             output = out_bias
@@ -114,15 +108,16 @@ def descend_by_samples(
             # Backward: `flow` turns from activations into what is subtracted from the rows, per unit of the feature.
             slope = 2.0 * rate * error
             scale *= keep
+            inverse = 1.0 / scale
             out_bias = keep * out_bias - slope
             for j in range(hidden):
                 inner = slope * head[j] if flow[j] > 0.0 else 0.0
                 head[j] = keep * head[j] - slope * flow[j]
                 bias[j] = keep * bias[j] - inner
-                flow[j] = inner / scale
-            for u in range(n_used):
-                x0 = context[used[u]]
-                row0 = block[used[u]]
+                flow[j] = inner * inverse
+            for f in range(n_features):
+                x0 = context[f]
+                row0 = block[f]
                 for j in range(hidden):
                     row0[j] -= x0 * flow[j]
             if scale < SMALLEST_SCALE:
