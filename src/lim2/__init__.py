@@ -15,6 +15,8 @@ from lim2.agents import (
     NeuralLinearMM,
     NeuralLinearNaive,
     NeuralLinearNTK,
+    NeuralTS,
+    NeuralUCB,
     Uniform,
 )
 from lim2.matching import match
@@ -30,6 +32,8 @@ __all__ = [
     "NeuralLinearMM",
     "NeuralLinearNTK",
     "NeuralLinearNaive",
+    "NeuralTS",
+    "NeuralUCB",
     "Uniform",
     "match",
 ]

@@ -9,12 +9,24 @@ from lim2.agents.neural_linear import NeuralLinear
 from lim2.agents.neural_linear_mm import NeuralLinearMM
 from lim2.agents.neural_linear_naive import NeuralLinearNaive
 from lim2.agents.neural_linear_ntk import NeuralLinearNTK
+from lim2.agents.neural_ts import NeuralTS
+from lim2.agents.neural_ucb import NeuralUCB
 from lim2.agents.uniform import Uniform
 
 # Display names, in the order of the paper's tables.
 AGENTS: dict[str, Callable[..., Agent]] = {
     agent.name: agent
-    for agent in (LinearTS, NeuralLinear, LiM2, NeuralLinearMM, NeuralLinearNaive, NeuralLinearNTK, Uniform)
+    for agent in (
+        LinearTS,
+        NeuralLinear,
+        LiM2,
+        NeuralLinearMM,
+        NeuralLinearNaive,
+        NeuralUCB,
+        NeuralTS,
+        NeuralLinearNTK,
+        Uniform,
+    )
 }
 
 __all__ = [
@@ -26,5 +38,7 @@ __all__ = [
     "NeuralLinearMM",
     "NeuralLinearNTK",
     "NeuralLinearNaive",
+    "NeuralTS",
+    "NeuralUCB",
     "Uniform",
 ]

@@ -1,0 +1,163 @@
+"""What NeuralUCB and NeuralTS share: everything but how a score is drawn from its mean and deviation.
+
+One network predicts the reward of (context, arm). Its output is an arm's mean; its gradient g with respect to all
+parameters is taken as features, so that the mean is known up to a deviation of sqrt(lambda nu g' U^-1 g), where U is
+lambda I plus the sum of g g' over all plays, each g taken when its arm was played. After every reward the network is
+trained on the whole history.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lim2._blas import one_thread
+from lim2.agents.base import Agent, Array, Sized, one_of, positive_int
+from lim2.agents.window import Window
+from lim2.exploration.gradient_precision import Diagonal, Full
+from lim2.representation.blocks import BlockNetwork, Descent, Trained
+
+# The two official forms of training: single samples, at most 1,000 steps; the whole history, 100 steps.
+STEPS = {"sample": 1000, "batch": 100}
+
+# Contexts are scored in chunks that need about this many numbers at once.
+CHUNK = 2**22
+
+
+class GradientBandit(Agent):
+    """A bandit over the gradients of one network; :meth:`_draw` is left to the algorithms."""
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_features: int,
+        *,
+        hidden: int | Sequence[int],
+        regularization: float,
+        nu: float,
+        learning_rate: float,
+        iterations: int | None,
+        stop_loss: float,
+        training: str,
+        covariance: str,
+        normalize: bool,
+        history: int | None,
+        initial_pulls: int,
+        seed: int | None,
+        settings: dict[str, Any],
+    ) -> None:
+        super().__init__(n_arms, n_features, initial_pulls=initial_pulls, seed=seed, settings=settings)
+        self.hidden = _width(hidden)
+        self.regularization = _number("regularization", regularization, above=0.0)
+        self.nu = _number("nu", nu, least=0.0)
+        self.learning_rate = _number("learning_rate", learning_rate, above=0.0)
+        if self.learning_rate * self.regularization > 0.5:
+            raise ValueError(
+                f"learning_rate x regularization must be at most 0.5, got {learning_rate!r} x {regularization!r}: "
+                "a step would decay the weights by more than half. Lower one of them."
+            )
+        self.stop_loss = _number("stop_loss", stop_loss, least=0.0)
+        self.training = one_of("training", training, ("sample", "batch"))
+        self.iterations = positive_int("iterations", STEPS[self.training] if iterations is None else iterations)
+        self.covariance = one_of("covariance", covariance, ("diagonal", "full"))
+        self.normalize = bool(normalize)
+        bound = None if history is None else positive_int("history", history)
+
+        kind = Diagonal if self.covariance == "diagonal" else Full
+        self.precision: Diagonal | Full = kind(self.n_arms, self.n_features, self.hidden, self.regularization)
+        self.network = BlockNetwork(self.n_arms, self.n_features, self.hidden, self._init_rng)
+        self.memory = Window(self.n_features, bound)
+        self.trained = Trained(0, float("nan"))  # what the latest training did
+
+    def _components(self) -> Iterable[Sized]:
+        return (self.network, self.precision, self.memory)
+
+    # Deciding
+
+    @abstractmethod
+    def _draw(self, means: Array, deviations: Array) -> Array:
+        """Return scores in the shape of ``means``."""
+
+    def _scores(self, contexts: Array) -> Array:
+        means, variances = self._moments(contexts)
+        return self._draw(means, np.sqrt(variances, out=variances))
+
+    def means(self, contexts: ArrayLike) -> Array:
+        """Return the expected reward of every arm: (n_arms,) for one context, (n, n_arms) for rows of contexts."""
+        return self._checked_moments(contexts)[0]
+
+    def variances(self, contexts: ArrayLike) -> Array:
+        """Return the variance of every arm's score, lambda nu g' U^-1 g, in the shape of :meth:`means`."""
+        return self._checked_moments(contexts)[1]
+
+    def _checked_moments(self, contexts: ArrayLike) -> tuple[Array, Array]:
+        xs = self._checked_context(contexts) if np.ndim(contexts) == 1 else self._checked_contexts(contexts)
+        with one_thread:
+            return self._moments(xs)
+
+    def _moments(self, contexts: Array) -> tuple[Array, Array]:
+        rows = self._inputs(np.atleast_2d(contexts))
+        means, variances = np.empty((2, len(rows), self.n_arms))
+        step = max(CHUNK // self.network.size, 1)
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            outputs, factors = self.network.forward(rows[part])
+            means[part] = outputs.T
+            variances[part] = self.precision.spreads(rows[part], factors.gates, factors.hidden).T
+        variances *= self.regularization * self.nu
+        return (means[0], variances[0]) if contexts.ndim == 1 else (means, variances)
+
+    def _inputs(self, contexts: Array) -> Array:
+        """Return what the network sees of (n, n_features) contexts; a context of zeros stays one."""
+        if not self.normalize:
+            return contexts
+        norms = np.sqrt(np.vecdot(contexts, contexts))
+        return contexts / np.where(norms > 0.0, norms, 1.0)[:, None]
+
+    # Learning
+
+    def _learn(self, context: Array, arm: int, reward: float) -> None:
+        inputs = self._inputs(context[None])
+        _, factors = self.network.forward(inputs, arm)  # the gradient before this reward is trained on
+        slots = self.memory.stage(inputs[0], arm, reward)
+        self.trained = self._train(slots)
+        self.precision.observe(inputs[0], arm, factors.gates[0, 0], factors.hidden[0, 0])
+        self.memory.commit()
+
+    def _train(self, slots: NDArray[np.intp]) -> Trained:
+        """Train the network, from where it is, on the tuples in these slots."""
+        memory = self.memory
+        how = Descent(self.iterations, self.learning_rate, self.regularization / len(slots), self.stop_loss)
+        if self.training == "sample":
+            order = slots[self._shuffled(len(slots))]
+            return self.network.train_by_samples(memory.contexts, memory.arms, memory.rewards, order, how)
+        slots = slots[memory.arms[slots].argsort(kind="stable")]
+        bounds: list[int] = memory.arms[slots].searchsorted(np.arange(self.n_arms + 1)).tolist()
+        return self.network.train_by_batches(memory.contexts[slots], memory.rewards[slots], bounds, how)
+
+    def _shuffled(self, n: int) -> NDArray[np.intp]:
+        """Return the order of a pass over n tuples, as far as ``iterations`` steps can get."""
+        return self._learn_rng.choice(n, size=min(n, self.iterations), replace=False)
+
+
+def _width(hidden: int | Sequence[int]) -> int:
+    if isinstance(hidden, Sequence):
+        if len(hidden) != 1:
+            raise ValueError(f"hidden must be the width of one hidden layer, got {len(hidden)} layers: {hidden!r}")
+        hidden = hidden[0]
+    return positive_int("hidden", hidden)
+
+
+def _number(name: str, value: float, *, above: float | None = None, least: float | None = None) -> float:
+    """Return a setting as a finite float within its bound, or say what is wrong with it."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a number, got {value!r}") from error
+    if above is not None and not above < number < float("inf"):
+        raise ValueError(f"{name} must be finite and above {above:g}, got {value!r}")
+    if least is not None and not least <= number < float("inf"):
+        raise ValueError(f"{name} must be finite and at least {least:g}, got {value!r}")
+    return number

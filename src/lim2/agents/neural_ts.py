@@ -1,0 +1,108 @@
+"""NeuralTS: Thompson sampling over a network's gradients, the paper's baseline 4."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from lim2.agents.base import Array
+from lim2.agents.gradient_bandit import GradientBandit
+
+
+class NeuralTS(GradientBandit):
+    """Thompson sampling with a network's output as the mean and its gradient as features.
+
+    One network of one hidden layer predicts the reward of every arm; the arm is encoded by the block of the input that
+    the context is placed in. The score of an arm is drawn from N(its output, lambda nu g' U^-1 g), where g is the
+    gradient of the output with respect to all parameters, and U starts at lambda I and sums g g' over all plays. After
+    every reward the network is trained on the whole history, from where it was.
+
+    Parameters
+    ----------
+    n_arms, n_features
+        Number of arms, and size of a context.
+    hidden
+        Width of the hidden layer.
+    regularization
+        lambda: where the diagonal of U starts, and, over the number of tuples trained on, the weight decay.
+    nu
+        Scales the variance of a score, and so the exploration.
+    learning_rate
+        Rate of gradient descent.
+    iterations
+        Most steps of a training. None: 1,000 for ``"sample"``, 100 for ``"batch"``, as in the official code.
+    stop_loss
+        Training stops early when the mean squared error of a pass over the history is at most this.
+    training
+        ``"sample"``: one step a tuple, in shuffled order; the form with at most 1,000 iterations and an early stop,
+        which is what the paper says it ran, and so the default. ``"batch"``: one step a pass over the whole history,
+        as in later revisions of the official code; its cost grows with the history.
+    covariance
+        ``"diagonal"`` keeps the diagonal of U, as in the paper's runs; ``"full"`` all of it, for small networks:
+        memory and time of an update grow with the square of the number of parameters,
+        n_arms x n_features x hidden + 2 hidden + 1.
+    normalize
+        Scale every context to norm 1, as the official code does with its data. At a fixed rate, gradient descent
+        diverges on contexts that are much longer, as outliers of standardised data are; then ``update`` raises
+        FloatingPointError and changes nothing. Turn it off where the length of a context matters.
+    history
+        How many tuples to train on at most; the oldest leave first. None: all that were ever seen.
+    initial_pulls
+        How often every arm is played, in turn, at the start. 0, as in the official code: what is unknown is explored
+        by its deviation.
+    seed
+        The same seed and inputs give the same decisions.
+
+    References
+    ----------
+    Zhang, Zhou, Li and Gu, *Neural Thompson sampling*, ICLR 2021.
+
+    Examples
+    --------
+    >>> agent = NeuralTS(n_arms=2, n_features=1, hidden=4, seed=0)
+    >>> before = agent.variances([1.0])
+    >>> agent.update([1.0], 0, 1.0)
+    >>> bool(abs(agent.means([1.0])[0] - 1.0) < 0.05)  # squared error 0.001, where training stops
+    True
+    >>> (agent.variances([1.0]) < before).tolist()  # arm 1 shares the last layer
+    [True, True]
+    """
+
+    name: ClassVar[str] = "NeuralTS"
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_features: int,
+        *,
+        hidden: int | Sequence[int] = 100,
+        regularization: float = 0.001,
+        nu: float = 1.0,
+        learning_rate: float = 0.01,
+        iterations: int | None = None,
+        stop_loss: float = 0.001,
+        training: str = "sample",
+        covariance: str = "diagonal",
+        normalize: bool = True,
+        history: int | None = None,
+        initial_pulls: int = 0,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_arms,
+            n_features,
+            hidden=hidden,
+            regularization=regularization,
+            nu=nu,
+            learning_rate=learning_rate,
+            iterations=iterations,
+            stop_loss=stop_loss,
+            training=training,
+            covariance=covariance,
+            normalize=normalize,
+            history=history,
+            initial_pulls=initial_pulls,
+            seed=seed,
+            settings=locals(),
+        )
+
+    def _draw(self, means: Array, deviations: Array) -> Array:
+        return means + deviations * self._act_rng.standard_normal(means.shape)

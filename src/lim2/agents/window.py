@@ -1,0 +1,83 @@
+"""What NeuralUCB and NeuralTS train on: every tuple ever seen, or the latest ones."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+FIRST_SLOTS = 64
+
+
+class Window:
+    """The history of (context, arm, reward), whole or bounded; when full, the oldest tuple leaves.
+
+    A tuple is first staged, so that it can be trained on, and is held only once it is committed: when training fails
+    in between, nothing has happened. For that a bounded window has one slot more than its bound.
+
+    Parameters
+    ----------
+    n_features
+        Size of a context.
+    bound
+        How many tuples are held at most; None for all.
+
+    Examples
+    --------
+    >>> window = Window(n_features=1, bound=2)
+    >>> for reward in (1.0, 2.0, 3.0):
+    ...     slots = window.stage(np.array([0.5]), 0, reward)
+    ...     window.commit()
+    >>> len(window), window.rewards[window.slots()].tolist()
+    (2, [2.0, 3.0])
+    """
+
+    def __init__(self, n_features: int, bound: int | None = None) -> None:
+        self.bound = bound
+        slots = FIRST_SLOTS if bound is None else min(FIRST_SLOTS, bound + 1)
+        self.contexts = np.zeros((slots, n_features))
+        self.arms = np.zeros(slots, dtype=np.intp)
+        self.rewards = np.zeros(slots)
+        self._stored = 0
+
+    def __len__(self) -> int:
+        return self._stored if self.bound is None else min(self._stored, self.bound)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.contexts.nbytes + self.arms.nbytes + self.rewards.nbytes
+
+    def stage(self, context: Array, arm: int, reward: float) -> NDArray[np.intp]:
+        """Write a tuple where it will be held, and return the slots to train on: as :meth:`slots` once committed."""
+        slot = self._stored if self.bound is None else self._stored % (self.bound + 1)
+        if slot == len(self.rewards):
+            self._grow()
+        self.contexts[slot] = context
+        self.arms[slot] = arm
+        self.rewards[slot] = reward
+        return self._latest(self._stored + 1)
+
+    def commit(self) -> None:
+        """Hold the tuple staged last."""
+        self._stored += 1
+
+    def slots(self) -> NDArray[np.intp]:
+        """Return the slots of the tuples held, the oldest first."""
+        return self._latest(self._stored)
+
+    def _latest(self, end: int) -> NDArray[np.intp]:
+        if self.bound is None:
+            return np.arange(end)
+        return np.arange(max(end - self.bound, 0), end) % (self.bound + 1)
+
+    def _grow(self) -> None:
+        slots = 2 * len(self.rewards)
+        if self.bound is not None:
+            slots = min(slots, self.bound + 1)
+        more = slots - len(self.rewards)
+        self.contexts = np.concatenate((self.contexts, np.zeros((more, self.contexts.shape[1]))))
+        self.arms = np.concatenate((self.arms, np.zeros(more, dtype=np.intp)))
+        self.rewards = np.concatenate((self.rewards, np.zeros(more)))
+
+    def __repr__(self) -> str:
+        return f"Window(held={len(self)}, bound={self.bound})"
