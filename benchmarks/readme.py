@@ -1,7 +1,6 @@
 """Write the tables of README.md from benchmarks/results/*.json: `python -m benchmarks.readme`."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +38,9 @@ def speed_table() -> str:
 def filled(text: str) -> str:
     """Return README's text with its tables made anew."""
     for marker, table in (("statlog", statlog_table()), ("speed", speed_table())):
-        block = f"<!-- {marker} -->\n{table}\n<!-- /{marker} -->"
-        text = re.sub(rf"<!-- {marker} -->.*?<!-- /{marker} -->", lambda _, block=block: block, text, flags=re.DOTALL)
+        before, rest = text.split(f"<!-- {marker} -->\n")
+        after = rest.split(f"<!-- /{marker} -->")[1]
+        text = f"{before}<!-- {marker} -->\n{table}\n<!-- /{marker} -->{after}"
     return text
 
 
