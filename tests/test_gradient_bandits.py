@@ -93,13 +93,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @both
 @pytest.mark.parametrize("options", SETTINGS.values(), ids=SETTINGS.keys())
 def test_training_by_samples(exploration: str, options: dict[str, Any]) -> None:
-    run_together(exploration, rounds=300, **{"iterations": 40, **options})
+    run_together(exploration, rounds=300, **{"iterations": 25, **options})
 
 
 @both
 @pytest.mark.parametrize("options", SETTINGS.values(), ids=SETTINGS.keys())
 def test_training_by_batches(exploration: str, options: dict[str, Any]) -> None:
-    rounds = 200 if {"history", "covariance"} & options.keys() else 100
+    rounds = 200 if not options or {"history", "covariance"} & options.keys() else 80
     run_together(exploration, rounds, **{"training": "batch", "iterations": 3, "learning_rate": 0.1, **options})
 
 
