@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from lim2.representation.protocol import Array, State
 
+# Rows of one arm that a batch is worked through at a time.
+PIECE = 256
+
 
 class Descent(NamedTuple):
     """How to train: at most so many steps at this rate, until the mean squared error is at most ``stop_loss``.
@@ -133,33 +136,41 @@ class BlockNetwork:
         """
         self._spare[:] = self._parameters
         weights, bias, head, head_bias = self._views(self._spare)
-        parts = [(k, slice(*ends)) for k, ends in enumerate(itertools.pairwise(bounds)) if ends[0] < ends[1]]
-        hidden = np.empty((len(rewards), self.hidden))
-        gradient = np.zeros_like(self._spare)
+        rows = len(rewards)
+        # Pieces of one arm each, small enough that what is computed of them stays in the cache.
+        pieces = [
+            (arm, slice(start, min(start + PIECE, end)))
+            for arm, (first, end) in enumerate(itertools.pairwise(bounds))
+            for start in range(first, end, PIECE)
+        ]
+        gradient = np.empty_like(self._spare)
         to_weights, to_bias, to_head, to_head_bias = self._views(gradient)
         taken, loss = 0, np.inf
         with np.errstate(over="ignore", invalid="ignore"):  # what diverges is refused below
             while True:
-                for k, rows in parts:
-                    np.dot(contexts[rows], weights[k], out=hidden[rows])
-                hidden += bias
-                np.maximum(hidden, 0.0, out=hidden)
-                slopes = hidden @ head
-                slopes += head_bias
-                slopes -= rewards
-                loss = float(slopes @ slopes) / len(rewards)
+                loss = 0.0
+                gradient[:] = 0.0
+                for arm, piece in pieces:
+                    inputs = contexts[piece]
+                    hidden = inputs @ weights[arm]
+                    hidden += bias
+                    np.maximum(hidden, 0.0, out=hidden)
+                    slopes = hidden @ head
+                    slopes += head_bias
+                    slopes -= rewards[piece]
+                    loss += float(slopes @ slopes) / rows
+                    slopes *= 2.0 / rows
+                    to_head += slopes @ hidden
+                    to_head_bias += slopes.sum()
+                    active = (hidden > 0.0).astype(np.float64)
+                    to_bias += slopes @ active
+                    to_weights[arm] += (inputs * slopes[:, None]).T @ active
                 if loss <= how.stop_loss or taken == how.steps:
                     break
-                slopes *= 2.0 / len(rewards)
-                np.dot(slopes, hidden, out=to_head)
-                to_head_bias[0] = slopes.sum()
-                np.multiply(hidden > 0.0, head, out=hidden)
-                hidden *= slopes[:, None]
-                hidden.sum(axis=0, out=to_bias)
-                for k, rows in parts:
-                    np.dot(contexts[rows].T, hidden[rows], out=to_weights[k])
-                self._spare *= how.keep
+                to_bias *= head  # what passes through a hidden unit is multiplied by its head, whatever the sample
+                to_weights *= head
                 gradient *= how.rate
+                self._spare *= how.keep
                 self._spare -= gradient
                 taken += 1
         return self._accept(Trained(taken, loss))
