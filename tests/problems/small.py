@@ -81,10 +81,7 @@ def _smartphones(folder: Path) -> None:
 
 
 def _amazon(folder: Path) -> None:
-    rows = [
-        ["", "Brand", "", str(1 + i % 5), f"It's GREAT, really! phone {i}\nsecond line", ""]
-        for i in range(ROWS)
-    ]
+    rows = [["", "Brand", "", str(1 + i % 5), f"It's GREAT, really! phone {i}\nsecond line", ""] for i in range(ROWS)]
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([amazon.LAYOUT.names, *rows])
     (folder / "Amazon_Unlocked_Mobile.csv").write_text(out.getvalue())

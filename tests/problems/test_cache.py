@@ -64,9 +64,7 @@ def test_the_same_content_elsewhere_has_the_same_name(tmp_path: Path) -> None:
     assert names[0] == names[1]
 
 
-def test_beside_a_read_only_folder_the_users_cache_is_used(
-    tmp_path: Path, own_cache: Path, parses: list[Path]
-) -> None:
+def test_beside_a_read_only_folder_the_users_cache_is_used(tmp_path: Path, own_cache: Path, parses: list[Path]) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     WRITERS["statlog"](folder)
@@ -99,9 +97,7 @@ def test_a_damaged_table_is_parsed_again(tmp_path: Path, parses: list[Path]) -> 
     np.testing.assert_array_equal(first.contexts, again.contexts)
 
 
-def test_the_checksum_is_remembered_until_the_file_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_checksum_is_remembered_until_the_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_text("one")
     first = files.remembered_sha256(path)

@@ -46,9 +46,7 @@ def test_sample_has_mean_zero_and_deviation_one(missing: float) -> None:
         present = ~np.isnan(X[:, j])
         np.testing.assert_allclose(Z[present, j].mean(), 0.0, atol=1e-12)
         np.testing.assert_allclose(Z[present, j].std(), 1.0, rtol=1e-9)
-        np.testing.assert_allclose(
-            Z[present, j] * X[present, j].std() + X[present, j].mean(), X[present, j], rtol=1e-9
-        )
+        np.testing.assert_allclose(Z[present, j] * X[present, j].std() + X[present, j].mean(), X[present, j], rtol=1e-9)
     assert not np.isnan(Z).any()
     assert (Z[np.isnan(X)] == 0).all()
 

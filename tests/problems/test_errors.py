@@ -63,9 +63,7 @@ def test_a_review_cut_in_the_middle(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["statlog", "covertype", "mushroom", "adult", "census", "scania"])
 def test_reordered_columns(name: str, tmp_path: Path) -> None:
     separator = {"statlog": " ", "adult": ", "}.get(name, ",")
-    error = broken(
-        name, tmp_path, lambda lines: [separator.join(reversed(line.split(separator))) for line in lines]
-    )
+    error = broken(name, tmp_path, lambda lines: [separator.join(reversed(line.split(separator))) for line in lines])
     assert error.line is not None
     assert error.column is not None or "header" in str(error)
 
@@ -110,9 +108,7 @@ def test_other_labels_by_name(tmp_path: Path) -> None:
     assert "'more' is not one of <=50K, >50K" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("value", "complaint"), [("x", "is not a number"), ("nan", "finite"), ("inf", "finite")]
-)
+@pytest.mark.parametrize(("value", "complaint"), [("x", "is not a number"), ("nan", "finite"), ("inf", "finite")])
 def test_a_number_that_is_none(value: str, complaint: str, tmp_path: Path) -> None:
     def spoil(lines: list[str]) -> list[str]:
         return [*lines[:7], " ".join([value, *lines[7].split(" ")[1:]]), *lines[8:]]
@@ -123,9 +119,7 @@ def test_a_number_that_is_none(value: str, complaint: str, tmp_path: Path) -> No
 
 
 def test_a_missing_value_where_none_may_be(tmp_path: Path) -> None:
-    error = broken(
-        "covertype", tmp_path, lambda lines: [*lines[:2], "," + lines[2].partition(",")[2], *lines[3:]]
-    )
+    error = broken("covertype", tmp_path, lambda lines: [*lines[:2], "," + lines[2].partition(",")[2], *lines[3:]])
     assert (error.line, error.column) == (3, "Elevation")
 
 

@@ -29,9 +29,7 @@ def web() -> Iterator[Web]:
 
 
 def source(*remotes: Remote, sha256: str | None = SHA) -> Source:
-    return Source(
-        "table.csv", page="https://example.org/table", licence="none", sha256=sha256, mirrors=remotes
-    )
+    return Source("table.csv", page="https://example.org/table", licence="none", sha256=sha256, mirrors=remotes)
 
 
 def zipped(name: str, content: bytes) -> bytes:
@@ -109,9 +107,7 @@ def test_a_broken_transfer_is_resumed_at_once(web: Web, tmp_path: Path) -> None:
 def test_a_transfer_that_keeps_breaking_is_resumed_by_the_next_run(web: Web, tmp_path: Path) -> None:
     web.files["a"] = CONTENT
     web.breaks["a"] = [2 * CHUNK, 0]
-    with pytest.raises(
-        FetchError, match="broke after 131,072 bytes, which are kept; the same command resumes"
-    ):
+    with pytest.raises(FetchError, match="broke after 131,072 bytes, which are kept; the same command resumes"):
         fetch(source(Remote(web.url("a"))), tmp_path)
     assert not (tmp_path / "table.csv").exists()
     web.requests.clear()
@@ -174,9 +170,7 @@ def test_a_package_without_the_file(web: Web, tmp_path: Path) -> None:
 
 
 def test_without_mirrors_it_is_done_by_hand(tmp_path: Path) -> None:
-    with pytest.raises(
-        FetchError, match=r"cannot be downloaded by a program. Get table.csv from https://example"
-    ):
+    with pytest.raises(FetchError, match=r"cannot be downloaded by a program. Get table.csv from https://example"):
         fetch(source(), tmp_path)
 
 

@@ -154,9 +154,7 @@ def test_a_reward_is_needed_for_every_arm() -> None:
 def test_a_large_table(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     n = 200_000
-    frame = pl.DataFrame(
-        {"x": rng.random(n), "c": rng.choice(["a", "b"], n), "y": rng.choice(["u", "v", "w"], n)}
-    )
+    frame = pl.DataFrame({"x": rng.random(n), "c": rng.choice(["a", "b"], n), "y": rng.choice(["u", "v", "w"], n)})
     frame.write_csv(tmp_path / "large.csv")
     problem = from_csv(tmp_path / "large.csv", label="y", seed=0)
     assert problem.contexts.shape == (n, 3)

@@ -46,9 +46,7 @@ def test_the_expected_optimum_is_true(name: str, settings: dict[str, Any]) -> No
 
 @pytest.mark.parametrize(("name", "settings"), WORLDS)
 def test_the_seed_decides_all(name: str, settings: dict[str, Any]) -> None:
-    first, again, other = (
-        digest(lim2.problems.load(name, rounds=300, seed=seed, **settings)) for seed in (3, 3, 4)
-    )
+    first, again, other = (digest(lim2.problems.load(name, rounds=300, seed=seed, **settings)) for seed in (3, 3, 4))
     assert first == again != other
 
 
@@ -151,9 +149,7 @@ def test_abrupt_changes_come_at_their_time(world: Any) -> None:
     assert problem.settings["starts"] == [0, 1000, 2000, 3000]
     if world in ("linear", "sparse-linear"):
         stages = [slice(start, start + 1000) for start in problem.settings["starts"]]
-        weights = [
-            np.linalg.lstsq(problem.contexts[s], problem.expected_rewards[s], rcond=None)[0] for s in stages
-        ]
+        weights = [np.linalg.lstsq(problem.contexts[s], problem.expected_rewards[s], rcond=None)[0] for s in stages]
         for s, w in zip(stages, weights, strict=True):
             np.testing.assert_allclose(problem.contexts[s] @ w, problem.expected_rewards[s], atol=1e-9)
         assert all(np.abs(a - b).max() > 0.1 for a, b in pairwise(weights))

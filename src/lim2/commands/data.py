@@ -24,9 +24,7 @@ app = typer.Typer(help="Datasets: list, fetch and check them.")
 
 DataOption = Annotated[
     Path | None,
-    typer.Option(
-        "--data", metavar="DIR", help="The folder of the files. Default: LIM2_DATA, then the user's cache."
-    ),
+    typer.Option("--data", metavar="DIR", help="The folder of the files. Default: LIM2_DATA, then the user's cache."),
 ]
 
 
@@ -59,9 +57,7 @@ def told_plainly() -> Iterator[None]:
     try:
         yield
     except (DataError, FetchError, MissingDataError, ValueError) as error:
-        Console(stderr=True, highlight=False).print(
-            f"error: {error}", style="red", markup=False, soft_wrap=True
-        )
+        Console(stderr=True, highlight=False).print(f"error: {error}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1) from error
 
 
@@ -77,9 +73,7 @@ def overview(context: typer.Context, data: DataOption = None) -> None:
         out.print(_synthetic())
     places = ", ".join(str(folder) for folder in folders(data))
     out.print(f"Looked in {places}.", style="dim", soft_wrap=True)
-    out.print(
-        "Fetch with `lim2 data fetch NAME ...`, check with `lim2 data check`.", style="dim", soft_wrap=True
-    )
+    out.print("Fetch with `lim2 data fetch NAME ...`, check with `lim2 data check`.", style="dim", soft_wrap=True)
 
 
 def _here(data: Path | None) -> Table:
@@ -108,11 +102,7 @@ def _state(facts: Facts, state: str, notes: list[str]) -> str:
         return f"[yellow]yes[/]: {'; '.join(notes)}" if notes else "[green]yes[/]"
     if state == "part":
         return "[red]some of its files[/]"
-    return (
-        "no"
-        if any(SOURCES[file].mirrors for file in facts.files if file in SOURCES)
-        else "no, get it by hand"
-    )
+    return "no" if any(SOURCES[file].mirrors for file in facts.files if file in SOURCES) else "no, get it by hand"
 
 
 def _origins() -> Table:

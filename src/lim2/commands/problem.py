@@ -14,18 +14,14 @@ from lim2.problems.problem import Problem
 
 CsvOption = Annotated[
     Path | None,
-    typer.Option(
-        "--csv", metavar="FILE", help="Your own table, CSV or Parquet, in place of a problem's name."
-    ),
+    typer.Option("--csv", metavar="FILE", help="Your own table, CSV or Parquet, in place of a problem's name."),
 ]
 LabelOption = Annotated[
     str | None, typer.Option("--label", metavar="COLUMN", help="With --csv: the column with the classes.")
 ]
 SettingOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="A setting of the problem, such as delta=0.9. Repeatable."
-    ),
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting of the problem, such as delta=0.9. Repeatable."),
 ]
 
 

@@ -163,8 +163,7 @@ def _check(
             if not right_size or n_arms != facts.n_arms:
                 raise DataError(
                     paths[0],
-                    f"{n_features} features and {n_arms} arms, documented are {facts.n_features} and "
-                    f"{facts.n_arms}",
+                    f"{n_features} features and {n_arms} arms, documented are {facts.n_features} and {facts.n_arms}",
                 )
     except DataError as error:
         return Finding(entry.name, paths, default, error=str(error))

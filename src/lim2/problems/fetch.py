@@ -63,9 +63,7 @@ def fetch(source: Source, folder: Path, *, progress: Progress | None = None, aga
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FetchError(
-            f"cannot make the folder {target.parent} ({error}); name another with --data"
-        ) from error
+        raise FetchError(f"cannot make the folder {target.parent} ({error}); name another with --data") from error
     failures = []
     for remote in source.mirrors:
         try:
@@ -218,8 +216,7 @@ class Resuming:
                     if self._had() == 0:
                         raise
                     raise BrokenTransferError(
-                        f"the transfer broke after {self._had():,} bytes, which are kept; the same command "
-                        "resumes"
+                        f"the transfer broke after {self._had():,} bytes, which are kept; the same command resumes"
                     ) from error
         self.part.replace(output_file)
         self.stamp.unlink(missing_ok=True)

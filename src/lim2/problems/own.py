@@ -307,9 +307,7 @@ def _features(
         missing = column.null_count()
         if missing:
             how = "the mean" if is_number else "a value of its own"
-            notes.append(
-                f"column {column.name}: {missing} missing value{'s' if missing > 1 else ''}, taken as {how}"
-            )
+            notes.append(f"column {column.name}: {missing} missing value{'s' if missing > 1 else ''}, taken as {how}")
         if is_number:
             infinite = column.is_infinite().arg_true() if column.dtype.is_float() else pl.Series([])
             if len(infinite):

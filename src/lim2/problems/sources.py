@@ -157,8 +157,7 @@ SOURCES: dict[str, Source] = {
             page="https://eigentaste.berkeley.edu/dataset/",
             licence="research use, cite Goldberg et al. (2001)",
             copies={
-                "23bdebc59ee795c2e1a58281cd963e997a7b288053e614774e9dcb84422a7f69": "rebuilt from "
-                "jester-data-1.csv"
+                "23bdebc59ee795c2e1a58281cd963e997a7b288053e614774e9dcb84422a7f69": "rebuilt from jester-data-1.csv"
             },
             mirrors=(Remote(f"{BANDITS}/jester_data_40jokes_19181users.npy"),),
         ),
@@ -205,8 +204,7 @@ SOURCES: dict[str, Source] = {
             page=f"{UCI}/dataset/116",
             licence=CC_BY,
             copies={
-                "9729c7ad9d9886981334d4a3270e0fec2ad3daf61aaf42680061869fe3fd7e8d": "the first 15,317 of "
-                "2,458,285 rows"
+                "9729c7ad9d9886981334d4a3270e0fec2ad3daf61aaf42680061869fe3fd7e8d": "the first 15,317 of 2,458,285 rows"
             },
             mirrors=(
                 _old_uci("census1990-mld/USCensus1990.data.txt"),
@@ -261,17 +259,14 @@ SOURCES: dict[str, Source] = {
             page=f"{UCI}/dataset/240",
             licence=CC_BY,
             size=8_266_562,
-            copies={
-                "86bf3cba8ba9362b392bcbfc410b9c153fd79d6062b6fad5a682a632daba85ca": "66 of the 561 features"
-            },
+            copies={"86bf3cba8ba9362b392bcbfc410b9c153fd79d6062b6fad5a682a632daba85ca": "66 of the 561 features"},
         ),
         Source(
             "aps_failure_training_set.csv",
             page=f"{UCI}/dataset/421",
             licence="GPL-3.0-or-later, by its preamble",
             copies={
-                "7ea64d4b8af781072437d6578387a2cc714454ebdb7c3165e6be227ac6a2dab7": "the first 9,000 of "
-                "60,000 rows"
+                "7ea64d4b8af781072437d6578387a2cc714454ebdb7c3165e6be227ac6a2dab7": "the first 9,000 of 60,000 rows"
             },
             mirrors=(
                 _old_uci("00421/aps_failure_training_set.csv"),
@@ -282,10 +277,7 @@ SOURCES: dict[str, Source] = {
             "Amazon_Unlocked_Mobile.csv",
             page="https://www.kaggle.com/datasets/PromptCloudHQ/amazon-reviews-unlocked-mobile-phones",
             licence="see its page",
-            copies={
-                "c29a0a760fbd8a96f92f5f61b5b777ba7f2311ea6c0c5d013d51ddf23c7b9816": "10,000 of 413,840 "
-                "reviews"
-            },
+            copies={"c29a0a760fbd8a96f92f5f61b5b777ba7f2311ea6c0c5d013d51ddf23c7b9816": "10,000 of 413,840 reviews"},
         ),
     )
 }

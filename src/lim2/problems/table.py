@@ -123,9 +123,7 @@ def read(path: Path, layout: Layout, *, shown: Path | None = None) -> pl.DataFra
 
     shown = shown or path
     if path.stat().st_size == 0:
-        raise DataError(
-            shown, f"the file is empty; expected {len(layout.columns)} columns. Download it again", line=1
-        )
+        raise DataError(shown, f"the file is empty; expected {len(layout.columns)} columns. Download it again", line=1)
     if layout.header:
         _check_header(path, layout, shown)
     if layout.columns[-1].may_be_empty:
@@ -228,9 +226,7 @@ def compact(frame: pl.DataFrame) -> pl.DataFrame:
         A table.
     """
     whole = {name for name, dtype in frame.schema.items() if dtype.is_integer()}
-    return frame.with_columns(
-        column.shrink_dtype() for column in frame.iter_columns() if column.name in whole
-    )
+    return frame.with_columns(column.shrink_dtype() for column in frame.iter_columns() if column.name in whole)
 
 
 def coded(frame: pl.DataFrame, column: str, values: Sequence[str]) -> pl.DataFrame:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 ARMS = ("<=50K", ">50K")
 # Every categorical column has values that no other has, so a reordered file is noticed.
 CATEGORIES = {
-    "workclass": "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay "
-    "Never-worked",
+    "workclass": "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay Never-worked",
     "education": "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th 12th "
     "Masters 1st-4th 10th Doctorate 5th-6th Preschool",
     "marital-status": "Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent "

@@ -98,9 +98,7 @@ def _padded(tokens: pl.Series, length: int, known: int) -> NDArray[np.int32]:
     return out
 
 
-@register(
-    "amazon", summary="How many stars a review of a phone gives, from its words.", facts=FACTS, parse=parse
-)
+@register("amazon", summary="How many stars a review of a phone gives, from its words.", facts=FACTS, parse=parse)
 def amazon(
     rounds: int | Literal["all"],
     seed: int,

@@ -55,9 +55,7 @@ def parse(paths: list[Path]) -> pl.DataFrame:
     return compact(frame.drop(frame.columns[0]).with_columns(pl.col("y") - 1).rename({"y": LABEL}))
 
 
-@register(
-    "epileptic", summary="What a brain was doing during one second of an EEG.", facts=FACTS, parse=parse
-)
+@register("epileptic", summary="What a brain was doing during one second of an EEG.", facts=FACTS, parse=parse)
 def epileptic(
     rounds: int | Literal["all"],
     seed: int,

@@ -97,9 +97,7 @@ def _from_source(path: Path) -> NDArray[np.float64]:
     return dense
 
 
-@register(
-    "jester", summary="Recommend one of eight jokes to a user who rated 32 others.", facts=FACTS, parse=parse
-)
+@register("jester", summary="Recommend one of eight jokes to a user who rated 32 others.", facts=FACTS, parse=parse)
 def jester(
     rounds: int | Literal["all"],
     seed: int,

@@ -123,8 +123,7 @@ def scania(
 
     if rewards not in ("right", "costs") or missing not in ("mean", "zero"):
         raise ValueError(
-            f"rewards must be 'right' or 'costs' and missing 'mean' or 'zero', not {rewards!r} and "
-            f"{missing!r}"
+            f"rewards must be 'right' or 'costs' and missing 'mean' or 'zero', not {rewards!r} and {missing!r}"
         )
     table = parsed("scania", FACTS, parse, data=data, verify=verify)
     if missing == "zero":

@@ -82,9 +82,7 @@ def _numbers(path: Path, columns: int) -> NDArray[np.float64]:
     for number, line in enumerate(lines, start=1):
         fields = line.split()
         if len(fields) != columns:
-            raise DataError(
-                path, f"{len(fields)} fields, expected {columns}; the file is damaged", line=number
-            )
+            raise DataError(path, f"{len(fields)} fields, expected {columns}; the file is damaged", line=number)
         try:
             table[number - 1] = fields
         except ValueError as error:
@@ -95,9 +93,7 @@ def _numbers(path: Path, columns: int) -> NDArray[np.float64]:
     return table
 
 
-@register(
-    "smartphones", summary="What a person is doing, from a phone's motion sensors.", facts=FACTS, parse=parse
-)
+@register("smartphones", summary="What a person is doing, from a phone's motion sensors.", facts=FACTS, parse=parse)
 def smartphones(
     rounds: int | Literal["all"],
     seed: int,

@@ -95,6 +95,4 @@ def smartphones_66(
         Whether a file that is not a known one is an error.
     """
     table = parsed("smartphones-66", FACTS, parse, data=data, verify=verify)
-    return classification(
-        "smartphones-66", table, ARMS, rounds, seed, standardize=standardize, replace=replace
-    )
+    return classification("smartphones-66", table, ARMS, rounds, seed, standardize=standardize, replace=replace)

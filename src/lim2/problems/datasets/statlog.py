@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ARMS = ("Rad Flow", "Fpv Close", "Fpv Open", "High", "Bypass", "Bpv Close", "Bpv Open")
-LAYOUT = Layout(
-    (*(Column(f"sensor {i}", "int") for i in range(1, 10)), Column("class", "int", 1, 7)), separator=" "
-)
+LAYOUT = Layout((*(Column(f"sensor {i}", "int") for i in range(1, 10)), Column("class", "int", 1, 7)), separator=" ")
 FACTS = Facts(
     title="Statlog",
     files=("shuttle.trn",),
@@ -49,9 +47,7 @@ def parse(paths: list[Path]) -> pl.DataFrame:
     return compact(frame.with_columns(pl.col("class") - 1).rename({"class": LABEL}))
 
 
-@register(
-    "statlog", summary="The state of a space shuttle's radiator from nine sensors.", facts=FACTS, parse=parse
-)
+@register("statlog", summary="The state of a space shuttle's radiator from nine sensors.", facts=FACTS, parse=parse)
 def statlog(
     rounds: int | Literal["all"],
     seed: int,

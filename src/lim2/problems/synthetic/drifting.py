@@ -58,8 +58,7 @@ def drifting(
     """
     if world not in WORLDS or change not in ("abrupt", "gradual"):
         raise ValueError(
-            f"world must be one of {', '.join(WORLDS)} and change 'abrupt' or 'gradual', not {world!r} and "
-            f"{change!r}"
+            f"world must be one of {', '.join(WORLDS)} and change 'abrupt' or 'gradual', not {world!r} and {change!r}"
         )
     if not 1 <= changes < rounds:
         raise ValueError(f"changes must be from 1 to rounds - 1 = {rounds - 1}, not {changes}")
@@ -108,9 +107,7 @@ def _stages(
     base = loader(rounds=rounds, seed=seed, **options)
     nonzero = base.settings.get("nonzero")
     seeds = [seed, *stream(seed, "stages").integers(2**32, size=n - 1).tolist()]
-    stages = [
-        ordered_product(base.contexts, weights(s, base.n_features, base.n_arms, nonzero)) for s in seeds
-    ]
+    stages = [ordered_product(base.contexts, weights(s, base.n_features, base.n_arms, nonzero)) for s in seeds]
     return base.contexts, stages
 
 

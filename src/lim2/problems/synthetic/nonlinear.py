@@ -115,9 +115,7 @@ def nonlinear(
     )
 
 
-def apart(
-    seed: int, rounds: int, n_features: int, scores: Scores, margin: float
-) -> tuple[Array, NDArray[np.int64]]:
+def apart(seed: int, rounds: int, n_features: int, scores: Scores, margin: float) -> tuple[Array, NDArray[np.int64]]:
     """Draw contexts whose best class is ahead by the margin; return them and those classes.
 
     Parameters
