@@ -23,6 +23,7 @@ from rich.table import Table
 
 import lim2
 from benchmarks.floor import calls_of_a_round
+from benchmarks.gradient_bandits import rows as gradient_bandit_rows
 from benchmarks.timing import Player, World, classification_world, median_ratio, seconds_of, side_by_side
 from lim2 import problems
 from lim2._blas import one_thread
@@ -202,6 +203,14 @@ def against_mabwiser() -> list[Row]:
     ]
 
 
+def gradient_bandits() -> list[Row]:
+    """NeuralUCB and NeuralTS against the oracle on the explicit concatenation."""
+    return [
+        {"what": f"{row.name}: act + update", "us": round(row.ours, 1), "ratio": round(row.ratio, 1)}
+        for row in gradient_bandit_rows()
+    ]
+
+
 def fresh_process() -> list[Row]:
     """Import time, and time to the first decision and update without a writable folder."""
     importing = "import time; t = time.perf_counter(); import lim2; print(time.perf_counter() - t)"
@@ -240,6 +249,7 @@ def main() -> None:
         "Growth with the buffer, tuples an arm (ratio to 100)": lambda: growth("buffer", (10, 30, 100, 300, 1000)),
         "For ever": lambda: for_ever(world),
         "LinearTS against MABWiser": against_mabwiser,
+        "NeuralUCB and NeuralTS, 1,000 steps a round (ratio of the oracle to it)": gradient_bandits,
         "A fresh process": fresh_process,
     }
     results: dict[str, list[Row]] = {}

@@ -21,6 +21,8 @@ PUBLISHED = {
     "NeuralLinear-MM": (4545, 34),
     "NeuralLinear-Naive": (4476, 19),
     "NeuralLinear-NTK": (4722, 12),
+    "NeuralUCB": (4075, 3),
+    "NeuralTS": (4348, 265),
 }
 
 
