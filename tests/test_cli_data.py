@@ -119,6 +119,21 @@ def test_fetch_then_load(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPat
     assert len(web.requests) == 1
 
 
+def test_fetch_finds_what_a_read_only_folder_has(
+    tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    (folder / "shuttle.trn").write_text("1 2 3 4 5 6 7 8 9 1\n")
+    folder.chmod(0o555)
+    monkeypatch.setenv("LIM2_DATA", str(folder))
+    code, text = run("data", "fetch", "statlog")
+    folder.chmod(0o755)
+    assert code == 0
+    assert "here already" in text
+    assert web.requests == []
+
+
 def test_fetch_into_a_folder(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     right_checksum(monkeypatch)
     code, _ = run("data", "fetch", "statlog", "--data", str(tmp_path / "new"))

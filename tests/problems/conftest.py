@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,22 +11,31 @@ from lim2.problems.files import find
 
 
 @pytest.fixture(scope="session")
-def parsed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache for the real datasets, so that each is parsed once in a session."""
-    return tmp_path_factory.mktemp("cache")
+def linked(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """A folder of links to the real files: whatever a test does beside them happens there.
+
+    A table is kept beside the links, so each dataset is parsed once in a session.
+    """
+    named = os.environ.get("LIM2_DATA", "")
+    if not named or find("shuttle.trn", named) is None:
+        return None
+    folder = tmp_path_factory.mktemp("data")
+    for path in Path(named).resolve().iterdir():
+        if not path.name.startswith("."):
+            (folder / path.name).symlink_to(path)
+    return folder
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cache = tmp_path / "cache"
     monkeypatch.setenv("LIM2_CACHE", str(cache))
-    yield cache
+    return cache
 
 
 @pytest.fixture
-def real_data(parsed_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = os.environ.get("LIM2_DATA", "")
-    if not folder or not Path(folder).is_dir() or find("shuttle.trn", folder) is None:
+def real_data(linked: Path | None, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if linked is None:
         pytest.skip("LIM2_DATA does not name a folder with the datasets")
-    monkeypatch.setenv("LIM2_CACHE", str(parsed_once))
-    return Path(folder)
+    monkeypatch.setenv("LIM2_DATA", str(linked))
+    return linked

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from problems.small import ROWS, WRITERS
 
 import lim2.problems
 from lim2.problems import DataError, MissingDataError
+from lim2.problems.datasets import statlog
+from lim2.problems.facts import Rows
 
 FILES = {
     "adult": "adult.data",
@@ -207,3 +211,10 @@ def test_the_real_file_changed(change: str, real_data: Path, tmp_path: Path) -> 
         lim2.problems.load("statlog", 1, 0, data=tmp_path)
     assert expected in str(caught.value)
     assert str(tmp_path / "shuttle.trn") in str(caught.value)
+
+
+def test_other_class_counts_than_documented_are_refused() -> None:
+    facts = dataclasses.replace(statlog.FACTS, n_arms=2, published=Rows(4, (2, 2)), copies=())
+    facts.check(pl.DataFrame({"label": [0, 1, 1, 0]}), Path("file"))
+    with pytest.raises(DataError, match=r"the classes have \[1, 3\] rows, documented are \[2, 2\]"):
+        facts.check(pl.DataFrame({"label": [0, 1, 1, 1]}), Path("file"))

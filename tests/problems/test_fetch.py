@@ -125,7 +125,7 @@ def test_a_server_without_ranges_starts_again(web: Web, tmp_path: Path) -> None:
 
 def test_a_file_that_shrank_meanwhile_starts_again(web: Web, tmp_path: Path) -> None:
     web.files["a"] = CONTENT + CONTENT
-    web.breaks["a"] = [len(CONTENT) + 5, 0]
+    web.breaks["a"] = [len(CONTENT) + 2 * CHUNK, 0]
     with pytest.raises(FetchError):
         fetch(source(Remote(web.url("a"))), tmp_path)
     web.files["a"] = CONTENT

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,13 @@ def test_arrays_cannot_be_written_but_the_callers_can() -> None:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
     rewards[0, 0] = 7.0
+
+
+def test_a_pickled_problem_is_the_same_and_read_only() -> None:
+    again = pickle.loads(pickle.dumps(coins()))
+    assert again.rewards.tolist() == coins().rewards.tolist()
+    assert again.best_arms.tolist() == coins().best_arms.tolist()
+    assert not again.rewards.flags.writeable
 
 
 def test_head_keeps_the_first_rounds() -> None:

@@ -146,15 +146,17 @@ def fetch_command(
             if every and not any(SOURCES[file].mirrors for file in facts.files):
                 continue
             try:
-                _fetch_one(out, entry.name, facts, folder, again=again)
+                _fetch_one(out, entry.name, facts, folder, data, again=again)
             except FetchError as error:
                 failed.append(f"{entry.name}: {error}")
         if failed:
             raise FetchError("\n".join(failed))
 
 
-def _fetch_one(out: Console, name: str, facts: Facts, folder: Path, *, again: bool) -> None:
-    found = presence(facts, folder)
+def _fetch_one(
+    out: Console, name: str, facts: Facts, folder: Path, data: Path | None, *, again: bool
+) -> None:
+    found = presence(facts, data)
     if found.state == "here" and not again:
         out.print(f"{name}: here already, {', '.join(str(path) for path in found.paths)}", soft_wrap=True)
         return

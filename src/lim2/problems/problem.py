@@ -77,6 +77,14 @@ class Problem:
         object.__setattr__(self, "best_rewards", best_rewards)
         if not self.arm_names:
             object.__setattr__(self, "arm_names", tuple(f"arm {arm}" for arm in range(self.n_arms)))
+        self._freeze()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickling forgets that arrays are read-only.
+        self.__dict__.update(state)
+        self._freeze()
+
+    def _freeze(self) -> None:
         for array in ("contexts", "rewards", "expected_rewards", "best_arms", "best_rewards"):
             # A view, because the caller's own array must stay writable.
             view = getattr(self, array).view()
