@@ -60,7 +60,17 @@ def close(fast: Any, slow: Any, what: str) -> None:
     np.testing.assert_allclose(fast, slow, rtol=TOLERANCE, atol=TOLERANCE, err_msg=what)
 
 
-def run_together(agent: Believer, oracle: Any, rounds: int = ROUNDS) -> None:
+def run_together(
+    agent: Believer,
+    oracle: Any,
+    rounds: int = ROUNDS,
+    *,
+    steps: int = 1,
+    batch: int = 16,
+    every: int = 1,
+    first: int = 2,
+) -> None:
+    """Play both; ``steps`` batches of ``batch`` tuples are due every ``every`` rounds, from the round ``first`` on."""
     drawn = record_batches(agent) if isinstance(agent, NeuralBeliever) else None
     world = np.random.default_rng(7)
     for t in range(rounds):
@@ -73,6 +83,8 @@ def run_together(agent: Believer, oracle: Any, rounds: int = ROUNDS) -> None:
         if drawn is None:
             oracle.update(context, arm, reward)
         else:
+            due = steps if t + 1 >= first and (t + 1) % every == 0 else 0
+            assert [len(stamps) for stamps in drawn] == [batch] * due, f"batches of round {t}"
             oracle.update(context, arm, reward, list(drawn))
             drawn.clear()
         if t % 20 == 0 or t == rounds - 1:
@@ -108,6 +120,11 @@ LIM2_SETTINGS: dict[str, dict[str, Any]] = {
     "no mean prior": {"mean_prior": False},
     "three steps": {"steps": 3},
     "three steps, sample": {"steps": 3, "matching": "sample"},
+    "tight clip of matching": {"matching_clip": 0.05, "matching_rate": 1.0},
+    "much jitter": {"matching_jitter": 0.01},
+    "solve with a large ridge": {"matching": "solve", "matching_ridge": 1.0},
+    "slow network": {"learning_rate": 0.01},
+    "other batch": {"batch": 5},
     "ucb": {"exploration": "ucb"},
     "other priors": {"prior_precision": 0.3, "a0": 2.0, "b0": 0.5, "initial_pulls": 1},
 }
@@ -115,12 +132,17 @@ LIM2_SETTINGS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("settings", LIM2_SETTINGS.values(), ids=LIM2_SETTINGS.keys())
 def test_lim2(settings: dict[str, Any]) -> None:
-    agent = lim2.LiM2(N_ARMS, N_FEATURES, **SMALL, buffer=CAP, seed=1, **settings)
-    options = {k: v for k, v in settings.items() if k != "steps"}
+    agent = lim2.LiM2(N_ARMS, N_FEATURES, **{**SMALL, **settings}, buffer=CAP, seed=1)
+    options = {k: v for k, v in settings.items() if k not in ("steps", "batch", "learning_rate")}
+    # the oracle has one word for the two: what is added to a matrix
     if options.get("matching") == "solve":
-        options["matching_ridge"] = 0.01
-    run_together(agent, OracleLiM2(network_like(agent), N_ARMS, buffer=CAP, **options))
-    if options.get("matching_rate", 0.0) > 1.0:
+        options.setdefault("matching_ridge", 0.01)
+    elif "matching_jitter" in options:
+        options["matching_ridge"] = options.pop("matching_jitter")
+    network = network_like(agent, learning_rate=settings.get("learning_rate", 0.1))
+    oracle = OracleLiM2(network, N_ARMS, buffer=CAP, **options)
+    run_together(agent, oracle, steps=settings.get("steps", 1), batch=settings.get("batch", 16))
+    if settings.get("matching_rate", 0.0) > 1.0:
         assert isinstance(agent.prior, Carried)
         assert agent.prior.matching is not None
         assert agent.prior.matching.projections > 0, "this setting is there to leave the cone"
@@ -161,6 +183,7 @@ ABLATION_SETTINGS: dict[str, dict[str, Any]] = {
     "noise of the buffer": {"noise": "buffer"},
     "intercept": {"intercept": True},
     "ucb": {"exploration": "ucb"},
+    "other priors": {"prior_precision": 0.3, "a0": 2.0, "b0": 0.5, "initial_pulls": 1},
 }
 
 
@@ -178,19 +201,34 @@ def test_naive_online(settings: dict[str, Any]) -> None:
 
 def test_naive_in_phases() -> None:
     agent = lim2.NeuralLinearNaive(N_ARMS, N_FEATURES, **SMALL, buffer=CAP, seed=7, train_every=50, steps=20)
-    run_together(agent, oracle_naive(network_like(agent), N_ARMS, buffer=CAP, train_every=50))
+    run_together(agent, oracle_naive(network_like(agent), N_ARMS, buffer=CAP, train_every=50), steps=20, every=50)
 
 
-@pytest.mark.parametrize("settings", [{}, {"intercept": True}, {"exploration": "ucb"}], ids=str)
+@pytest.mark.parametrize("kind", ["MM", "Naive", "NTK"])
+def test_several_steps_at_another_rate(kind: str) -> None:
+    fast = {"MM": lim2.NeuralLinearMM, "Naive": lim2.NeuralLinearNaive, "NTK": lim2.NeuralLinearNTK}[kind]
+    slow: Any = {"MM": oracle_mm, "Naive": oracle_naive, "NTK": OracleNTK}[kind]
+    agent = fast(N_ARMS, N_FEATURES, **SMALL, buffer=CAP, seed=13, steps=3, learning_rate=0.02)
+    oracle = slow(network_like(agent, learning_rate=0.02), N_ARMS, buffer=CAP)
+    run_together(agent, oracle, rounds=120, steps=3, first=16 if kind == "NTK" else 2)
+
+
+PRIORS = {"prior_precision": 2.0, "a0": 2.0, "b0": 0.5, "initial_pulls": 3}
+
+
+@pytest.mark.parametrize("settings", [{}, {"intercept": True}, {"exploration": "ucb"}, PRIORS], ids=str)
 def test_full_memory(settings: dict[str, Any]) -> None:
     agent = lim2.NeuralLinear(N_ARMS, N_FEATURES, **SMALL, seed=8, train_every=60, steps=25, **settings)
-    run_together(agent, oracle_full(network_like(agent), N_ARMS, train_every=60, **settings))
+    oracle = oracle_full(network_like(agent), N_ARMS, train_every=60, **settings)
+    run_together(agent, oracle, steps=25, every=60)
 
 
-@pytest.mark.parametrize("settings", [{}, {"refresh": "all"}, {"intercept": True}, {"exploration": "ucb"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"refresh": "all"}, {"intercept": True}, {"exploration": "ucb"}, PRIORS], ids=str
+)
 def test_ntk(settings: dict[str, Any]) -> None:
     agent = lim2.NeuralLinearNTK(N_ARMS, N_FEATURES, **SMALL, buffer=CAP, seed=9, **settings)
-    run_together(agent, OracleNTK(network_like(agent), N_ARMS, buffer=CAP, **settings))
+    run_together(agent, OracleNTK(network_like(agent), N_ARMS, buffer=CAP, **settings), first=16)
 
 
 @pytest.mark.parametrize("settings", [{}, {"intercept": False}, {"prior_precision": 2.0}], ids=str)
@@ -205,6 +243,7 @@ def test_optimism_of_ucb() -> None:
 
 
 def test_published_size() -> None:
-    """The paper's own sizes, for fewer rounds: 50 features, 7 arms, a batch of 112."""
+    """The paper's own sizes, for fewer rounds: 50 features, and the default buffer and batch."""
     agent = lim2.LiM2(N_ARMS, N_FEATURES, seed=12)
-    run_together(agent, OracleLiM2(network_like(agent), N_ARMS, buffer=100 * N_ARMS), rounds=60)
+    assert agent.memory.capacity == 100 * N_ARMS
+    run_together(agent, OracleLiM2(network_like(agent), N_ARMS, buffer=100 * N_ARMS), rounds=60, batch=16 * N_ARMS)

@@ -119,9 +119,7 @@ def test_fetch_then_load(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPat
     assert len(web.requests) == 1
 
 
-def test_fetch_finds_what_a_read_only_folder_has(
-    tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fetch_finds_what_a_read_only_folder_has(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "shared"
     folder.mkdir()
     (folder / "shuttle.trn").write_text("1 2 3 4 5 6 7 8 9 1\n")

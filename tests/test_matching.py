@@ -1,5 +1,7 @@
 """Likelihood matching: against Algorithm PGD as written, the cone, and the certificate that makes it cheap."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -167,3 +169,29 @@ def test_arguments_are_left_alone_and_checked() -> None:
         lim2.match(cov[:2], old, new)
     with pytest.raises(ValueError, match="same contexts"):
         lim2.match(cov, old[:3], new)
+
+
+def test_no_method_only_reports() -> None:
+    rng = np.random.default_rng(7)
+    cov, (old, new) = random_cov(rng, 3), drifted(rng, 9, 3, 0.5)
+    matched = lim2.match(cov, old, new, method=None)
+    np.testing.assert_array_equal(matched.cov, cov)
+    assert matched.before == matched.after > 0
+
+
+@pytest.mark.parametrize("method", ["batch", "sample", "solve", None])
+def test_what_is_no_covariance_is_refused(method: str | None) -> None:
+    rng = np.random.default_rng(8)
+    cov, (old, new) = random_cov(rng, 3), drifted(rng, 9, 3, 0.5)
+    broken = new.copy()
+    broken[2, 1] = np.nan
+    with pytest.raises(ValueError, match="new"):
+        lim2.match(cov, old, broken, method=method)
+    with pytest.raises(ValueError, match="symmetric"):
+        lim2.match(cov + np.triu(np.ones((3, 3)), 1), old, new, method=method)
+    with pytest.raises(ValueError, match="positive"):
+        lim2.match(cov - 2 * np.eye(3), old, new, method=method)
+    wrong: list[dict[str, Any]] = [{"rate": np.inf}, {"clip": 0.0}, {"ridge": 0.0}, {"jitter": -1.0}, {"rate": "1"}]
+    for setting in wrong:
+        with pytest.raises(ValueError, match=next(iter(setting))):
+            lim2.match(cov, old, new, method=method or "batch", **setting)

@@ -36,7 +36,7 @@ def test_a_full_buffer_keeps_arms_side_by_side() -> None:
     rng = np.random.default_rng(0)
     for t in range(200):
         buffer.add(rng.normal(size=2), int(rng.integers(3)), float(t))
-        if t >= 10:
+        if t > 10:
             assert all(isinstance(buffer.rows(arm), slice) for arm in range(3))
             assert np.shares_memory(buffer.contexts[buffer.rows(0)], buffer.contexts)
             assert (np.diff(buffer.arms) >= 0).all()
@@ -92,3 +92,32 @@ def test_history_forgets_nothing() -> None:
     np.testing.assert_array_equal(history.stamps, np.arange(500))
     assert history.capacity is None
     assert repr(history) == "History(held=[250, 250])"
+
+
+@given(capacity=st.integers(1, 6), arms=st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=40))
+def test_abandoned_tuples_leave_no_trace(capacity: int, arms: list[tuple[int, bool]]) -> None:
+    """Staging and abandoning at any time, next to a buffer that never heard of them."""
+    buffer, clean = Buffer(capacity, 3, 1), Buffer(capacity, 3, 1)
+    for t, (arm, abandoned) in enumerate(arms):
+        if abandoned:
+            buffer.stage(np.array([-1.0]), arm, -1.0)
+            buffer.abandon()
+        else:
+            buffer.add(np.array([float(t)]), arm, float(t))
+            clean.add(np.array([float(t)]), arm, float(t))
+        assert len(buffer) == len(clean)
+        for a in range(3):
+            mine, theirs = buffer.rows(a), clean.rows(a)
+            assert sorted(buffer.stamps[mine].tolist()) == sorted(clean.stamps[theirs].tolist())
+            assert sorted(buffer.rewards[mine].tolist()) == sorted(clean.rewards[theirs].tolist())
+
+
+@pytest.mark.parametrize("memory", [Buffer(5, 2, 3), History(2, 3)], ids=["buffer", "history"])
+def test_bad_tuples_are_refused_and_change_nothing(memory: Buffer | History) -> None:
+    with pytest.raises(ValueError, match="empty"):
+        memory.sample(3, np.random.default_rng(0))
+    for context, arm in ((np.ones(4), 0), (np.ones(3), -1), (np.ones(3), 2)):
+        with pytest.raises(ValueError, match=r"arm|shape"):
+            memory.add(context, arm, 0.0)
+    assert len(memory) == 0
+    assert memory.counts.tolist() == [0, 0]

@@ -6,6 +6,7 @@
 >>> agent.update([0.0] * 9, arm, reward=1.0)
 """
 
+from lim2 import problems
 from lim2.agents import (
     AGENTS,
     Agent,
@@ -36,4 +37,5 @@ __all__ = [
     "NeuralUCB",
     "Uniform",
     "match",
+    "problems",
 ]

@@ -5,6 +5,7 @@ taken in another order change the last bits. Parallelism belongs across agents, 
 """
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -36,22 +37,37 @@ class OneThread:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
         self._switches: list[_Switch] | None = None
         self._restore: list[tuple[Callable[[int], None], int]] = []
+        self._begin()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+
+    def _after_fork(self) -> None:
+        """Start anew in a child: the threads that were inside, and may have held the lock, are not in it."""
+        self._begin()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        while self._restore:
+            set_, before = self._restore.pop()
+            set_(before)
 
     def __enter__(self) -> None:
         with self._lock:
-            self._inside += 1
-            if self._inside == 1:
+            if self._inside == 0:
                 if self._switches is None:
                     self._switches = _openblas_switches()
                 for get, set_ in self._switches:
                     before = get()
                     if before != 1:
-                        set_(1)
                         self._restore.append((set_, before))
+                        set_(1)
+            self._inside += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -59,9 +75,7 @@ class OneThread:
         with self._lock:
             self._inside -= 1
             if self._inside == 0 and self._restore:
-                for set_, before in self._restore:
-                    set_(before)
-                self._restore.clear()
+                self._give_back()
 
 
 one_thread = OneThread()

@@ -23,11 +23,15 @@ unit lower triangular system (I + 2 rate tril(K, -1)) c = 2 rate gap with K_jk =
 end of the loop. That no projection interfered is certain if A0 minus the positive c_j alone is still in the cone.
 """
 
+import math
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
+
+from lim2._arrays import OwnsArrays
 
 Array = NDArray[np.float64]
 
@@ -35,7 +39,7 @@ _dgemm = blas.dgemm
 
 Groups = list[tuple[int, slice]]
 
-LARGEST = 1e30
+LARGEST_ENTRY = 1e30
 
 METHODS = ("batch", "sample", "solve")
 
@@ -58,7 +62,7 @@ def match(
     old: Array,
     new: Array,
     *,
-    method: str = "batch",
+    method: str | None = "batch",
     rate: float = 0.01,
     clip: float = 5.0,
     jitter: float = 1e-5,
@@ -73,7 +77,7 @@ def match(
     old, new
         (n, g), features of the same contexts before and after the change.
     method
-        ``"batch"``, ``"sample"`` or ``"solve"``; see the module.
+        ``"batch"``, ``"sample"`` or ``"solve"``, see the module; None changes nothing, and reports the residual.
     rate
         Step size of the two gradient methods.
     clip, jitter
@@ -92,23 +96,37 @@ def match(
     >>> bool(matched.after < 1e-6 < matched.before)
     True
     """
-    cov, old, new = np.array(cov, dtype=float), np.asarray(old, dtype=float), np.asarray(new, dtype=float)
+    cov, old, new = (np.array(array, dtype=float) for array in (cov, old, new))
+    _check_match(cov, old, new)
+    stack, projections = cov[None].copy(), 0
+    if method is not None:
+        matching = Matching(method, rate=rate, clip=clip, jitter=jitter, ridge=ridge)
+        matching.bind(np.zeros(1))
+        matching.step(stack, old, new, [(0, slice(0, len(old)))] if len(old) else [], rate)
+        projections = matching.projections
+    target = np.vecdot(old @ cov, old)
+
+    def residual(covariance: Array) -> float:
+        return float(np.sqrt(np.mean((np.vecdot(new @ covariance, new) - target) ** 2))) if len(old) else 0.0
+
+    return Matched(stack[0], residual(cov), residual(stack[0]), projections)
+
+
+def _check_match(cov: Array, old: Array, new: Array) -> None:
     if cov.ndim != 2 or cov.shape[0] != cov.shape[1]:
         raise ValueError(f"cov must be a square matrix, got shape {cov.shape}")
     if old.ndim != 2 or old.shape != new.shape or old.shape[1] != len(cov):
         raise ValueError(
             f"old and new must both be (n, {len(cov)}), features of the same contexts; got {old.shape} and {new.shape}"
         )
-    matching = Matching(method, rate=rate, clip=clip, jitter=jitter, ridge=ridge)
-    matching.bind(np.zeros(1))
-    stack = cov[None].copy()
-    matching.step(stack, old, new, [(0, slice(0, len(old)))] if len(old) else [], rate)
-    target = np.vecdot(old @ cov, old)
-
-    def residual(covariance: Array) -> float:
-        return float(np.sqrt(np.mean((np.vecdot(new @ covariance, new) - target) ** 2))) if len(old) else 0.0
-
-    return Matched(stack[0], residual(cov), residual(stack[0]), matching.projections)
+    for name, array in (("cov", cov), ("old", old), ("new", new)):
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} has values that are not finite")
+    size = np.abs(cov).max(initial=0.0)
+    if np.abs(cov - cov.T).max(initial=0.0) > 1e-8 * size:
+        raise ValueError("cov is not symmetric")
+    if len(cov) and np.linalg.eigvalsh(cov)[0] < -1e-8 * size:
+        raise ValueError("cov is not positive semi-definite")
 
 
 def project(cov: Array) -> tuple[Array, bool]:
@@ -132,16 +150,18 @@ def transport_map(old: Array, new: Array, ridge: float = 0.01) -> Array:
     gram = new.T @ new
     width = len(gram)
     rho = ridge * float(np.trace(gram)) / width
-    if rho == 0.0:
+    if rho == 0.0:  # dead features: nothing to learn the map from
         return np.eye(width)
     mixed = new.T @ old
     gram.ravel()[:: width + 1] += rho
     mixed.ravel()[:: width + 1] += rho
-    factor, _ = lapack.dpotrf(gram.T, lower=1)
+    factor, failed = lapack.dpotrf(gram.T, lower=1)
+    if failed:  # a ridge below rounding
+        return np.asarray(np.linalg.lstsq(gram, mixed, rcond=None)[0])
     return np.ascontiguousarray(lapack.dpotrs(factor, mixed, lower=1)[0])
 
 
-class Matching:
+class Matching(OwnsArrays):
     """The matching step for all arms at once, with the lower bounds that make most projections unnecessary.
 
     Parameters
@@ -163,11 +183,11 @@ class Matching:
     ) -> None:
         if method not in METHODS:
             raise ValueError(f"matching must be one of {', '.join(map(repr, METHODS))} or None, got {method!r}")
-        for name, value in (("rate", rate), ("jitter", jitter), ("ridge", ridge)):
-            if not value >= 0:
-                raise ValueError(f"the {name} of matching must be 0 or positive, got {value!r}")
-        if not clip > 0:
-            raise ValueError(f"the clip of matching must be positive, got {clip!r}")
+        positive = {"clip": clip, "ridge": ridge}
+        for name, value in {"rate": rate, "jitter": jitter, **positive}.items():
+            if not isinstance(value, Real) or not 0.0 <= value < math.inf or (name in positive and value == 0.0):
+                least = "positive" if name in positive else "0 or positive"
+                raise ValueError(f"the {name} of matching must be {least} and finite, got {value!r}")
         self.method = method
         self.rate, self.clip, self.jitter, self.ridge = float(rate), float(clip), float(jitter), float(ridge)
         self.floor: Array = np.zeros(0)
@@ -252,7 +272,7 @@ class Matching:
             self.floor[arm] = floor
 
     def _samples_in_turn(self, cov: Array, new: Array, targets: Array, rate: float) -> Array:
-        """Loop as Algorithm PGD does, for the rare batch in which a projection may interfere.
+        """Loop as Algorithm PGD does, for a batch in which a projection may interfere.
 
         A step up cannot leave the cone; a step down leaves it by at most one eigenvalue, so thresholding needs the
         smallest eigenpair alone.
@@ -298,7 +318,7 @@ def _is_usable(covs: Array) -> bool:
     Steps by sample, and transport, have nothing that keeps them from growing without bound when features are huge or
     vanish; such a step is left out.
     """
-    return bool(np.abs(covs).max() < LARGEST)
+    return bool(np.abs(covs).max() < LARGEST_ENTRY)
 
 
 def _is_positive(matrix: Array) -> bool:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from lim2._arrays import OwnsArrays
+
 Array = NDArray[np.float64]
 Rows = slice | NDArray[np.intp]
 
@@ -24,6 +26,14 @@ class Evicted(NamedTuple):
     reward: float
 
 
+class _Staged(NamedTuple):
+    """Where the tuple staged last was written, and what was there: the tuple that leaves, and its stamp."""
+
+    slot: int
+    evicted: Evicted | None
+    stamp: int
+
+
 class Batch(NamedTuple):
     """A sample of the memory, sorted by arm; ``groups`` lists the arms in it, each with its rows."""
 
@@ -34,8 +44,12 @@ class Batch(NamedTuple):
     groups: list[tuple[int, slice]]
 
 
-class _Store:
-    """Parallel arrays of tuples, and how to sample them."""
+class _Store(OwnsArrays):
+    """Parallel arrays of tuples, and how to sample them.
+
+    A tuple may be staged before it is committed: it is then seen, and can be trained on, but :meth:`abandon` puts
+    everything back as it was.
+    """
 
     def __init__(self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike) -> None:
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -83,6 +97,8 @@ class _Store:
 
     def sample(self, size: int, rng: np.random.Generator) -> Batch:
         """Draw ``size`` tuples uniformly with replacement, sorted by arm, in the order of drawing within an arm."""
+        if not self._size:
+            raise ValueError("there is nothing to sample: the memory is empty")
         # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
         slots = (rng.random(size) * self._size).astype(np.intp)
         arms = self._arms.take(slots)
@@ -91,6 +107,12 @@ class _Store:
         bounds = itertools.pairwise(arms.searchsorted(self._edges).tolist())
         groups = [(arm, slice(start, stop)) for arm, (start, stop) in enumerate(bounds) if stop > start]
         return Batch(slots, self._contexts.take(slots, axis=0), arms, self._rewards.take(slots), groups)
+
+    def _check(self, context: NDArray[Any], arm: int) -> None:
+        if not 0 <= arm < self.n_arms:
+            raise ValueError(f"unknown arm {arm}: this memory has the arms 0 to {self.n_arms - 1}")
+        if np.shape(context) != self._contexts.shape[1:]:
+            raise ValueError(f"a context must have shape {self._contexts.shape[1:]}, got {np.shape(context)}")
 
     def _write(self, slot: int, context: NDArray[Any], arm: int, reward: float) -> None:
         self._contexts[slot] = context
@@ -108,8 +130,8 @@ class Buffer(_Store):
     O(1), whatever the capacity.
 
     A full buffer keeps each arm's tuples side by side, so that :meth:`rows` is a slice and per-arm work needs no copy.
-    Replacing a tuple by one of the same arm keeps that order; it is established once, when the buffer fills up, and
-    again in the rare case of a replacement across arms.
+    Replacing a tuple by one of the same arm keeps that order; it is established when the first tuple has to leave, and
+    again after the rare replacement across arms.
 
     Parameters
     ----------
@@ -139,24 +161,51 @@ class Buffer(_Store):
         self.capacity = capacity
         self._queues: list[deque[int]] = [deque() for _ in range(n_arms)]  # each arm's slots, the oldest first
         self._slices: list[slice] | None = None  # each arm's rows once they are side by side
+        self._staged = _Staged(0, None, 0)
 
     def add(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
         """Store a tuple; return the one that had to leave for it, if any."""
+        evicted = self.stage(context, arm, reward)
+        self.commit()
+        return evicted
+
+    def stage(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
+        """Write a tuple where it will be stored; return the one that has to leave for it, if any."""
+        self._check(context, arm)
         evicted = None
         if self._size < self.capacity:
             slot = self._size
             self._size += 1
         else:
+            if self._slices is None:
+                self._group()
             victim = arm if self._queues[arm] else max(range(self.n_arms), key=lambda i: len(self._queues[i]))
-            slot = self._queues[victim].popleft()
+            slot = self._queues[victim][0]
             evicted = Evicted(self._contexts[slot].copy(), victim, float(self._rewards[slot]))
-            if victim != arm:
-                self._slices = None
+        self._staged = _Staged(slot, evicted, int(self._stamps[slot]))
         self._write(slot, context, arm, reward)
-        self._queues[arm].append(slot)
-        if self._slices is None and self._size == self.capacity:
-            self._group()
         return evicted
+
+    def commit(self) -> None:
+        """Keep the tuple staged last."""
+        slot, evicted, _ = self._staged
+        arm = int(self._arms[slot])
+        if evicted is not None:
+            self._queues[evicted.arm].popleft()
+            if evicted.arm != arm:
+                self._slices = None
+        self._queues[arm].append(slot)
+
+    def abandon(self) -> None:
+        """Forget the tuple staged last, and put the one that it replaced back."""
+        slot, evicted, stamp = self._staged
+        self._stored -= 1
+        if evicted is None:
+            self._size -= 1
+        else:
+            self._write(slot, *evicted)
+            self._stamps[slot] = stamp
+            self._stored -= 1
 
     def rows(self, arm: int) -> Rows:
         """Return what selects an arm's tuples: a slice when they lie side by side, else their slots."""
@@ -172,6 +221,11 @@ class Buffer(_Store):
         ends: list[int] = np.cumsum(self.counts).tolist()
         self._slices = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
         self._queues = [deque(range(rows.start, rows.stop)) for rows in self._slices]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and of the queues."""
+        return super().nbytes + 8 * self.capacity
 
     def __repr__(self) -> str:
         return f"Buffer(capacity={self.capacity}, held={self.counts.tolist()})"
@@ -196,13 +250,26 @@ class History(_Store):
 
     def add(self, context: NDArray[Any], arm: int, reward: float) -> None:
         """Store a tuple; nothing ever leaves."""
+        self.stage(context, arm, reward)
+
+    def stage(self, context: NDArray[Any], arm: int, reward: float) -> None:
+        """Store a tuple, of which :meth:`abandon` can be told; nothing ever leaves."""
+        self._check(context, arm)
         if self._size == len(self._contexts):
             self._contexts = np.concatenate([self._contexts, np.zeros_like(self._contexts)])
             self._arms = np.concatenate([self._arms, np.zeros_like(self._arms)])
             self._rewards = np.concatenate([self._rewards, np.zeros_like(self._rewards)])
             self._stamps = np.concatenate([self._stamps, np.zeros_like(self._stamps)])
+        self._write(self._size, context, arm, reward)
         self._size += 1
-        self._write(self._size - 1, context, arm, reward)
+
+    def commit(self) -> None:
+        """Keep the tuple staged last."""
+
+    def abandon(self) -> None:
+        """Forget the tuple staged last."""
+        self._size -= 1
+        self._stored -= 1
 
     def rows(self, arm: int) -> Rows:
         """Return the slots of an arm's tuples."""

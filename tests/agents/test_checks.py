@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import lim2
 from lim2.agents.believer import Believer
 from lim2.agents.gradient_bandit import GradientBandit
+from lim2.representation import MLP, RMSProp
 
 N_ARMS, N_FEATURES = 3, 4
 SMALL: dict[str, dict[str, Any]] = {
@@ -243,8 +244,10 @@ def test_bad_input_is_refused_and_changes_nothing(variant: str) -> None:
             agent.update(GOOD, arm, 1.0)
         with pytest.raises(ValueError, match="arm"):
             agent.act(GOOD, arms=[arm])
-    with pytest.raises(ValueError, match="eligible"):
-        agent.act(GOOD, arms=[])
+    nobody: list[Any] = [[], 1, "01"]
+    for arms in nobody:
+        with pytest.raises(ValueError, match="eligible"):
+            agent.act(GOOD, arms=arms)
     for reward in BAD_REWARDS:
         with pytest.raises(ValueError, match="reward"):
             agent.update(GOOD, 0, reward)
@@ -326,6 +329,18 @@ def test_repr_names_the_agent_and_its_settings(variant: str) -> None:
     assert "seed=12" in text
 
 
+def test_repr_tells_what_matters() -> None:
+    text = repr(lim2.LiM2(3, 4, matching=None, hidden=20))
+    assert "matching=None" in text
+    assert "hidden=20" in text
+    assert "seed" not in text
+    given = repr(lim2.LiM2(3, 4, representation=MLP((7,), RMSProp(keep=0.5), init=0.1)))
+    assert "hidden=(50,)" not in given
+    assert "learning_rate=0.1," in given  # of the optimizer
+    assert "keep=0.5" in given
+    assert "init=0.1" in given
+
+
 @every_agent
 def test_beliefs_are_public(variant: str) -> None:
     agent = make(variant)
@@ -340,6 +355,7 @@ def test_beliefs_are_public(variant: str) -> None:
     np.testing.assert_allclose(agent.variances(contexts[2]), variances[2], rtol=1e-12)
     with pytest.raises(ValueError, match="context"):
         agent.means([np.nan] * N_FEATURES)
+    assert agent.means(np.empty((0, N_FEATURES))).shape == (0, N_ARMS)
 
 
 @every_agent
@@ -392,6 +408,13 @@ def test_bad_sizes_are_refused(name: str, bad: dict[str, Any]) -> None:
         ({"matching_rate": -1.0}, "rate"),
         ({"matching_clip": 0.0}, "clip"),
         ({"initial_pulls": -1}, "initial_pulls"),
+        ({"hidden": (50.7,)}, "hidden"),
+        ({"hidden": "50"}, "hidden"),
+        ({"learning_rate": np.inf}, "learning_rate"),
+        ({"matching_rate": np.inf}, "rate"),
+        ({"prior_precision": "1"}, "prior_precision"),
+        ({"exploration": 5}, "exploration"),
+        ({"representation": MLP}, "representation"),
     ],
     ids=str,
 )

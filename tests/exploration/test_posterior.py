@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from lim2.exploration import UCB, Posterior, Thompson
+from lim2.exploration import UCB, Posterior, RecursivePosterior, Thompson
 from lim2.exploration.posterior import condition, rank_one
 
 Float = NDArray[np.float64]
@@ -80,11 +80,14 @@ def textbook(mu0: Float, phi0: Any, z: Float, r: Float, a0: float, b0: float) ->
     return mu, cov, a0 + len(r) / 2, float(b)
 
 
+@pytest.mark.parametrize("kind", [Posterior, RecursivePosterior])
 @given(seed=seeds, g=st.integers(1, 8), n=st.integers(1, 40))
-def test_observing_one_by_one_equals_the_textbook_batch(seed: int, g: int, n: int) -> None:
+def test_observing_one_by_one_equals_the_textbook_batch(
+    kind: type[Posterior | RecursivePosterior], seed: int, g: int, n: int
+) -> None:
     rng = np.random.default_rng(seed)
     z, r = rng.normal(size=(n, g)), rng.normal(size=n)
-    posterior = Posterior(2, g, precision=0.25, a0=3.0, b0=2.0)
+    posterior = kind(2, g, precision=0.25, a0=3.0, b0=2.0)
     for row, reward in zip(z, r, strict=True):
         posterior.observe(1, row, float(reward))
     mu, cov, a, b = textbook(np.zeros(g), 0.25 * np.eye(g), z, r, 3.0, 2.0)
@@ -122,17 +125,37 @@ def test_b_never_falls_below_its_prior() -> None:
     assert textbook(mu0, np.eye(5), z, r, 6.0, 6.0)[3] != pytest.approx(6.0, rel=1e-6)  # what is avoided
 
 
-def test_rank_one_updates_do_not_wear_the_covariance_out() -> None:
-    """30,000 updates over features of very different size, compared with one factorisation of everything."""
+@pytest.mark.parametrize("kind", [Posterior, RecursivePosterior])
+def test_rank_one_updates_do_not_wear_the_covariance_out(kind: type[Posterior | RecursivePosterior]) -> None:
+    """20,000 updates over features of very different size, compared with one factorisation of everything."""
     rng = np.random.default_rng(2)
-    g, n = 6, 30_000
-    posterior = Posterior(1, g, precision=0.25)
+    g, n = 6, 20_000
+    posterior = kind(1, g, precision=0.25)
     z = rng.normal(size=(n, g)) * np.logspace(-2, 2, g)
     for row in z:
-        rank_one(posterior.cov[0], row)
+        posterior.observe(0, row, 0.0)
     expected = np.linalg.inv(0.25 * np.eye(g) + z.T @ z)
     units = np.sqrt(np.diag(expected))
     np.testing.assert_allclose(posterior.cov[0] / np.outer(units, units), expected / np.outer(units, units), atol=1e-8)
+
+
+@pytest.mark.parametrize("size", [1e4, 1e8, 1.6e9])
+def test_one_huge_column_does_not_spoil_the_rest(size: float) -> None:
+    """A time stamp among standardised columns: the covariance form loses everything, the root does not."""
+    rng = np.random.default_rng(8)
+    n, g = 500, 5
+    z = rng.normal(size=(n, g))
+    z[:, 0] = size * (1.0 + 0.01 * rng.normal(size=n))
+    r = z[:, 1:] @ np.array([1.0, -2.0, 0.5, 0.0]) + 0.1 * rng.normal(size=n)
+    posterior = RecursivePosterior(1, g, precision=0.25)
+    for row, reward in zip(z, r, strict=True):
+        posterior.observe(0, row, float(reward))
+    # ridge regression by QR of the stacked system, column scaled
+    units = np.r_[size, np.ones(g - 1)]
+    stacked = np.vstack([z / units, 0.5 * np.eye(g) / units])
+    expected = np.linalg.lstsq(stacked, np.r_[r, np.zeros(g)], rcond=None)[0] / units
+    np.testing.assert_allclose(posterior.mu[0] * units, expected * units, atol=1e-7)
+    assert posterior.moments(z)[1].min() > 0.0
 
 
 def example(rng: np.random.Generator) -> tuple[Posterior, Float]:
@@ -148,7 +171,7 @@ def test_moments_and_variances() -> None:
     mean, spread = posterior.moments(z)
     np.testing.assert_allclose(mean, posterior.mu @ z)
     np.testing.assert_allclose(spread, [z @ cov @ z for cov in posterior.cov])
-    np.testing.assert_allclose(posterior.variances(spread), spread * posterior.b / (posterior.a - 1))
+    np.testing.assert_allclose(posterior.with_noise(spread), spread * posterior.b / (posterior.a - 1))
     many = rng.normal(size=(7, 4))
     for row, (m, s) in zip(many, zip(*posterior.moments(many), strict=True), strict=True):
         np.testing.assert_allclose(m, posterior.moments(row)[0], rtol=1e-12)
@@ -159,7 +182,7 @@ def test_variance_is_infinite_while_the_noise_has_no_mean() -> None:
     posterior = Posterior(2, 1, a0=1.0, b0=1.0)
     posterior.observe(1, np.ones(1), 0.0)
     mean, spread = posterior.moments(np.ones(1))
-    assert posterior.variances(spread).tolist() == [np.inf, pytest.approx(0.5 * 1.0 / 0.5)]
+    assert posterior.with_noise(spread).tolist() == [np.inf, pytest.approx(0.5 * 1.0 / 0.5)]
     assert np.isfinite(mean).all()
 
 

@@ -167,6 +167,7 @@ class OracleLiM2(NeuralExplorer):
         matching: str | None = "batch",
         matching_rate: float = 0.01,
         matching_ridge: float = 1e-5,
+        matching_clip: float = 5.0,
         refresh: str = "played",
         recount: bool = True,
         noise: str = "history",
@@ -198,6 +199,7 @@ class OracleLiM2(NeuralExplorer):
         self.matching = matching
         self.matching_rate = matching_rate
         self.matching_ridge = matching_ridge
+        self.matching_clip = matching_clip
         self.recount = recount
         self.noise = noise
         self.mean_prior = mean_prior
@@ -244,7 +246,7 @@ class OracleLiM2(NeuralExplorer):
             if self.matching == "sample":
                 self.prior_cov[i] = pgd_sample(A, old_i, new_i, alpha)
             else:
-                self.prior_cov[i] = pgd_batch(A, old_i, new_i, alpha, ridge=self.matching_ridge)
+                self.prior_cov[i] = pgd_batch(A, old_i, new_i, alpha, self.matching_clip, self.matching_ridge)
 
     def refit(self, refreshed: list[int]) -> None:
         """Restart linear TS from the prior and the buffer under the current features."""

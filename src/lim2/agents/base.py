@@ -4,6 +4,7 @@ An algorithm adds three things to :class:`Agent`: how arms are scored (``_scores
 (``_learn``), and which components hold its state (``_components``).
 """
 
+import inspect
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import blas
 
+from lim2._arrays import OwnsArrays
 from lim2._blas import one_thread
 
 Array = NDArray[np.float64]
@@ -33,8 +35,10 @@ class Sized(Protocol):
         ...
 
 
-class Agent(ABC):
+class Agent(OwnsArrays, ABC):
     """A contextual bandit agent: ``act``, get a reward, ``update``.
+
+    An agent is for one thread at a time: calls that may overlap need a lock of their caller's.
 
     Parameters
     ----------
@@ -65,8 +69,14 @@ class Agent(ABC):
         self.pulls = np.zeros(self.n_arms, dtype=np.intp)  # updates of each arm
         self._asked = np.zeros(self.n_arms, dtype=np.intp)  # decisions for each arm made by taking turns
         self._starting = self.initial_pulls > 0
-        hidden = ("self", "__class__")
-        self._shown = {k: repr(v) for k, v in settings.items() if v is not None and k not in hidden}
+        self._shown = self._to_show(settings)
+
+    @classmethod
+    def _to_show(cls, settings: dict[str, Any]) -> dict[str, str]:
+        """Return the settings for the ``repr``, less those that are None by default."""
+        parameters = inspect.signature(cls).parameters
+        shown = {name: settings[name] for name in parameters if name in settings}
+        return {k: repr(v) for k, v in shown.items() if v is not None or parameters[k].default is not None}
 
     # What an algorithm adds
 
@@ -188,6 +198,8 @@ class Agent(ABC):
         return index
 
     def _checked_eligible(self, arms: Sequence[int] | NDArray[np.integer]) -> NDArray[np.intp]:
+        if not isinstance(arms, Iterable) or isinstance(arms, str):
+            raise ValueError(f"arms must be a sequence of the eligible arms, such as [0, 2], got {arms!r}")
         eligible = np.array([self._checked_arm(arm) for arm in arms], dtype=np.intp)
         if not eligible.size:
             raise ValueError("arms is empty: at least one arm must be eligible; None means all of them")

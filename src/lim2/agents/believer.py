@@ -7,14 +7,19 @@ from numpy.typing import ArrayLike
 
 from lim2._blas import one_thread
 from lim2.agents.base import Agent, Array, one_of
-from lim2.exploration import UCB, Exploration, Posterior, Thompson
+from lim2.exploration import UCB, Beliefs, Exploration, Thompson
 
 
 def make_exploration(exploration: str | Exploration) -> Exploration:
     """Return the exploration that a setting names; an object is taken as it is."""
-    if not isinstance(exploration, str):
-        return exploration
-    return Thompson() if one_of("exploration", exploration, ("thompson", "ucb")) == "thompson" else UCB()
+    if isinstance(exploration, str):
+        return Thompson() if one_of("exploration", exploration, ("thompson", "ucb")) == "thompson" else UCB()
+    if not callable(getattr(exploration, "scores", None)):
+        raise ValueError(
+            f"exploration must be 'thompson', 'ucb' or an object with a method `scores`, such as "
+            f"lim2.exploration.UCB(optimism=2.0); got {exploration!r}"
+        )
+    return exploration
 
 
 class Believer(Agent):
@@ -32,7 +37,7 @@ class Believer(Agent):
     ) -> None:
         super().__init__(n_arms, n_features, initial_pulls=initial_pulls, seed=seed, settings=settings)
         self.exploration = make_exploration(exploration)
-        self.posterior: Posterior
+        self.posterior: Beliefs
 
     def _features(self, contexts: Array) -> Array:
         """Return the features of (n, n_features) contexts, as (n, width)."""
@@ -51,7 +56,7 @@ class Believer(Agent):
 
     def variances(self, contexts: ArrayLike) -> Array:
         """Return the variance of every arm's score, in the shape of :meth:`means`; infinite where a <= 1."""
-        return self.posterior.variances(self._moments(contexts)[1])
+        return self.posterior.with_noise(self._moments(contexts)[1])
 
     def _moments(self, contexts: ArrayLike) -> tuple[Array, Array]:
         xs = self._checked_context(contexts) if np.ndim(contexts) == 1 else self._checked_contexts(contexts)

@@ -95,7 +95,7 @@ class LiM2(NeuralLinearFamily):
         n_arms: int,
         n_features: int,
         *,
-        hidden: Sequence[int] = (50,),
+        hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from lim2.agents.base import Array, Sized
 from lim2.agents.believer import Believer, with_intercept
-from lim2.exploration import Exploration, Posterior
+from lim2.exploration import Exploration, RecursivePosterior
 
 
 class LinearTS(Believer):
@@ -68,7 +68,9 @@ class LinearTS(Believer):
             settings=locals(),
         )
         self.intercept = bool(intercept)
-        self.posterior = Posterior(self.n_arms, self.n_features + self.intercept, prior_precision, a0, b0)
+        self.posterior: RecursivePosterior = RecursivePosterior(
+            self.n_arms, self.n_features + self.intercept, prior_precision, a0, b0
+        )
 
     def _components(self) -> Iterable[Sized]:
         return (self.posterior,)

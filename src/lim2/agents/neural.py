@@ -30,7 +30,7 @@ class NeuralBeliever(Believer):
         n_arms: int,
         n_features: int,
         *,
-        hidden: Sequence[int],
+        hidden: int | Sequence[int],
         batch: int | None,
         steps: int,
         initial_pulls: int,
@@ -59,19 +59,26 @@ class NeuralBeliever(Believer):
         self.intercept = bool(intercept)
         if representation is None:
             self.representation: Representation = MLP(hidden, RMSProp(learning_rate))
+        elif isinstance(representation, type) or not hasattr(representation, "train_step"):
+            raise ValueError(f"representation must be an object such as MLP(hidden=(100, 50)), got {representation!r}")
         else:
             self.representation = copy.deepcopy(representation)
+            for unused in ("hidden", "learning_rate"):
+                self._shown.pop(unused, None)
         self.representation.bind(self.n_features, self.n_arms, self._init_rng)
         width = self.representation.width + self.intercept
-        self.posterior = Posterior(self.n_arms, width, prior_precision, a0, b0)
+        self.posterior: Posterior = Posterior(self.n_arms, width, prior_precision, a0, b0)
         self.memory: Buffer | History
 
     def _components(self) -> Iterable[Sized]:
         return (self.representation, self.posterior, self.memory)
 
     def _features(self, contexts: Array) -> Array:
-        features = self.representation.features(contexts)
-        return with_intercept(features) if self.intercept else features
+        return self._with_intercept(self.representation.features(contexts))
+
+    def _with_intercept(self, features: Array) -> Array:
+        """Return a network's features as the beliefs take them."""
+        return with_intercept(features) if self.intercept else np.asarray(features, dtype=np.float64)
 
     def _last_layer(self, arm: int) -> Array:
         """Return the network's own weights of an arm: the paper's prior of the mean, mu0."""
@@ -107,29 +114,39 @@ class NeuralLinearFamily(NeuralBeliever):
         return (*super()._components(), self.prior)
 
     def _learn(self, context: Array, arm: int, reward: float) -> None:
-        evicted = self.memory.add(context, arm, reward)
+        evicted = self.memory.stage(context, arm, reward)
+        trains = (self.rounds + 1) % self.train_every == 0
+        before = None
+        try:
+            if evicted is not None and self.prior.takes_evicted:
+                before = self.prior.evict(evicted.arm, self._features_like(evicted.context))
+            features = self._train() if trains else self._features(context[None])
+        except BaseException:  # an update happens whole or not at all
+            self.memory.abandon()
+            if evicted is not None and before is not None:
+                self.prior.put_back(evicted.arm, before)
+            raise
+        self.memory.commit()
         if evicted is not None:
             self._evicted_squares[evicted.arm] += evicted.reward**2
-            if self.prior.takes_evicted:
-                self.prior.evict(evicted.arm, self._features_like(evicted.context))
-        if (self.rounds + 1) % self.train_every:
-            self.posterior.observe(arm, self._features_like(context), reward)
+        if trains:
+            self._refit(features, arm)
         else:
-            self._refit(self._train(), arm)
+            self.posterior.observe(arm, features[0], reward)
 
     def _train(self) -> Array:
         """Train the network, carry the prior along, and return the new features of everything in memory."""
         features = None
         for step in range(self.steps if self.rounds else 0):  # the first round has nothing to learn from yet
             batch = self.memory.sample(self.batch, self._learn_rng)
-            old = self.representation.train_step(batch.contexts, batch.arms, batch.rewards)
+            old = self._with_intercept(self.representation.train_step(batch.contexts, batch.arms, batch.rewards))
             if self.prior.follows_features:
                 if step == self.steps - 1:  # the batch is part of the memory, whose features are needed anyway
                     features = self._features(self.memory.contexts)
                     new = features.take(batch.slots, axis=0)
                 else:
                     new = self._features(batch.contexts)
-                self.prior.match(batch, with_intercept(old) if self.intercept else old, new, self.rounds)
+                self.prior.match(batch, old, new, self.rounds)
         return self._features(self.memory.contexts) if features is None else features
 
     def _refit(self, features: Array, played: int) -> None:
@@ -138,7 +155,8 @@ class NeuralLinearFamily(NeuralBeliever):
         for arm in range(self.n_arms):
             rows = self.memory.rows(arm)
             z = features[rows]
-            condition(self.prior.covs[arm], z, out=self.posterior.cov[arm])
+            cov = self.posterior.cov[arm]
+            condition(self.prior.cov(arm, cov), z, out=cov)
             if arm == played or not only_played:
                 prior_mean = self._last_layer(arm) if self.mean_prior else np.zeros(z.shape[1])
                 squares = self.posterior.refit_mean(arm, prior_mean, z, self.memory.rewards[rows])

@@ -37,7 +37,7 @@ class NeuralLinear(NeuralLinearFamily):
         n_arms: int,
         n_features: int,
         *,
-        hidden: Sequence[int] = (50,),
+        hidden: int | Sequence[int] = (50,),
         batch: int | None = None,
         steps: int = 800,
         train_every: int = 400,
@@ -72,4 +72,4 @@ class NeuralLinear(NeuralLinearFamily):
             settings=locals(),
         )
         self.memory = History(self.n_arms, self.n_features)
-        self.prior = Fixed(self.posterior, prior_precision)
+        self.prior = Fixed(self.posterior.mu.shape[1], prior_precision)

@@ -26,7 +26,7 @@ class NeuralLinearMM(NeuralLinearFamily):
         n_arms: int,
         n_features: int,
         *,
-        hidden: Sequence[int] = (50,),
+        hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
@@ -63,4 +63,4 @@ class NeuralLinearMM(NeuralLinearFamily):
             settings=locals(),
         )
         self.memory = self._make_buffer(buffer)
-        self.prior = Fixed(self.posterior, prior_precision)
+        self.prior = Fixed(self.posterior.mu.shape[1], prior_precision)

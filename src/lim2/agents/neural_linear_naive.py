@@ -29,7 +29,7 @@ class NeuralLinearNaive(NeuralLinearFamily):
         n_arms: int,
         n_features: int,
         *,
-        hidden: Sequence[int] = (50,),
+        hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
@@ -68,4 +68,4 @@ class NeuralLinearNaive(NeuralLinearFamily):
             settings=locals(),
         )
         self.memory = self._make_buffer(buffer)
-        self.prior = Fixed(self.posterior, prior_precision)
+        self.prior = Fixed(self.posterior.mu.shape[1], prior_precision)

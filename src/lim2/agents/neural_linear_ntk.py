@@ -33,7 +33,7 @@ class NeuralLinearNTK(NeuralBeliever):
         n_arms: int,
         n_features: int,
         *,
-        hidden: Sequence[int] = (50,),
+        hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
@@ -68,27 +68,45 @@ class NeuralLinearNTK(NeuralBeliever):
         )
         self.memory = self._make_buffer(buffer)
         self.prior_precision = float(prior_precision)
-        self._reward_features = np.zeros_like(self.posterior.mu)  # psi, the sum of z r
-        self._squares = np.zeros(self.n_arms)  # R^2, the sum of r^2
+        # Beliefs with prior mean 0, from which those with the last layer as prior mean follow.
+        self._plain_mean = np.zeros_like(self.posterior.mu)
+        self._plain_squares = np.zeros(self.n_arms)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the agent's state occupies."""
+        return super().nbytes + self._plain_mean.nbytes + self._plain_squares.nbytes
 
     def _learn(self, context: Array, arm: int, reward: float) -> None:
-        self.memory.add(context, arm, reward)
-        z = self._features_like(context)
-        rank_one(self.posterior.cov[arm], z)
-        self._reward_features[arm] += reward * z
-        self._squares[arm] += reward * reward
-        if len(self.memory) >= min(self.batch, self.memory.capacity or self.batch):
-            for _ in range(self.steps):
-                batch = self.memory.sample(self.batch, self._learn_rng)
-                self.representation.train_step(batch.contexts, batch.arms, batch.rewards)
+        self.memory.stage(context, arm, reward)
+        try:
+            z = self._features_like(context)
+            self._train()
+        except BaseException:
+            self.memory.abandon()
+            raise
+        self.memory.commit()
+        surprise = reward - float(np.dot(self._plain_mean[arm], z))
+        direction, scale = rank_one(self.posterior.cov[arm], z)
+        self._plain_mean[arm] += (surprise / scale) * direction
+        self._plain_squares[arm] += surprise * surprise / scale
         for refreshed in range(self.n_arms) if self.refresh == "all" else (arm,):
             self._refit(refreshed, plays=float(self.pulls[refreshed]) + (refreshed == arm))
 
+    def _train(self) -> None:
+        """Train on batches from the buffer, once a full batch has been seen."""
+        if self.rounds + 1 >= self.batch:
+            for _ in range(self.steps):
+                batch = self.memory.sample(self.batch, self._learn_rng)
+                self.representation.train_step(batch.contexts, batch.arms, batch.rewards)
+
     def _refit(self, arm: int, plays: float) -> None:
-        """Set an arm's mean and noise from all its tuples and the current last layer."""
-        prior_mean = self._last_layer(arm)
-        target = self.prior_precision * prior_mean + self._reward_features[arm]
-        mu = self.posterior.mu[arm]
-        np.dot(self.posterior.cov[arm], target, out=mu)
-        squares = self._squares[arm] + self.prior_precision * float(prior_mean @ prior_mean) - float(mu @ target)
-        self.posterior.set_noise(arm, plays, max(squares, 0.0))
+        """Set an arm's mean and noise from all its tuples and the current last layer.
+
+        A prior mean mu0 moves the mean by lambda cov mu0, and r'r + mu0'Phi0 mu0 - mu'(Phi0 + Phi)mu by
+        lambda mu0'(mu0 - mu - m), m the mean without it.
+        """
+        prior_mean, plain, mu = self._last_layer(arm), self._plain_mean[arm], self.posterior.mu[arm]
+        np.add(plain, self.prior_precision * np.dot(self.posterior.cov[arm], prior_mean), out=mu)
+        moved = self.prior_precision * float(np.dot(prior_mean, prior_mean - mu - plain))
+        self.posterior.set_noise(arm, plays, max(self._plain_squares[arm] + moved, 0.0))

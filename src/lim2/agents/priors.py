@@ -6,33 +6,44 @@ I / precision every time, which is what MM, Naive and the full-memory version do
 
 import numpy as np
 
+from lim2._arrays import OwnsArrays
 from lim2.exploration.posterior import Array, Posterior, rank_one
 from lim2.matching import Matching
 from lim2.memory import Batch
 
 
-class Fixed:
+class Fixed(OwnsArrays):
     """The prior covariance is always I / precision."""
 
     follows_features = False
     takes_evicted = False
 
-    def __init__(self, posterior: Posterior, precision: float) -> None:
-        cov = np.eye(posterior.mu.shape[1]) / precision
-        self.covs: Array = np.broadcast_to(cov, posterior.cov.shape)
-        self.nbytes = cov.nbytes
+    def __init__(self, width: int, precision: float) -> None:
+        self._cov = np.eye(width) / precision
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrix."""
+        return self._cov.nbytes
 
     def evict(self, arm: int, features: Array) -> None:
         """Forget a tuple that leaves the memory."""
 
+    def put_back(self, arm: int, cov: Array) -> None:
+        """Undo nothing."""
+
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Ignore a change of features."""
+
+    def cov(self, _arm: int, _posterior_cov: Array) -> Array:
+        """Return the prior covariance of an arm."""
+        return self._cov
 
     def conditioned(self, features: Array) -> None:
         """Ignore that the posteriors have been refitted."""
 
 
-class Carried:
+class Carried(OwnsArrays):
     """The prior covariance carries what was believed before, matched to the features as they change.
 
     Parameters
@@ -53,22 +64,41 @@ class Carried:
         self.recount = recount
         self.follows_features = matching is not None
         self.takes_evicted = not recount  # with recount it has been counted already
-        # With recount the posterior's own covariances are the prior, and refitting overwrites them in place.
-        self.covs: Array = posterior.cov if recount else posterior.cov.copy()
-        self.nbytes = 0 if recount else self.covs.nbytes
+        self._posterior = posterior
+        self._own = None if recount else posterior.cov.copy()
         if matching is not None:
-            matching.bind(np.full(len(self.covs), 1.0 / precision))
+            matching.bind(np.full(len(posterior.cov), 1.0 / precision))
 
-    def evict(self, arm: int, features: Array) -> None:
-        """Take over a tuple that leaves the memory."""
+    @property
+    def covs(self) -> Array:
+        """The prior covariances; with recount the posterior's own, which refitting overwrites in place."""
+        return self._posterior.cov if self._own is None else self._own
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that are not the posterior's."""
+        return 0 if self._own is None else self._own.nbytes
+
+    def evict(self, arm: int, features: Array) -> Array:
+        """Take over a tuple that leaves the memory; return the arm's covariance as it was before."""
+        before: Array = self.covs[arm].copy()
         rank_one(self.covs[arm], features)
         if self.matching is not None:
             self.matching.conditioned(float(np.dot(features, features)), arm)
+        return before
+
+    def put_back(self, arm: int, cov: Array) -> None:
+        """Undo an :meth:`evict`: the tuple did not leave after all."""
+        self.covs[arm] = cov
 
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Match every arm's prior to the change of the batch's features from old to new."""
         if self.matching is not None:
             self.matching.step(self.covs, old, new, batch.groups, self.matching.rate / (rounds + 1))
+
+    def cov(self, arm: int, posterior_cov: Array) -> Array:
+        """Return the prior covariance of an arm, which may be the posterior's own."""
+        return posterior_cov if self._own is None else self._own[arm]
 
     def conditioned(self, features: Array) -> None:
         """Note that the posteriors have been refitted, each on its part of these features."""

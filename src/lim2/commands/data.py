@@ -153,9 +153,7 @@ def fetch_command(
             raise FetchError("\n".join(failed))
 
 
-def _fetch_one(
-    out: Console, name: str, facts: Facts, folder: Path, data: Path | None, *, again: bool
-) -> None:
+def _fetch_one(out: Console, name: str, facts: Facts, folder: Path, data: Path | None, *, again: bool) -> None:
     found = presence(facts, data)
     if found.state == "here" and not again:
         out.print(f"{name}: here already, {', '.join(str(path) for path in found.paths)}", soft_wrap=True)

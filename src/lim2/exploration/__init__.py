@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from lim2.exploration.posterior import Array, Posterior
+from lim2.exploration.posterior import Array, Beliefs, Posterior, RecursivePosterior
 from lim2.exploration.thompson import Thompson
 from lim2.exploration.ucb import UCB
 
@@ -12,9 +12,9 @@ from lim2.exploration.ucb import UCB
 class Exploration(Protocol):
     """Turns beliefs into scores; the arm with the largest is played."""
 
-    def scores(self, posterior: Posterior, features: Array, rng: np.random.Generator) -> Array:
+    def scores(self, posterior: Beliefs, features: Array, rng: np.random.Generator) -> Array:
         """Return every arm's score, (n_arms,) for one feature vector or (n, n_arms) for many."""
         ...
 
 
-__all__ = ["UCB", "Exploration", "Posterior", "Thompson"]
+__all__ = ["UCB", "Beliefs", "Exploration", "Posterior", "RecursivePosterior", "Thompson"]

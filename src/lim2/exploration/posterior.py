@@ -6,11 +6,14 @@ covariance is conditioned on features through Cholesky factors, on the smaller s
 """
 
 import math
+from numbers import Real
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
+
+from lim2._arrays import OwnsArrays
 
 Array = NDArray[np.float64]
 
@@ -113,7 +116,60 @@ def rank_one(cov: Array, z: Array) -> tuple[Array, float]:
     return direction, 1.0 + spread
 
 
-class Posterior:
+class Beliefs(OwnsArrays):
+    """What every kind of belief shares: means, and the noise with its inverse-gamma parameters.
+
+    Attributes
+    ----------
+    mu
+        (n_arms, width), the means.
+    a, b
+        (n_arms,), the inverse-gamma parameters.
+    """
+
+    def __init__(self, n_arms: int, width: int, precision: float, a0: float, b0: float) -> None:
+        for name, value in (("prior_precision", precision), ("a0", a0), ("b0", b0)):
+            if not isinstance(value, Real) or not 0.0 < value < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {value!r}")
+        self.a0, self.b0 = float(a0), float(b0)
+        self.mu: Array = np.zeros((n_arms, width))
+        self.a: Array = np.full(n_arms, self.a0)
+        self.b: Array = np.full(n_arms, self.b0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(value.nbytes for value in self.__dict__.values() if isinstance(value, np.ndarray))
+
+    def moments(self, features: Array) -> tuple[Array, Array]:
+        """Return the mean and the variance, in units of the noise, of every arm's score z'w.
+
+        ``features`` is (width,), giving two (n_arms,) arrays, or (n, width), giving two (n, n_arms) arrays.
+        """
+        raise NotImplementedError
+
+    def scales(self, spread: Array) -> Array:
+        """Return the scale of the Student-t score, from its variance in units of the noise."""
+        return np.sqrt(spread * (self.b / self.a))
+
+    def with_noise(self, spread: Array) -> Array:
+        """Return the variance of the score, noise integrated out, from its variance in units of the noise."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            noise = np.where(self.a > 1.0, self.b / (self.a - 1.0), np.inf)
+        return np.where(spread > 0.0, spread * noise, 0.0)
+
+    def set_noise(self, arm: int, observations: float, squares: float) -> None:
+        """Set an arm's inverse-gamma parameters from a count of rewards and their sum of squares."""
+        self.a[arm] = self.a0 + 0.5 * observations
+        self.b[arm] = self.b0 + 0.5 * squares
+
+    def __repr__(self) -> str:
+        n_arms, width = self.mu.shape
+        noise = math.sqrt(float(np.mean(self.b / self.a)))
+        return f"{type(self).__name__}(n_arms={n_arms}, width={width}, noise={noise:.3g})"
+
+
+class Posterior(Beliefs):
     """Normal-inverse-gamma beliefs about the linear weights of every arm, in stacked arrays.
 
     Parameters
@@ -129,34 +185,16 @@ class Posterior:
 
     Attributes
     ----------
-    mu
-        (n_arms, width), the means.
     cov
         (n_arms, width, width), the covariances in units of the noise variance.
-    a, b
-        (n_arms,), the inverse-gamma parameters.
     """
 
     def __init__(self, n_arms: int, width: int, precision: float = 1.0, a0: float = 6.0, b0: float = 6.0) -> None:
-        for name, value in (("prior_precision", precision), ("a0", a0), ("b0", b0)):
-            if not 0.0 < value < math.inf:
-                raise ValueError(f"{name} must be positive and finite, got {value!r}")
-        self.a0, self.b0 = float(a0), float(b0)
-        self.mu: Array = np.zeros((n_arms, width))
+        super().__init__(n_arms, width, precision, a0, b0)
         self.cov: Array = np.tile(np.eye(width) / precision, (n_arms, 1, 1))
-        self.a: Array = np.full(n_arms, self.a0)
-        self.b: Array = np.full(n_arms, self.b0)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return self.mu.nbytes + self.cov.nbytes + self.a.nbytes + self.b.nbytes
 
     def moments(self, features: Array) -> tuple[Array, Array]:
-        """Return the mean and the variance, in units of the noise, of every arm's score z'w.
-
-        ``features`` is (width,), giving two (n_arms,) arrays, or (n, width), giving two (n, n_arms) arrays.
-        """
+        """Return the mean and the variance, in units of the noise, of every arm's score."""
         if features.ndim == 1:
             directions = np.dot(self.cov.reshape(-1, len(features)), features).reshape(self.mu.shape)
             return np.dot(self.mu, features), np.maximum(np.dot(directions, features), 0.0)
@@ -164,16 +202,6 @@ class Posterior:
         for arm, cov in enumerate(self.cov):
             np.vecdot(features @ cov, features, out=spread[:, arm])
         return features @ self.mu.T, np.maximum(spread, 0.0, out=spread)
-
-    def scales(self, spread: Array) -> Array:
-        """Return the scale of the Student-t score, from its variance in units of the noise."""
-        return np.sqrt(spread * (self.b / self.a))
-
-    def variances(self, spread: Array) -> Array:
-        """Return the variance of the score, noise integrated out, from its variance in units of the noise."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            noise = np.where(self.a > 1.0, self.b / (self.a - 1.0), np.inf)
-        return np.where(spread > 0.0, spread * noise, 0.0)
 
     def observe(self, arm: int, z: Array, reward: float) -> None:
         """Condition one arm on one more (features, reward): the exact conjugate update, in O(width^2)."""
@@ -197,11 +225,51 @@ class Posterior:
         moved = float(np.dot(step, np.dot(residual, features)))
         return float(np.dot(residual, residual)) + max(moved, 0.0)
 
-    def set_noise(self, arm: int, observations: float, squares: float) -> None:
-        """Set an arm's inverse-gamma parameters from a count of rewards and their sum of squares."""
-        self.a[arm] = self.a0 + 0.5 * observations
-        self.b[arm] = self.b0 + 0.5 * squares
 
-    def __repr__(self) -> str:
-        n_arms, width = self.mu.shape
-        return f"Posterior(n_arms={n_arms}, width={width}, noise={math.sqrt(float(np.mean(self.b / self.a))):.3g})"
+class RecursivePosterior(Beliefs):
+    """The same beliefs, for features that never change: every covariance is carried as a root.
+
+    Only ever conditioned on one more row, for ever. With cov = S S', the root of the next covariance is
+    S - S f f' / (s + sqrt(s)), where f = S'z and s = 1 + f'f (Potter's form): variances are sums of squares, which
+    rounding cannot make negative, however large the features or long the run.
+
+    Examples
+    --------
+    >>> posterior = RecursivePosterior(n_arms=1, width=2)
+    >>> posterior.observe(0, np.array([1.0, 0.0]), 1.0)
+    >>> posterior.cov[0].round(3).tolist(), posterior.mu[0].tolist()
+    ([[0.5, 0.0], [0.0, 1.0]], [0.5, 0.0])
+    """
+
+    def __init__(self, n_arms: int, width: int, precision: float = 1.0, a0: float = 6.0, b0: float = 6.0) -> None:
+        super().__init__(n_arms, width, precision, a0, b0)
+        self._roots: Array = np.tile(np.eye(width) / math.sqrt(precision), (n_arms, 1, 1))  # S', an arm a matrix
+
+    @property
+    def cov(self) -> Array:
+        """The covariances in units of the noise variance, computed from their roots."""
+        return self._roots.transpose(0, 2, 1) @ self._roots
+
+    def moments(self, features: Array) -> tuple[Array, Array]:
+        """Return the mean and the variance, in units of the noise, of every arm's score."""
+        if features.ndim == 1:
+            whitened = np.dot(self._roots.reshape(-1, len(features)), features).reshape(self.mu.shape)
+            return np.dot(self.mu, features), np.vecdot(whitened, whitened)
+        spread = np.empty((len(features), len(self.mu)))
+        for arm, root in enumerate(self._roots):
+            whitened = features @ root.T
+            np.vecdot(whitened, whitened, out=spread[:, arm])
+        return features @ self.mu.T, spread
+
+    def observe(self, arm: int, z: Array, reward: float) -> None:
+        """Condition one arm on one more (features, reward): the exact conjugate update, in O(width^2)."""
+        root = self._roots[arm]
+        whitened = np.dot(root, z)  # f
+        scale = 1.0 + float(np.dot(whitened, whitened))
+        direction = np.dot(whitened, root)  # S f = cov z
+        surprise = reward - float(np.dot(self.mu[arm], z))
+        self.mu[arm] += (surprise / scale) * direction
+        self.a[arm] += 0.5
+        self.b[arm] += 0.5 * surprise * surprise / scale
+        # root.T is S by columns: its transpose's update f (S f)', without a copy
+        _dger(-1.0 / (scale + math.sqrt(scale)), direction, whitened, a=root.T, overwrite_a=1)

@@ -7,7 +7,7 @@ Student-t with 2a degrees of freedom. So one scalar an arm is drawn; no weight v
 
 import numpy as np
 
-from lim2.exploration.posterior import Array, Posterior
+from lim2.exploration.posterior import Array, Beliefs
 
 
 class Thompson:
@@ -15,13 +15,14 @@ class Thompson:
 
     Examples
     --------
+    >>> from lim2.exploration import Posterior
     >>> posterior = Posterior(n_arms=2, width=1)
     >>> posterior.mu[1] = 100.0
     >>> Thompson().scores(posterior, np.array([1.0]), np.random.default_rng(0)).argmax()
     np.int64(1)
     """
 
-    def scores(self, posterior: Posterior, features: Array, rng: np.random.Generator) -> Array:
+    def scores(self, posterior: Beliefs, features: Array, rng: np.random.Generator) -> Array:
         """Draw every arm's score, for one feature vector (width,) or for many (n, width)."""
         mean, spread = posterior.moments(features)
         return mean + posterior.scales(spread) * _student_t(2.0 * posterior.a, mean.shape, rng)

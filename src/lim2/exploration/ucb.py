@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lim2.exploration.posterior import Array, Posterior
+from lim2.exploration.posterior import Array, Beliefs
 
 
 class UCB:
@@ -15,6 +15,7 @@ class UCB:
 
     Examples
     --------
+    >>> from lim2.exploration import Posterior
     >>> posterior = Posterior(n_arms=2, width=1)
     >>> posterior.observe(0, np.array([1.0]), 0.5)
     >>> UCB(optimism=2.0).scores(posterior, np.array([1.0])).round(3).tolist()
@@ -26,7 +27,7 @@ class UCB:
             raise ValueError(f"optimism must be 0 or positive, got {optimism!r}")
         self.optimism = float(optimism)
 
-    def scores(self, posterior: Posterior, features: Array, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002
+    def scores(self, posterior: Beliefs, features: Array, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002
         """Return every arm's upper bound, for one feature vector (width,) or for many (n, width); draws nothing."""
         mean, spread = posterior.moments(features)
         return mean + self.optimism * posterior.scales(spread)

@@ -1,6 +1,7 @@
 """The paper's network: a multi-layer perceptron with ReLU activations and one linear output an arm."""
 
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from lim2._arrays import OwnsArrays
 from lim2.representation.optimizers import Optimizer, RMSProp
 from lim2.representation.protocol import Array, State
 
 _dgemm = blas.dgemm
 
 
-class MLP:
+class MLP(OwnsArrays):
     """A fully connected ReLU network trained on the squared error of the played arm's output.
 
     All parameters live in one flat vector, so that an optimizer step is a handful of vector operations; the layers
@@ -23,7 +25,7 @@ class MLP:
     Parameters
     ----------
     hidden
-        Sizes of the hidden layers; the last one is the number of features. The paper: one layer of 50.
+        Sizes of the hidden layers, or of the only one; the last is the number of features. The paper: one of 50.
     optimizer
         Default: RMSProp as in the published runs.
     init
@@ -43,10 +45,10 @@ class MLP:
     True
     """
 
-    def __init__(self, hidden: Sequence[int] = (50,), optimizer: Optimizer | None = None, init: float = 0.3) -> None:
-        self.hidden = tuple(int(size) for size in hidden)
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"hidden must name at least one layer, each of 1 unit or more, got {hidden!r}")
+    def __init__(
+        self, hidden: int | Sequence[int] = (50,), optimizer: Optimizer | None = None, init: float = 0.3
+    ) -> None:
+        self.hidden = _sizes(hidden)
         self.optimizer = RMSProp() if optimizer is None else optimizer
         self.init = float(init)
         self.n_features = 0
@@ -80,6 +82,9 @@ class MLP:
         """Point the layers, and their gradients, into the flat vectors."""
         self._gradient = np.zeros_like(self._parameters)
         self._layers, self._head, self._bias = self._views(self._parameters)
+        self._shown_head = self._head.view(), self._bias.view()
+        for part in self._shown_head:
+            part.flags.writeable = False
         self._layer_gradients, self._head_gradient, self._bias_gradient = self._views(self._gradient)
 
     def _views(self, flat: Array) -> tuple[list[tuple[Array, Array]], Array, Array]:
@@ -105,7 +110,7 @@ class MLP:
     @property
     def head(self) -> tuple[Array, Array]:
         """The last layer: weights (n_arms, width) and bias (n_arms,)."""
-        return self._head, self._bias
+        return self._shown_head
 
     def features(self, contexts: Array) -> Array:
         """Return the (n, width) last hidden activations of (n, n_features) contexts."""
@@ -179,18 +184,30 @@ class MLP:
         return {name: value for name, value in self.__dict__.items() if name not in dropped}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        super().__setstate__(state)
         self._gradient = np.empty(0)
         if self.n_arms:
             self._link()
 
     def __repr__(self) -> str:
-        return f"MLP(hidden={self.hidden}, optimizer={self.optimizer!r})"
+        return f"MLP(hidden={self.hidden}, optimizer={self.optimizer!r}, init={self.init:g})"
+
+
+def _sizes(hidden: int | Sequence[int]) -> tuple[int, ...]:
+    try:
+        sizes = (operator.index(hidden),) if isinstance(hidden, int) else tuple(operator.index(size) for size in hidden)
+    except TypeError:
+        sizes = ()
+    if not sizes or min(sizes) < 1:
+        raise ValueError(f"hidden must be the sizes of one or more layers, whole numbers from 1, got {hidden!r}")
+    return sizes
 
 
 def _rectified(inputs: Array, weights: Array, bias: Array) -> Array:
     """Return max(inputs @ weights + bias, 0); the product is added to the bias where it lies, in one BLAS call."""
     out = np.empty((len(inputs), len(bias)))
+    if not len(inputs):
+        return out
     out[:] = bias
     _dgemm(1.0, weights.T, inputs.T, 1.0, out.T, overwrite_c=1)
     return np.maximum(out, 0.0, out=out)

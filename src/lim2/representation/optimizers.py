@@ -6,14 +6,34 @@ All three clip the global norm of the gradient and decay the rate by inverse tim
 
 import math
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
+from scipy.linalg import blas
 
+from lim2._arrays import OwnsArrays
 from lim2.representation.protocol import Array, State
 
+# Norm of a gradient that would throw the parameters so far off that features overflow before training is seen to fail.
+LARGEST_UNCLIPPED = 1e30
 
-class Optimizer(ABC):
+_norm = blas.dnrm2
+
+
+def _check(*, or_zero: bool = True, **setting: float) -> None:
+    """Raise unless the one setting given is a positive, finite number."""
+    ((name, value),) = setting.items()
+    if not isinstance(value, Real) or not (value >= 0.0 if or_zero else value > 0.0) or not value < math.inf:
+        raise ValueError(f"{name} must be {'0 or ' if or_zero else ''}positive and finite, got {value!r}")
+
+
+def _check_keep(value: float) -> None:
+    if not isinstance(value, Real) or not 0.0 <= value < 1.0:
+        raise ValueError(f"keep must be from 0 up to, but not, 1, got {value!r}")
+
+
+class Optimizer(OwnsArrays, ABC):
     """What the optimizers share: the schedule, the clipping and the step count.
 
     Parameters
@@ -26,15 +46,13 @@ class Optimizer(ABC):
         Largest global norm of a gradient; longer ones are scaled down to it. None: no clipping.
     """
 
-    slots: ClassVar[dict[str, float]] = {}  # running statistics, one number a parameter, and where they start
+    slots: ClassVar[tuple[str, ...]] = ()  # running statistics, one number a parameter
 
     def __init__(self, learning_rate: float, decay: float = 0.0, clip: float | None = None) -> None:
-        if not learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, got {learning_rate!r}")
-        if not decay >= 0:
-            raise ValueError(f"decay must be 0 or positive, got {decay!r}")
-        if clip is not None and not clip > 0:
-            raise ValueError(f"clip must be positive, or None for no clipping, got {clip!r}")
+        _check(learning_rate=learning_rate, or_zero=False)
+        _check(decay=decay)
+        if clip is not None:
+            _check(clip=clip, or_zero=False)
         self.learning_rate = float(learning_rate)
         self.decay = float(decay)
         self.clip = clip
@@ -43,14 +61,25 @@ class Optimizer(ABC):
 
     def bind(self, size: int) -> None:
         """Allocate the running statistics for ``size`` parameters."""
-        self.statistics = {name: np.full(size, start) for name, start in self.slots.items()}
+        self.statistics = {name: np.full(size, self._start()) for name in self.slots}
+
+    def _start(self) -> float:
+        """Return where the running statistics start."""
+        return 0.0
 
     def descend(self, parameters: Array, gradient: Array) -> None:
-        """Move ``parameters`` one step against ``gradient``; both are changed in place."""
-        if self.clip is not None:
-            norm = math.sqrt(gradient @ gradient)
-            if norm > self.clip:
-                gradient *= self.clip / norm
+        """Move ``parameters`` one step against ``gradient``; both are changed in place.
+
+        A gradient that is not finite, or without clipping astronomic, raises FloatingPointError and changes nothing.
+        """
+        norm = float(_norm(gradient))
+        if not norm < (LARGEST_UNCLIPPED if self.clip is None else math.inf):
+            raise FloatingPointError(
+                f"training diverged after {self.steps} steps: the gradient's norm is {norm:.3g}, and the step was not "
+                f"taken. Lower learning_rate ({self.learning_rate:g}), set clip, or scale contexts and rewards."
+            )
+        if self.clip is not None and norm > self.clip:
+            gradient *= self.clip / norm
         rate = self.learning_rate / (1.0 + self.decay * self.steps)
         self.steps += 1
         parameters -= self._direction(gradient, rate)
@@ -74,14 +103,26 @@ class Optimizer(ABC):
         self.statistics = {name: np.array(state[name], dtype=float) for name in self.slots}
 
     def __repr__(self) -> str:
-        rates = f"learning_rate={self.learning_rate:g}, decay={self.decay:g}, clip={self.clip}"
-        return f"{type(self).__name__}({rates})"
+        shown = {k: v for k, v in self.__dict__.items() if k not in ("steps", "statistics")}
+        return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in shown.items())})"
 
 
 class RMSProp(Optimizer):
-    """RMSProp with the settings of the published runs: mean squares start at 1 and are kept with factor 0.9."""
+    """RMSProp with the settings of the published runs.
 
-    slots: ClassVar[dict[str, float]] = {"mean_square": 1.0}
+    Parameters
+    ----------
+    learning_rate, decay, clip
+        As for every optimizer; the defaults are the published ones.
+    keep
+        What is kept of the running mean of squared gradients in a step.
+    start
+        Where that mean starts.
+    epsilon
+        Added to it under the root.
+    """
+
+    slots: ClassVar[tuple[str, ...]] = ("mean_square",)
 
     def __init__(
         self,
@@ -89,11 +130,17 @@ class RMSProp(Optimizer):
         decay: float = 0.05,
         clip: float | None = 5.0,
         keep: float = 0.9,
+        start: float = 1.0,
         epsilon: float = 1e-10,
     ) -> None:
         super().__init__(learning_rate, decay, clip)
-        self.keep = keep
-        self.epsilon = epsilon
+        _check_keep(keep)
+        _check(start=start)
+        _check(epsilon=epsilon, or_zero=False)
+        self.keep, self.start, self.epsilon = float(keep), float(start), float(epsilon)
+
+    def _start(self) -> float:
+        return self.start
 
     def _direction(self, gradient: Array, rate: float) -> Array:
         mean_square = self.statistics["mean_square"]
@@ -118,7 +165,7 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Adam (Kingma and Ba, 2015) with bias correction."""
 
-    slots: ClassVar[dict[str, float]] = {"mean": 0.0, "mean_square": 0.0}
+    slots: ClassVar[tuple[str, ...]] = ("mean", "mean_square")
 
     def __init__(
         self,
@@ -129,8 +176,10 @@ class Adam(Optimizer):
         epsilon: float = 1e-8,
     ) -> None:
         super().__init__(learning_rate, decay, clip)
-        self.keep = keep
-        self.epsilon = epsilon
+        for share in keep:
+            _check_keep(share)
+        _check(epsilon=epsilon, or_zero=False)
+        self.keep, self.epsilon = (float(keep[0]), float(keep[1])), float(epsilon)
 
     def _direction(self, gradient: Array, rate: float) -> Array:
         mean, mean_square = self.statistics["mean"], self.statistics["mean_square"]
