@@ -151,6 +151,7 @@ class NeuralLinearFamily(NeuralBeliever):
 
     def _refit(self, features: Array, played: int) -> None:
         """Restart the linear regression of every arm from its prior and the memory."""
+        self.prior.conditioned(features)
         only_played = self.refresh == "played" and self.train_every == 1
         for arm in range(self.n_arms):
             rows = self.memory.rows(arm)
@@ -165,4 +166,3 @@ class NeuralLinearFamily(NeuralBeliever):
                     self.posterior.set_noise(arm, plays, squares + self._evicted_squares[arm])
                 else:
                     self.posterior.set_noise(arm, len(z), squares)
-        self.prior.conditioned(features)

@@ -40,7 +40,7 @@ class Fixed(OwnsArrays):
         return self._cov
 
     def conditioned(self, features: Array) -> None:
-        """Ignore that the posteriors have been refitted."""
+        """Ignore that the posteriors are refitted."""
 
 
 class Carried(OwnsArrays):
@@ -101,7 +101,7 @@ class Carried(OwnsArrays):
         return posterior_cov if self._own is None else self._own[arm]
 
     def conditioned(self, features: Array) -> None:
-        """Note that the posteriors have been refitted, each on its part of these features."""
+        """Note that the posteriors are refitted, each on its part of these features."""
         if self.recount and self.matching is not None:
             flat = features.reshape(-1)
             self.matching.conditioned(float(np.dot(flat, flat)))
