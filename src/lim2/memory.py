@@ -37,10 +37,11 @@ class Batch(NamedTuple):
 class _Store:
     """Parallel arrays of tuples, and how to sample them."""
 
-    def __init__(self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike) -> None:
+    def __init__(self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike | None) -> None:
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         self.n_arms = n_arms
-        self._contexts = np.zeros((capacity, *shape), dtype=dtype)
+        # Without a dtype the first context brings it; until then there are no slots for contexts.
+        self._contexts: NDArray[Any] = np.zeros((0 if dtype is None else capacity, *shape), dtype=dtype)
         self._arms = np.zeros(capacity, dtype=np.intp)
         self._rewards = np.zeros(capacity)
         self._stamps = np.zeros(capacity, dtype=np.int64)
@@ -93,6 +94,8 @@ class _Store:
         return Batch(slots, self._contexts.take(slots, axis=0), arms, self._rewards.take(slots), groups)
 
     def _write(self, slot: int, context: NDArray[Any], arm: int, reward: float) -> None:
+        if not len(self._contexts):
+            self._contexts = np.zeros((len(self._arms), *self._contexts.shape[1:]), dtype=context.dtype)
         self._contexts[slot] = context
         self._arms[slot] = arm
         self._rewards[slot] = reward
@@ -120,7 +123,7 @@ class Buffer(_Store):
     shape
         Shape of a context.
     dtype
-        Type of a context's values.
+        Type of a context's values; None for that of the first context.
 
     Examples
     --------
@@ -132,7 +135,9 @@ class Buffer(_Store):
     (0.0, [2, 1], [1.0, 2.0, 3.0])
     """
 
-    def __init__(self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> None:
+    def __init__(
+        self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike | None = np.float64
+    ) -> None:
         if capacity < 1:
             raise ValueError(f"a buffer must hold at least 1 tuple, got capacity={capacity}")
         super().__init__(capacity, n_arms, shape, dtype)
@@ -191,12 +196,12 @@ class History(_Store):
 
     capacity = None
 
-    def __init__(self, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> None:
+    def __init__(self, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike | None = np.float64) -> None:
         super().__init__(64, n_arms, shape, dtype)
 
     def add(self, context: NDArray[Any], arm: int, reward: float) -> None:
         """Store a tuple; nothing ever leaves."""
-        if self._size == len(self._contexts):
+        if self._size == len(self._arms):
             self._contexts = np.concatenate([self._contexts, np.zeros_like(self._contexts)])
             self._arms = np.concatenate([self._arms, np.zeros_like(self._arms)])
             self._rewards = np.concatenate([self._rewards, np.zeros_like(self._rewards)])
