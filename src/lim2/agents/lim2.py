@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from lim2.agents.neural import NeuralLinearFamily
+from lim2.agents.neural import NeuralLinearFamily, Size
 from lim2.agents.priors import Carried
 from lim2.exploration import Exploration
 from lim2.matching import Matching
@@ -21,8 +21,11 @@ class LiM2(NeuralLinearFamily):
 
     Parameters
     ----------
-    n_arms, n_features
-        Number of arms, and size of a context.
+    n_arms
+        Number of arms.
+    n_features
+        Size of a context; for a representation that takes arrays of several axes, e.g. images, their shape. May be left
+        out where the representation knows it.
     hidden
         Sizes of the network's hidden layers; the last is the number of features.
     buffer
@@ -58,8 +61,8 @@ class LiM2(NeuralLinearFamily):
     exploration
         ``"thompson"``, ``"ucb"``, or an object such as ``lim2.exploration.UCB(optimism=2.0)``.
     representation
-        Another network, e.g. ``MLP(hidden=(100, 50), optimizer=Adam(1e-3))``; ``hidden`` and ``learning_rate`` are
-        then not used.
+        Another network, e.g. ``MLP(hidden=(100, 50), optimizer=Adam(1e-3))`` or any PyTorch module, wrapped in
+        ``lim2.representation.Torch``; ``hidden`` and ``learning_rate`` are then not used.
     seed
         The same seed and inputs give the same decisions.
     mean_prior
@@ -93,7 +96,7 @@ class LiM2(NeuralLinearFamily):
     def __init__(
         self,
         n_arms: int,
-        n_features: int,
+        n_features: Size = None,
         *,
         hidden: Sequence[int] = (50,),
         buffer: int | None = None,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from lim2.agents.neural import NeuralLinearFamily
+from lim2.agents.neural import NeuralLinearFamily, Size
 from lim2.agents.priors import Fixed
 from lim2.exploration import Exploration
 from lim2.representation import Representation
@@ -24,7 +24,7 @@ class NeuralLinearMM(NeuralLinearFamily):
     def __init__(
         self,
         n_arms: int,
-        n_features: int,
+        n_features: Size = None,
         *,
         hidden: Sequence[int] = (50,),
         buffer: int | None = None,
