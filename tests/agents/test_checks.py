@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from torch_variants import torch_variants
 
 import lim2
 from lim2.agents.believer import Believer
@@ -29,7 +30,9 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
     "LiM2 by sample": ("LiM2", {**SMALL["LiM2"], "matching": "sample", "steps": 2}),
     "LiM2 by UCB": ("LiM2", {**SMALL["LiM2"], "exploration": "ucb", "noise": "buffer"}),
     "Naive in phases": ("NeuralLinear-Naive", {**SMALL["NeuralLinear-Naive"], "train_every": 20, "steps": 5}),
+    "LiM2, some features recomputed": ("LiM2", {**SMALL["LiM2"], "recompute_every": 2, "recompute_share": 0.4}),
 }
+VARIANTS |= torch_variants(N_FEATURES)
 UNBOUNDED = ("NeuralLinear",)
 Float = NDArray[np.float64]
 

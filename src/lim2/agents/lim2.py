@@ -65,6 +65,10 @@ class LiM2(NeuralLinearFamily):
         ``lim2.representation.Torch``; ``hidden`` and ``learning_rate`` are then not used.
     seed
         The same seed and inputs give the same decisions.
+    recompute_every, recompute_share
+        How much of the buffer goes through the network again: every so many rounds, this share of it, in turn. The
+        tuple just stored, and the batch if it is matched, are up to date in any case. The defaults recompute everything
+        in every round, as in the paper; less pays for large networks, see ``docs/representations.md``.
     mean_prior
         Use the last layer as the prior of the mean (the paper); False uses 0.
     matching_clip, matching_jitter, matching_ridge
@@ -116,6 +120,8 @@ class LiM2(NeuralLinearFamily):
         exploration: str | Exploration = "thompson",
         representation: Representation | None = None,
         seed: int | None = None,
+        recompute_every: int = 1,
+        recompute_share: float = 1.0,
         mean_prior: bool = True,
         matching_clip: float = 5.0,
         matching_jitter: float = 1e-5,
@@ -138,6 +144,8 @@ class LiM2(NeuralLinearFamily):
             exploration=exploration,
             representation=representation,
             seed=seed,
+            recompute_every=recompute_every,
+            recompute_share=recompute_share,
             mean_prior=mean_prior,
             settings=locals(),
         )

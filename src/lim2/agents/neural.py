@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from lim2.agents.base import Array, Sized, one_of, positive_int
 from lim2.agents.believer import Believer, with_intercept
 from lim2.agents.priors import Carried, Fixed
+from lim2.agents.recompute import Recompute
 from lim2.exploration import Exploration, Posterior
 from lim2.exploration.posterior import condition
 from lim2.memory import Buffer, History
@@ -134,17 +135,22 @@ class NeuralLinearFamily(NeuralBeliever):
         noise: str = "history",
         mean_prior: bool,
         train_every: int = 1,
+        recompute_every: int = 1,
+        recompute_share: float = 1.0,
         **common: Any,
     ) -> None:
         super().__init__(n_arms, n_features, **common)
         self.noise = one_of("noise", noise, ("history", "buffer"))
         self.mean_prior = bool(mean_prior)
         self.train_every = positive_int("train_every", train_every)
+        recompute = Recompute(recompute_every, recompute_share)
+        self._recompute = None if recompute.every == recompute.share == 1 else recompute
         self.prior: Fixed | Carried
         self._evicted_squares = np.zeros(self.n_arms)  # sum of r^2 over what has left the memory
 
     def _components(self) -> Iterable[Sized]:
-        return (*super()._components(), self.prior)
+        kept = () if self._recompute is None else (self._recompute,)
+        return (*super()._components(), self.prior, *kept)
 
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         evicted = self.memory.add(context, arm, reward)
@@ -165,12 +171,18 @@ class NeuralLinearFamily(NeuralBeliever):
             old = self.representation.train_step(batch.contexts, batch.arms, batch.rewards)
             if self.prior.follows_features:
                 if step == self.steps - 1:  # the batch is part of the memory, whose features are needed anyway
-                    features = self._features(self.memory.contexts)
+                    features = self._memory_features(batch.slots)
                     new = features.take(batch.slots, axis=0)
                 else:
                     new = self._features(batch.contexts)
                 self.prior.match(batch, with_intercept(old) if self.intercept else old, new, self.rounds)
-        return self._features(self.memory.contexts) if features is None else features
+        return self._memory_features() if features is None else features
+
+    def _memory_features(self, needed: NDArray[np.intp] | None = None) -> Array:
+        """Return the features of everything in memory; the slots ``needed`` must be up to date."""
+        if self._recompute is None:
+            return self._features(self.memory.contexts)
+        return self._recompute(self.memory, self._features, needed)
 
     def _refit(self, features: Array, played: int) -> None:
         """Restart the linear regression of every arm from its prior and the memory."""

@@ -233,16 +233,19 @@ class Torch:
 
     def _settle(self, contexts: NDArray[Any]) -> None:
         if self._dtype is None:
-            self._dtype = contexts.dtype
+            self._dtype, self._read_as = contexts.dtype, {}
 
     @property
     def _float_type(self) -> np.dtype[Any]:
-        return np.dtype(str(self._precision).removeprefix("torch."))
+        """The type of the module's parameters; float32 for those that NumPy does not know."""
+        known = {torch.float64: np.float64, torch.float16: np.float16}
+        return np.dtype(known.get(self._precision, np.float32))
 
     def _tensor(self, contexts: NDArray[Any]) -> Tensor:
         if not contexts.flags.writeable:  # PyTorch knows no read-only memory
             contexts = contexts.copy()
-        return torch.from_numpy(contexts).to(self.device)
+        tensor = torch.from_numpy(contexts)
+        return tensor.to(self.device, self._precision if tensor.is_floating_point() else None)
 
     # Features and training
 
@@ -306,7 +309,7 @@ class Torch:
         optimizer = torch_optimizers.statistics(self._descent)
         tensors |= {f"optimizer.{name}": value for name, value in optimizer.items()}
         steps = self._schedule.steps if self._schedule is not None else 0
-        copies = {name: value.detach().cpu().numpy().copy() for name, value in tensors.items()}
+        copies = {name: _array(value).copy() for name, value in tensors.items()}
         return {**copies, "steps": np.array([steps, self.skipped])}
 
     def restore(self, state: State) -> None:
@@ -353,20 +356,25 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if type(value) in (Tensor, nn.Parameter) and value.is_leaf and not value.is_sparse:
-            is_parameter = type(value) is nn.Parameter
-            array = value.detach().cpu().numpy()
-            return _rebuilt, (array, is_parameter, value.requires_grad, str(value.device))
+            kind, dtype = type(value) is nn.Parameter, str(value.dtype).removeprefix("torch.")
+            return _rebuilt, (_array(value), dtype, kind, value.requires_grad, str(value.device))
         return NotImplemented
 
 
-def _rebuilt(array: NDArray[Any], is_parameter: bool, requires_grad: bool, device: str) -> Tensor:
-    tensor = torch.from_numpy(array.copy()).to(device)
+def _rebuilt(array: NDArray[Any], dtype: str, is_parameter: bool, requires_grad: bool, device: str) -> Tensor:
+    tensor = torch.from_numpy(array.copy()).to(device, getattr(torch, dtype))
     return nn.Parameter(tensor, requires_grad) if is_parameter else tensor.requires_grad_(requires_grad)
 
 
 def _to_numpy(tensor: Tensor) -> Array:
     """Return float64 values, sharing memory with a tensor that is float64 and on the CPU."""
-    return cast(Array, tensor.detach().cpu().numpy().astype(np.float64, copy=False))
+    return cast(Array, tensor.detach().to("cpu", torch.float64).numpy())
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    """Return the values of any tensor, those of types that NumPy does not know as float32."""
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def _shape_of(module: nn.Module) -> tuple[int, ...] | None:
