@@ -51,10 +51,11 @@ class _Store(OwnsArrays):
     everything back as it was.
     """
 
-    def __init__(self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike) -> None:
+    def __init__(self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike | None) -> None:
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         self.n_arms = n_arms
-        self._contexts = np.zeros((capacity, *shape), dtype=dtype)
+        # Without a dtype the first context brings it; until then there are no slots for contexts.
+        self._contexts: NDArray[Any] = np.zeros((0 if dtype is None else capacity, *shape), dtype=dtype)
         self._arms = np.zeros(capacity, dtype=np.intp)
         self._rewards = np.zeros(capacity)
         self._stamps = np.zeros(capacity, dtype=np.int64)
@@ -115,6 +116,8 @@ class _Store(OwnsArrays):
             raise ValueError(f"a context must have shape {self._contexts.shape[1:]}, got {np.shape(context)}")
 
     def _write(self, slot: int, context: NDArray[Any], arm: int, reward: float) -> None:
+        if not len(self._contexts):
+            self._contexts = np.zeros((len(self._arms), *self._contexts.shape[1:]), dtype=context.dtype)
         self._contexts[slot] = context
         self._arms[slot] = arm
         self._rewards[slot] = reward
@@ -142,7 +145,7 @@ class Buffer(_Store):
     shape
         Shape of a context.
     dtype
-        Type of a context's values.
+        Type of a context's values; None for that of the first context.
 
     Examples
     --------
@@ -154,7 +157,9 @@ class Buffer(_Store):
     (0.0, [2, 1], [1.0, 2.0, 3.0])
     """
 
-    def __init__(self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> None:
+    def __init__(
+        self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike | None = np.float64
+    ) -> None:
         if capacity < 1:
             raise ValueError(f"a buffer must hold at least 1 tuple, got capacity={capacity}")
         super().__init__(capacity, n_arms, shape, dtype)
@@ -245,7 +250,7 @@ class History(_Store):
 
     capacity = None
 
-    def __init__(self, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> None:
+    def __init__(self, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike | None = np.float64) -> None:
         super().__init__(64, n_arms, shape, dtype)
 
     def add(self, context: NDArray[Any], arm: int, reward: float) -> None:
@@ -255,7 +260,7 @@ class History(_Store):
     def stage(self, context: NDArray[Any], arm: int, reward: float) -> None:
         """Store a tuple, of which :meth:`abandon` can be told; nothing ever leaves."""
         self._check(context, arm)
-        if self._size == len(self._contexts):
+        if self._size == len(self._arms):
             self._contexts = np.concatenate([self._contexts, np.zeros_like(self._contexts)])
             self._arms = np.concatenate([self._arms, np.zeros_like(self._arms)])
             self._rewards = np.concatenate([self._rewards, np.zeros_like(self._rewards)])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from torch_variants import torch_variants
 
 import lim2
 from lim2.agents.believer import Believer
@@ -37,7 +38,9 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
         {"hidden": 6, "iterations": 5, "training": "batch", "covariance": "full", "history": 20},
     ),
     "Naive in phases": ("NeuralLinear-Naive", {**SMALL["NeuralLinear-Naive"], "train_every": 20, "steps": 5}),
+    "LiM2, some features recomputed": ("LiM2", {**SMALL["LiM2"], "recompute_every": 2, "recompute_share": 0.4}),
 }
+VARIANTS |= torch_variants(N_FEATURES)
 UNBOUNDED = ("NeuralLinear", "NeuralUCB", "NeuralTS")
 NO_START = ("Uniform", "NeuralUCB", "NeuralTS", "NeuralTS by batch")
 NO_DRAWS = ("LiM2 by UCB", "NeuralUCB")

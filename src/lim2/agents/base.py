@@ -61,6 +61,7 @@ class Agent(OwnsArrays, ABC):
     ) -> None:
         self.n_arms = positive_int("n_arms", n_arms)
         self.n_features = positive_int("n_features", n_features)
+        self.context_shape: tuple[int, ...] = (self.n_features,)
         self.initial_pulls = positive_int("initial_pulls", initial_pulls, least=0)
         # Deciding and learning draw from streams of their own, so what is learned depends on the updates alone.
         streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3)]
@@ -91,6 +92,10 @@ class Agent(OwnsArrays, ABC):
     def _components(self) -> Iterable[Sized]:
         """Return what holds the agent's state."""
         return ()
+
+    def _read(self, values: ArrayLike, what: str) -> NDArray[Any]:
+        """Return contexts as an array of the type that the algorithm computes with."""
+        return _as_floats(values, what)
 
     # What a user calls
 
@@ -171,20 +176,24 @@ class Agent(OwnsArrays, ABC):
         return arm
 
     def _checked_context(self, context: ArrayLike) -> Array:
-        x = _as_floats(context, "a context")
-        if x.shape != (self.n_features,):
-            raise ValueError(f"a context must be a 1-D array of {self.n_features} numbers, got shape {x.shape}")
-        if not _norm(x) < LARGEST:  # false for NaN, too
+        x = self._read(context, "a context")
+        if x.shape != self.context_shape:
+            expected = f"of {self.n_features} numbers" if len(self.context_shape) == 1 else str(self.context_shape)
+            raise ValueError(f"a context must be a {len(self.context_shape)}-D array {expected}, got shape {x.shape}")
+        if not _size(x) < LARGEST:  # false for NaN, too
             raise ValueError(_why_not(x, "the context"))
         return x
 
     def _checked_contexts(self, contexts: ArrayLike) -> Array:
-        xs = _as_floats(contexts, "contexts")
-        if xs.ndim != 2 or xs.shape[1] != self.n_features:
-            raise ValueError(f"contexts must be a 2-D array (n, {self.n_features}), got shape {xs.shape}")
-        if xs.size and not _norm(xs.ravel()) < LARGEST:
+        xs = self._read(contexts, "contexts")
+        if xs.ndim != len(self.context_shape) + 1 or xs.shape[1:] != self.context_shape:
+            shape = ", ".join(map(str, ("n", *self.context_shape)))
+            raise ValueError(
+                f"contexts must be a {len(self.context_shape) + 1}-D array ({shape}), got shape {xs.shape}"
+            )
+        if xs.size and not _size(xs) < LARGEST:
             for row, x in enumerate(xs):
-                if not _norm(x) < LARGEST:
+                if not _size(x) < LARGEST:
                     raise ValueError(_why_not(x, f"context {row}"))
         return xs
 
@@ -249,8 +258,15 @@ def _as_float(value: Any) -> float:
     return float(array)
 
 
-def _why_not(x: Array, what: str) -> str:
-    bad = np.flatnonzero(~np.isfinite(x))
+def _size(x: NDArray[Any]) -> float:
+    """Return the norm of all values, NaN if one is; whole numbers are always finite and small enough."""
+    return 0.0 if x.dtype.kind in "iub" else float(_norm(x.ravel()))
+
+
+def _why_not(x: NDArray[Any], what: str) -> str:
+    bad = np.argwhere(~np.isfinite(x))
     if bad.size:
-        return f"{what} has {x[bad[0]]} at position {bad[0]}: all values must be finite. Replace missing values first."
-    return f"{what} is too large: its norm is {_norm(x):.3g}, it must be below {LARGEST:g}. Scale it."
+        where = tuple(bad[0].tolist())
+        position = where[0] if len(where) == 1 else where
+        return f"{what} has {x[where]} at position {position}: all values must be finite. Replace missing values first."
+    return f"{what} is too large: its norm is {_size(x):.3g}, it must be below {LARGEST:g}. Scale it."

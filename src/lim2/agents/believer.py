@@ -45,7 +45,8 @@ class Believer(Agent):
 
     def _features_like(self, contexts: Array) -> Array:
         """Return the features of one context as a vector, or of many as rows."""
-        return self._features(contexts[None])[0] if contexts.ndim == 1 else self._features(contexts)
+        one = contexts.ndim == len(self.context_shape)
+        return self._features(contexts[None])[0] if one else self._features(contexts)
 
     def _scores(self, contexts: Array) -> Array:
         return self.exploration.scores(self.posterior, self._features_like(contexts), self._act_rng)
@@ -59,7 +60,8 @@ class Believer(Agent):
         return self.posterior.with_noise(self._moments(contexts)[1])
 
     def _moments(self, contexts: ArrayLike) -> tuple[Array, Array]:
-        xs = self._checked_context(contexts) if np.ndim(contexts) == 1 else self._checked_contexts(contexts)
+        one = np.ndim(contexts) == len(self.context_shape)
+        xs = self._checked_context(contexts) if one else self._checked_contexts(contexts)
         with one_thread:
             return self.posterior.moments(self._features_like(xs))
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from lim2.agents.neural import NeuralLinearFamily
+from lim2.agents.neural import NeuralLinearFamily, Size
 from lim2.agents.priors import Carried
 from lim2.exploration import Exploration
 from lim2.matching import Matching
@@ -21,8 +21,11 @@ class LiM2(NeuralLinearFamily):
 
     Parameters
     ----------
-    n_arms, n_features
-        Number of arms, and size of a context.
+    n_arms
+        Number of arms.
+    n_features
+        Size of a context; for a representation that takes arrays of several axes, e.g. images, their shape. May be left
+        out where the representation knows it.
     hidden
         Sizes of the network's hidden layers; the last is the number of features.
     buffer
@@ -58,10 +61,14 @@ class LiM2(NeuralLinearFamily):
     exploration
         ``"thompson"``, ``"ucb"``, or an object such as ``lim2.exploration.UCB(optimism=2.0)``.
     representation
-        Another network, e.g. ``MLP(hidden=(100, 50), optimizer=Adam(1e-3))``; ``hidden`` and ``learning_rate`` are
-        then not used.
+        Another network, e.g. ``MLP(hidden=(100, 50), optimizer=Adam(1e-3))`` or any PyTorch module, wrapped in
+        ``lim2.representation.Torch``; ``hidden`` and ``learning_rate`` are then not used.
     seed
         The same seed and inputs give the same decisions.
+    recompute_every, recompute_share
+        How much of the buffer goes through the network again: every so many rounds, this share of it, in turn. The
+        tuple just stored, and the batch if it is matched, are up to date in any case. The defaults recompute everything
+        in every round, as in the paper; less pays for large networks, see ``docs/representations.md``.
     mean_prior
         Use the last layer as the prior of the mean (the paper); False uses 0.
     matching_clip, matching_jitter, matching_ridge
@@ -93,7 +100,7 @@ class LiM2(NeuralLinearFamily):
     def __init__(
         self,
         n_arms: int,
-        n_features: int,
+        n_features: Size = None,
         *,
         hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
@@ -113,6 +120,8 @@ class LiM2(NeuralLinearFamily):
         exploration: str | Exploration = "thompson",
         representation: Representation | None = None,
         seed: int | None = None,
+        recompute_every: int = 1,
+        recompute_share: float = 1.0,
         mean_prior: bool = True,
         matching_clip: float = 5.0,
         matching_jitter: float = 1e-5,
@@ -135,6 +144,8 @@ class LiM2(NeuralLinearFamily):
             exploration=exploration,
             representation=representation,
             seed=seed,
+            recompute_every=recompute_every,
+            recompute_share=recompute_share,
             mean_prior=mean_prior,
             settings=locals(),
         )

@@ -6,20 +6,52 @@ memory (a bounded buffer, or everything), the prior of the mean (the last layer,
 """
 
 import copy
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lim2.agents.base import Array, Sized, one_of, positive_int
 from lim2.agents.believer import Believer, with_intercept
 from lim2.agents.priors import Carried, Fixed
+from lim2.agents.recompute import Recompute
 from lim2.exploration import Exploration, Posterior
 from lim2.exploration.posterior import condition
 from lim2.memory import Buffer, History
-from lim2.representation import MLP, Representation, RMSProp
+from lim2.representation import MLP, ContextReader, Representation, RMSProp
 
 BUFFER_PER_ARM, BATCH_PER_ARM = 100, 16
+
+# The size of a context, its shape, or None where the representation knows it.
+Size = int | Sequence[int] | None
+
+
+def context_shape(n_features: Size, representation: Representation) -> tuple[int, ...]:
+    """Return the shape of a context, from what the user says and what the representation knows."""
+    known = representation.context_shape if isinstance(representation, ContextReader) else None
+    if n_features is None:
+        if known is None:
+            raise ValueError(
+                "n_features is missing: give the size of a context, or its shape, e.g. n_features=(3, 32, 32). It may "
+                "be left out only where the representation knows it, as TextCNN does"
+            )
+        return known
+    if isinstance(n_features, list | tuple):
+        if not n_features:
+            raise ValueError("n_features must be the size of a context or its shape, got an empty shape")
+        shape = tuple(positive_int("n_features", size) for size in n_features)
+    else:
+        shape = (positive_int("n_features", n_features),)  # type: ignore[arg-type]  # refuses what is no number
+    if known is not None and shape != known:
+        raise ValueError(f"n_features is {n_features!r}, but the representation takes contexts of shape {known}")
+    if len(shape) > 1 and isinstance(representation, MLP):
+        raise ValueError(
+            f"n_features is the shape {shape}, but an MLP takes vectors: flatten the contexts to {math.prod(shape)} "
+            "numbers, or give a representation that takes such arrays, e.g. Torch(module)"
+        )
+    return shape
 
 
 class NeuralBeliever(Believer):
@@ -28,7 +60,7 @@ class NeuralBeliever(Believer):
     def __init__(
         self,
         n_arms: int,
-        n_features: int,
+        n_features: Size,
         *,
         hidden: int | Sequence[int],
         batch: int | None,
@@ -45,9 +77,13 @@ class NeuralBeliever(Believer):
         seed: int | None,
         settings: dict[str, Any],
     ) -> None:
+        if isinstance(representation, type) or not (representation is None or hasattr(representation, "train_step")):
+            raise ValueError(f"representation must be an object such as MLP(hidden=(100, 50)), got {representation!r}")
+        network: Representation = MLP(hidden, RMSProp(learning_rate)) if representation is None else representation
+        shape = context_shape(n_features, network)
         super().__init__(
             n_arms,
-            n_features,
+            math.prod(shape),
             exploration=exploration,
             initial_pulls=initial_pulls,
             seed=seed,
@@ -57,15 +93,13 @@ class NeuralBeliever(Believer):
         self.steps = positive_int("steps", steps)
         self.refresh = one_of("refresh", refresh, ("played", "all"))
         self.intercept = bool(intercept)
-        if representation is None:
-            self.representation: Representation = MLP(hidden, RMSProp(learning_rate))
-        elif isinstance(representation, type) or not hasattr(representation, "train_step"):
-            raise ValueError(f"representation must be an object such as MLP(hidden=(100, 50)), got {representation!r}")
-        else:
-            self.representation = copy.deepcopy(representation)
+        if representation is not None:
             for unused in ("hidden", "learning_rate"):
                 self._shown.pop(unused, None)
-        self.representation.bind(self.n_features, self.n_arms, self._init_rng)
+        self.context_shape = shape
+        self.representation = network if representation is None else copy.deepcopy(representation)
+        self._reader = self.representation if isinstance(self.representation, ContextReader) else None
+        self.representation.bind(shape[0] if len(shape) == 1 else shape, self.n_arms, self._init_rng)
         width = self.representation.width + self.intercept
         self.posterior: Posterior = Posterior(self.n_arms, width, prior_precision, a0, b0)
         self.memory: Buffer | History
@@ -73,7 +107,10 @@ class NeuralBeliever(Believer):
     def _components(self) -> Iterable[Sized]:
         return (self.representation, self.posterior, self.memory)
 
-    def _features(self, contexts: Array) -> Array:
+    def _read(self, values: ArrayLike, what: str) -> NDArray[Any]:
+        return super()._read(values, what) if self._reader is None else self._reader.read(values, what)
+
+    def _features(self, contexts: NDArray[Any]) -> Array:
         return self._with_intercept(self.representation.features(contexts))
 
     def _with_intercept(self, features: Array) -> Array:
@@ -87,7 +124,12 @@ class NeuralBeliever(Believer):
 
     def _make_buffer(self, capacity: int | None) -> Buffer:
         size = BUFFER_PER_ARM * self.n_arms if capacity is None else positive_int("buffer", capacity)
-        return Buffer(size, self.n_arms, self.n_features)
+        return Buffer(size, self.n_arms, self.context_shape, self._context_dtype)
+
+    @property
+    def _context_dtype(self) -> DTypeLike | None:
+        """Contexts are stored as float64, or as the representation reads them."""
+        return np.float64 if self._reader is None else None
 
 
 class NeuralLinearFamily(NeuralBeliever):
@@ -96,22 +138,27 @@ class NeuralLinearFamily(NeuralBeliever):
     def __init__(
         self,
         n_arms: int,
-        n_features: int,
+        n_features: Size,
         *,
         noise: str = "history",
         mean_prior: bool,
         train_every: int = 1,
+        recompute_every: int = 1,
+        recompute_share: float = 1.0,
         **common: Any,
     ) -> None:
         super().__init__(n_arms, n_features, **common)
         self.noise = one_of("noise", noise, ("history", "buffer"))
         self.mean_prior = bool(mean_prior)
         self.train_every = positive_int("train_every", train_every)
+        recompute = Recompute(recompute_every, recompute_share)
+        self._recompute = None if recompute.every == recompute.share == 1 else recompute
         self.prior: Fixed | Carried
         self._evicted_squares = np.zeros(self.n_arms)  # sum of r^2 over what has left the memory
 
     def _components(self) -> Iterable[Sized]:
-        return (*super()._components(), self.prior)
+        kept = () if self._recompute is None else (self._recompute,)
+        return (*super()._components(), self.prior, *kept)
 
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         evicted = self.memory.stage(context, arm, reward)
@@ -125,6 +172,8 @@ class NeuralLinearFamily(NeuralBeliever):
             self.memory.abandon()
             if evicted is not None and before is not None:
                 self.prior.put_back(evicted.arm, before)
+            if self._recompute is not None:
+                self._recompute.forget()
             raise
         self.memory.commit()
         if evicted is not None:
@@ -142,12 +191,18 @@ class NeuralLinearFamily(NeuralBeliever):
             old = self._with_intercept(self.representation.train_step(batch.contexts, batch.arms, batch.rewards))
             if self.prior.follows_features:
                 if step == self.steps - 1:  # the batch is part of the memory, whose features are needed anyway
-                    features = self._features(self.memory.contexts)
+                    features = self._memory_features(batch.slots)
                     new = features.take(batch.slots, axis=0)
                 else:
                     new = self._features(batch.contexts)
                 self.prior.match(batch, old, new, self.rounds)
-        return self._features(self.memory.contexts) if features is None else features
+        return self._memory_features() if features is None else features
+
+    def _memory_features(self, needed: NDArray[np.intp] | None = None) -> Array:
+        """Return the features of everything in memory; the slots ``needed`` must be up to date."""
+        if self._recompute is None:
+            return self._features(self.memory.contexts)
+        return self._recompute(self.memory, self._features, needed)
 
     def _refit(self, features: Array, played: int) -> None:
         """Restart the linear regression of every arm from its prior and the memory."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from lim2.agents.neural import NeuralLinearFamily
+from lim2.agents.neural import NeuralLinearFamily, Size
 from lim2.agents.priors import Fixed
 from lim2.exploration import Exploration
 from lim2.memory import History
@@ -35,7 +35,7 @@ class NeuralLinear(NeuralLinearFamily):
     def __init__(
         self,
         n_arms: int,
-        n_features: int,
+        n_features: Size = None,
         *,
         hidden: int | Sequence[int] = (50,),
         batch: int | None = None,
@@ -71,5 +71,5 @@ class NeuralLinear(NeuralLinearFamily):
             mean_prior=False,
             settings=locals(),
         )
-        self.memory = History(self.n_arms, self.n_features)
+        self.memory = History(self.n_arms, self.context_shape, self._context_dtype)
         self.prior = Fixed(self.posterior.mu.shape[1], prior_precision)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from lim2.agents.neural import NeuralLinearFamily
+from lim2.agents.neural import NeuralLinearFamily, Size
 from lim2.agents.priors import Fixed
 from lim2.exploration import Exploration
 from lim2.representation import Representation
@@ -15,7 +15,7 @@ class NeuralLinearMM(NeuralLinearFamily):
     Parameters
     ----------
     n_arms, n_features, hidden, buffer, batch, steps, initial_pulls, prior_precision, a0, b0, learning_rate, refresh, \
-    noise, intercept, exploration, representation, seed
+    noise, intercept, exploration, representation, seed, recompute_every, recompute_share
         As for :class:`lim2.LiM2`.
     """
 
@@ -24,7 +24,7 @@ class NeuralLinearMM(NeuralLinearFamily):
     def __init__(
         self,
         n_arms: int,
-        n_features: int,
+        n_features: Size = None,
         *,
         hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
@@ -41,6 +41,8 @@ class NeuralLinearMM(NeuralLinearFamily):
         exploration: str | Exploration = "thompson",
         representation: Representation | None = None,
         seed: int | None = None,
+        recompute_every: int = 1,
+        recompute_share: float = 1.0,
     ) -> None:
         super().__init__(
             n_arms,
@@ -59,6 +61,8 @@ class NeuralLinearMM(NeuralLinearFamily):
             exploration=exploration,
             representation=representation,
             seed=seed,
+            recompute_every=recompute_every,
+            recompute_share=recompute_share,
             mean_prior=True,
             settings=locals(),
         )

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from lim2.agents.base import Array
-from lim2.agents.neural import NeuralBeliever
+from lim2.agents.neural import NeuralBeliever, Size
 from lim2.exploration import Exploration
 from lim2.exploration.posterior import rank_one
 from lim2.representation import Representation
@@ -31,7 +31,7 @@ class NeuralLinearNTK(NeuralBeliever):
     def __init__(
         self,
         n_arms: int,
-        n_features: int,
+        n_features: Size = None,
         *,
         hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,

@@ -1,7 +1,33 @@
-"""Component 1, representation: a network that maps contexts to features."""
+"""Component 1, representation: a network that maps contexts to features.
+
+``Torch`` and ``TextCNN`` need PyTorch, and import it when they are asked for.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from lim2.representation.mlp import MLP
 from lim2.representation.optimizers import SGD, Adam, Optimizer, RMSProp
-from lim2.representation.protocol import Representation
+from lim2.representation.protocol import ContextReader, Representation
 
-__all__ = ["MLP", "SGD", "Adam", "Optimizer", "RMSProp", "Representation"]
+if TYPE_CHECKING:
+    from lim2.representation.text import TextCNN as TextCNN
+    from lim2.representation.torch import Torch as Torch
+
+__all__ = ["MLP", "SGD", "Adam", "ContextReader", "Optimizer", "RMSProp", "Representation"]
+
+_NEED_TORCH = {"Torch": "lim2.representation.torch", "TextCNN": "lim2.representation.text"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEED_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = importlib.import_module(_NEED_TORCH[name])
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ModuleNotFoundError(
+            f"{name} needs PyTorch, which is not installed: pip install lim2[torch]", name="torch"
+        ) from error
+    return getattr(module, name)

@@ -1,10 +1,10 @@
 """What a representation must offer: the whole contract between a network and the agents."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 State = Mapping[str, NDArray[Any]]
@@ -27,8 +27,11 @@ class Representation(Protocol):
         """Bytes of parameters and optimizer state."""
         ...
 
-    def bind(self, n_features: int, n_arms: int, rng: np.random.Generator) -> None:
-        """Set the sizes and draw the initial parameters; a representation that is bound already keeps its own."""
+    def bind(self, n_features: Any, n_arms: int, rng: np.random.Generator) -> None:
+        """Set the sizes and draw the initial parameters; a representation that is bound already keeps its own.
+
+        ``n_features`` is the size of a context, an int, or the shape of one that has several axes, a tuple of ints.
+        """
         ...
 
     def features(self, contexts: Array) -> Array:
@@ -53,4 +56,22 @@ class Representation(Protocol):
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
+        ...
+
+
+@runtime_checkable
+class ContextReader(Protocol):
+    """What a representation adds that takes other contexts than vectors of float64: images, token ids."""
+
+    @property
+    def context_shape(self) -> tuple[int, ...] | None:
+        """The shape of a context where the network itself knows it: an agent's ``n_features`` may then be left out."""
+        ...
+
+    def read(self, values: ArrayLike, what: str) -> NDArray[Any]:
+        """Return one context or many as the array that is stored and handed to ``features``; change nothing.
+
+        What the network cannot take is refused with a ValueError that names ``what``. The agent itself checks the
+        shape, and that all values are finite.
+        """
         ...

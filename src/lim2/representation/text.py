@@ -1,0 +1,113 @@
+"""The paper's text network: a shallow convolutional network over words."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+
+class TextCNN(nn.Module):
+    """Word embeddings, convolutions of several widths, the maximum over time, a linear layer, layer norm.
+
+    The network of the paper's experiment on reviews, after Kim, *Convolutional neural networks for sentence
+    classification*, EMNLP 2014. It maps token ids, (n, length), to features, (n, width).
+
+    A convolution over embeddings is computed a token, not a position: the products of every *distinct* token of the
+    batch with the filters are formed once, and each window adds up the products of its tokens. Texts repeat words and
+    padding, so this is several times less arithmetic with the same result up to rounding.
+
+    Parameters
+    ----------
+    n_tokens
+        Size of the vocabulary: ids are 0 to n_tokens - 1.
+    length
+        Tokens in a text; shorter ones are padded by the caller, with an id of their own.
+    embedding
+        Size of a word's embedding; they start random.
+    widths, filters
+        Widths of the windows, and how many filters each width has.
+    width
+        Number of features.
+    seed
+        Draws the initial parameters; None: PyTorch's global generator does.
+
+    Examples
+    --------
+    >>> net = TextCNN(n_tokens=1000, seed=0)
+    >>> net(torch.zeros((2, 60), dtype=torch.int64)).shape
+    torch.Size([2, 50])
+    >>> import lim2
+    >>> from lim2.representation import Torch
+    >>> agent = lim2.LiM2(n_arms=5, representation=Torch(net), seed=0)
+    >>> agent.context_shape
+    (60,)
+    """
+
+    def __init__(
+        self,
+        n_tokens: int,
+        length: int = 60,
+        *,
+        embedding: int = 128,
+        widths: Sequence[int] = (3, 4, 5),
+        filters: int = 128,
+        width: int = 50,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.widths = tuple(int(w) for w in widths)
+        if not self.widths or not 1 <= min(self.widths) <= max(self.widths) <= length:
+            raise ValueError(f"widths must be at least 1 and at most the length {length}, got {widths!r}")
+        self.n_tokens, self.length, self.filters = int(n_tokens), int(length), int(filters)
+        self.context_shape = (self.length,)
+        self._columns = [w * self.filters for w in self.widths]
+        self.embedding = nn.Embedding(n_tokens, embedding)
+        # One block of filters for each place in each window, side by side: (embedding, sum of widths x filters)
+        self.kernels = nn.Parameter(torch.empty(embedding, sum(self._columns)))
+        self.biases = nn.Parameter(torch.empty(len(self.widths) * filters))
+        self.linear = nn.Linear(len(self.widths) * filters, width)
+        self.norm = nn.LayerNorm(width)
+        self._draw(seed)
+
+    @torch.no_grad()
+    def _draw(self, seed: int | None) -> None:
+        generator = None if seed is None else torch.Generator().manual_seed(seed)
+        self.embedding.weight.uniform_(-1.0, 1.0, generator=generator)
+        self.kernels.normal_(0.0, 0.1, generator=generator)
+        self.biases.fill_(0.1)
+        bound = (6.0 / (self.linear.in_features + self.linear.out_features)) ** 0.5
+        self.linear.weight.uniform_(-bound, bound, generator=generator)
+        self.linear.bias.fill_(0.1)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the features of token ids."""
+        distinct, places = torch.unique(tokens, return_inverse=True)
+        products = self.embedding(distinct) @ self.kernels  # of each distinct token with each filter's each place
+        pooled = [
+            _largest(part.reshape(-1, self.filters), places.view(tokens.shape), width)
+            for part, width in zip(products.split(self._columns, 1), self.widths, strict=True)
+        ]
+        # The rectifier is monotone and the bias the same everywhere: both may come after the maximum.
+        features: Tensor = self.norm(self.linear(F.relu(torch.cat(pooled, 1) + self.biases)))
+        return features
+
+    def extra_repr(self) -> str:
+        """Return what PyTorch shows in brackets."""
+        return f"n_tokens={self.n_tokens}, length={self.length}, widths={self.widths}, filters={self.filters}"
+
+
+def _largest(products: Tensor, places: Tensor, width: int) -> Tensor:
+    """Return the maximum over all windows of the sum of their tokens' products, (n, filters).
+
+    ``products`` has a row for each (token, place in the window), ``places`` the number of each token, (n, length).
+    """
+    n, filters = len(places), products.shape[1]
+    rows = places.unfold(1, width, 1) * width + torch.arange(width, device=places.device)  # (n, windows, width)
+    sums = F.embedding_bag(rows.reshape(-1, width), products.detach(), mode="sum").view(n, -1, filters)
+    if not (torch.is_grad_enabled() and products.requires_grad):
+        return sums.amax(1)
+    # Only the window with the maximum has a gradient: computing it again, alone, spares all others the way back.
+    best = sums.max(1).indices
+    chosen = rows[torch.arange(n, device=rows.device)[:, None], best]  # (n, filters, width)
+    return products[chosen, torch.arange(filters, device=rows.device)[:, None]].sum(2)

@@ -1,0 +1,405 @@
+"""Any PyTorch network as the representation: the module maps contexts to features, all else is done here."""
+
+import copy
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from torch import Tensor, nn
+
+from lim2.representation import torch_optimizers
+from lim2.representation.optimizers import Adam, Optimizer
+from lim2.representation.protocol import Array, State
+from lim2.representation.torch_optimizers import Factory
+
+# Contexts go through the module at most so many at a time, so that a long history needs no more memory than a buffer.
+CHUNK = 1024
+
+# What a module raises when it is given a type or a shape that it cannot take.
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError)
+
+
+class Torch:
+    """A PyTorch module with a linear head on top, trained on the squared error of the played arm's output.
+
+    The module maps a batch of contexts, (n, ...), to features, (n, width). It is used in evaluation mode throughout:
+    features must depend on the context and the parameters alone, because matching compares them before and after a
+    step. So dropout is off, and batch norm keeps the statistics it has; layer norm and group norm are not affected.
+
+    Contexts are stored and handed over in the type they come in when the module takes it: token ids as int32 or int64,
+    images as uint8. Floats get the precision of the module's parameters, and so do whole numbers that the module does
+    not take. The first context decides; later ones are converted, or refused where that would change them. On the CPU
+    the module works on the very memory of the buffer.
+
+    Parameters
+    ----------
+    module
+        The network. An agent works on a copy, which starts from the module's parameters as they are, so they may be
+        pretrained; parameters that require no gradient stay as they are. Or a function without arguments that makes the
+        module: it is called when the agent is made, and the agent's seed decides on the initial parameters.
+    width
+        How many features the module returns.
+    optimizer
+        One of lim2's, a class of ``torch.optim``, or a function from parameters to such an optimizer, e.g.
+        ``functools.partial(torch.optim.AdamW, lr=1e-3)``. Default: ``Adam(1e-3)``, gradient's norm clipped to 5.
+    device
+        Where the network is and computes, e.g. ``"cuda"``.
+    dtype
+        The type of a context's values, e.g. ``numpy.uint8``; None: as described above.
+    n_tokens
+        Contexts are token ids from 0 to n_tokens - 1, and others are refused. None: what the module's attribute
+        ``n_tokens`` says, if it has one; without it ids are tried on the module before they are accepted.
+    init
+        The head's weights start uniform in (-init, init), its biases at 0.
+
+    Attributes
+    ----------
+    context_shape
+        The shape of a context, where the module has an attribute of that name; else None until an agent says it.
+    skipped
+        How many steps were left out because their gradient was not finite.
+
+    Examples
+    --------
+    >>> import lim2
+    >>> from lim2.representation import Torch
+    >>> _ = torch.manual_seed(0)
+    >>> conv = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 20), nn.ReLU())
+    >>> agent = lim2.LiM2(n_arms=2, n_features=(1, 8, 8), representation=Torch(conv, width=20), seed=0)
+    >>> image = np.zeros((1, 8, 8), dtype=np.float32)
+    >>> agent.update(image, agent.act(image), reward=1.0)
+    >>> agent.memory.contexts.dtype, agent.memory.contexts.shape
+    (dtype('float32'), (1, 1, 8, 8))
+    """
+
+    def __init__(
+        self,
+        module: nn.Module | Callable[[], nn.Module],
+        width: int = 50,
+        optimizer: Optimizer | Factory | None = None,
+        *,
+        device: str | torch.device = "cpu",
+        dtype: DTypeLike | None = None,
+        n_tokens: int | None = None,
+        init: float = 0.3,
+    ) -> None:
+        self._make = None if isinstance(module, nn.Module) else module
+        self.module = module if isinstance(module, nn.Module) else module()
+        if not isinstance(self.module, nn.Module):
+            raise TypeError(f"module must be a torch.nn.Module, or a function that makes one; got {self.module!r}")
+        if width < 1:
+            raise ValueError(f"width must be at least 1, got {width!r}")
+        self._width = int(width)
+        self.optimizer: Optimizer | Factory | None = Adam() if optimizer is None else optimizer
+        self._named_optimizer = torch_optimizers.describe(self.optimizer)
+        self._schedule = copy.deepcopy(self.optimizer) if isinstance(self.optimizer, Optimizer) else None
+        self.device = torch.device(device)
+        self.init = float(init)
+        self.context_shape: tuple[int, ...] | None = _shape_of(self.module)
+        self.n_tokens: int | None = getattr(self.module, "n_tokens", None) if n_tokens is None else int(n_tokens)
+        self._dtype: np.dtype[Any] | None = None if dtype is None else np.dtype(dtype)
+        self._read_as: dict[str, np.dtype[Any]] = {}  # how a type of contexts is read, until the first one is used
+        self.skipped = 0
+        self._head: nn.Linear | None = None
+
+    def bind(self, n_features: int | tuple[int, ...], n_arms: int, rng: np.random.Generator) -> None:
+        """Set the sizes and draw the head; once bound, only check that the sizes agree."""
+        shape = (n_features,) if isinstance(n_features, int) else tuple(n_features)
+        if self._head is not None:
+            if (self.context_shape, self._head.out_features) != (shape, n_arms):
+                arms = self._head.out_features
+                raise ValueError(
+                    f"this Torch is bound to contexts of shape {self.context_shape} and {arms} arms, "
+                    f"the agent has {shape} and {n_arms}: give it a fresh Torch"
+                )
+            return
+        if self._make is not None:
+            with torch.random.fork_rng(devices=()):
+                torch.manual_seed(int(rng.integers(2**63)))
+                self.module = self._make()
+        self.context_shape = shape
+        self.module.to(self.device).eval()
+        floats = [p.dtype for p in self.module.parameters() if p.is_floating_point()]
+        self._precision = floats[0] if floats else torch.get_default_dtype()
+        self._check_module()
+        head = nn.Linear(self._width, n_arms, dtype=self._precision, device="cpu")
+        with torch.no_grad():
+            head.weight.copy_(torch.from_numpy(rng.uniform(-self.init, self.init, (n_arms, self._width))))
+            head.bias.zero_()
+        self._head = head.to(self.device)
+        self._parameters = [p for p in (*self.module.parameters(), *head.parameters()) if p.requires_grad]
+        assert self.optimizer is not None
+        self._descent = torch_optimizers.make(self.optimizer, self._parameters)
+        self._make = self.optimizer = None  # used up; functions need not be kept, or pickled
+
+    def _check_module(self) -> None:
+        """Let the module say at once whether it takes such contexts and returns what it should."""
+        for dtype in (self._float_type, np.dtype(np.int64)) if self._dtype is None else (self._dtype,):
+            refusal = self._refusal(dtype)
+            if refusal is None:
+                return
+        raise ValueError(
+            f"the module does not take a batch of contexts of shape {self.context_shape} ({dtype}): {refusal}"
+        ) from refusal
+
+    def _refusal(self, dtype: np.dtype[Any]) -> Exception | None:
+        assert self.context_shape is not None
+        try:
+            with torch.no_grad():
+                features = self.module(self._tensor(np.zeros((2, *self.context_shape), dtype=dtype)))
+        except REFUSALS as error:
+            return error
+        self._check_features(features, 2)
+        return None
+
+    def _check_features(self, features: Tensor, n: int) -> None:
+        if tuple(features.shape) != (n, self._width):
+            raise ValueError(
+                f"the module must return ({n}, {self._width}) features for {n} contexts, as width={self._width} says, "
+                f"but returned shape {tuple(features.shape)}"
+            )
+
+    @property
+    def width(self) -> int:
+        """The number of features, the paper's g."""
+        return self._width
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the parameters and buffers of the module, of the head, and of the optimizer's statistics."""
+        if self._head is None:
+            return 0
+        tensors = [*self.module.parameters(), *self.module.buffers(), *self._head.parameters()]
+        tensors.extend(torch_optimizers.statistics(self._descent).values())
+        return sum(tensor.nbytes for tensor in tensors)
+
+    @property
+    def head(self) -> tuple[Array, Array]:
+        """The last layer: weights (n_arms, width) and bias (n_arms,)."""
+        head = self._bound()
+        return _to_numpy(head.weight), _to_numpy(head.bias)
+
+    def _bound(self) -> nn.Linear:
+        if self._head is None:
+            raise RuntimeError("this Torch belongs to no agent yet: give it to one as its representation, or call bind")
+        return self._head
+
+    # Contexts
+
+    def read(self, values: ArrayLike, what: str) -> NDArray[Any]:
+        """Return contexts in the type in which they are stored and handed to the module; change nothing."""
+        try:
+            array = np.asarray(values)
+        except ValueError as error:  # rows of different lengths
+            raise ValueError(f"{what} must be a regular array of numbers: {error}") from error
+        if array.dtype.kind not in "fiub":
+            raise ValueError(f"{what} must hold real numbers only, got {array.dtype} values")
+        array = _converted(array, self._type_for(array.dtype), what)
+        if array.dtype.kind in "iu" and array.size:
+            self._check_tokens(array, what)
+        return array
+
+    def _type_for(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the type in which the module takes contexts of some type, found by trying."""
+        if self._dtype is not None:
+            return self._dtype
+        floats = self._float_type
+        if dtype.kind == "f":
+            return floats
+        if dtype.str not in self._read_as:
+            candidates = (dtype, np.dtype(np.int64), floats)
+            takes = (candidate for candidate in candidates if self._refusal(candidate) is None)
+            self._read_as[dtype.str] = next(takes)  # bind has seen to it that there is one
+        return self._read_as[dtype.str]
+
+    def _check_tokens(self, array: NDArray[Any], what: str) -> None:
+        if self.n_tokens is not None:
+            lowest, highest = int(array.min()), int(array.max())
+            if lowest < 0 or highest >= self.n_tokens:
+                wrong = lowest if lowest < 0 else highest
+                raise ValueError(f"{what} must hold token ids from 0 to {self.n_tokens - 1}, got {wrong}")
+        elif array.shape[-len(self.context_shape or ()) :] == self.context_shape and _looks_up(self.module):
+            try:
+                with torch.no_grad():
+                    self.module(self._tensor(array.reshape(-1, *self.context_shape)))
+            except REFUSALS as error:
+                raise ValueError(
+                    f"the module does not take {what} with values {array.min()} to {array.max()}: {error}"
+                ) from error
+
+    def _settle(self, contexts: NDArray[Any]) -> None:
+        if self._dtype is None:
+            self._dtype, self._read_as = contexts.dtype, {}
+
+    @property
+    def _float_type(self) -> np.dtype[Any]:
+        """The type of the module's parameters; float32 for those that NumPy does not know."""
+        known = {torch.float64: np.float64, torch.float16: np.float16}
+        return np.dtype(known.get(self._precision, np.float32))
+
+    def _tensor(self, contexts: NDArray[Any]) -> Tensor:
+        if not contexts.flags.writeable:  # PyTorch knows no read-only memory
+            contexts = contexts.copy()
+        tensor = torch.from_numpy(contexts)
+        return tensor.to(self.device, self._precision if tensor.is_floating_point() else None)
+
+    # Features and training
+
+    def features(self, contexts: NDArray[Any]) -> Array:
+        """Return the (n, width) features of (n, ...) contexts."""
+        self._settle(contexts)
+        rows = self._tensor(contexts)
+        with torch.no_grad():
+            parts = [self._checked(self.module(part), len(part)) for part in torch.split(rows, CHUNK)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def train_step(self, contexts: NDArray[Any], arms: NDArray[np.intp], rewards: Array) -> Array:
+        """Take one step on the mean squared error of the batch; return its features before the step."""
+        head = self._bound()
+        self._settle(contexts)
+        features = self.module(self._tensor(contexts))
+        before = self._checked(features, len(contexts))
+        played = torch.from_numpy(arms).to(self.device)[:, None]
+        errors = head(features).gather(1, played)[:, 0] - torch.from_numpy(rewards).to(self.device, self._precision)
+        loss = errors.square().mean()
+        loss.backward()
+        self._descend()
+        return before
+
+    def _checked(self, features: Tensor, n: int) -> Array:
+        self._check_features(features, n)
+        out = _to_numpy(features)
+        if not np.isfinite(out).all():
+            raise FloatingPointError(
+                "the module returned features that are not finite: its parameters have diverged, or it cannot take "
+                "these contexts. Lower the learning rate, or scale the contexts."
+            )
+        return out
+
+    def _descend(self) -> None:
+        gradients = [p.grad for p in self._parameters if p.grad is not None]
+        norm = torch_optimizers.norm_of(gradients)
+        schedule = self._schedule
+        if not np.isfinite(norm):
+            self.skipped += 1
+        else:
+            if schedule is not None:
+                if schedule.clip is not None and norm > schedule.clip:
+                    for gradient in gradients:
+                        gradient.mul_(schedule.clip / norm)
+                for group in self._descent.param_groups:
+                    group["lr"] = schedule.learning_rate / (1.0 + schedule.decay * schedule.steps)
+                schedule.steps += 1
+            self._descent.step()
+        self._descent.zero_grad(set_to_none=True)
+
+    # State
+
+    def _tensors(self) -> dict[str, Tensor]:
+        named = {f"module.{name}": value for name, value in self.module.state_dict().items()}
+        return named | {f"head.{name}": value for name, value in self._bound().state_dict().items()}
+
+    def state(self) -> State:
+        """Return a copy of the parameters, of the module's buffers, and of the optimizer's statistics."""
+        tensors = self._tensors()
+        optimizer = torch_optimizers.statistics(self._descent)
+        tensors |= {f"optimizer.{name}": value for name, value in optimizer.items()}
+        steps = self._schedule.steps if self._schedule is not None else 0
+        copies = {name: _array(value).copy() for name, value in tensors.items()}
+        return {**copies, "steps": np.array([steps, self.skipped])}
+
+    def restore(self, state: State) -> None:
+        """Take over a state returned by :meth:`state`."""
+        tensors, prefix = self._tensors(), "optimizer."
+        given = {name: np.shape(value) for name, value in state.items() if not name.startswith(prefix)}
+        given.pop("steps", None)
+        expected = {name: tuple(value.shape) for name, value in tensors.items()}
+        if given != expected:
+            differing = sorted(set(given.items()) ^ set(expected.items()))
+            raise ValueError(f"the state is of another network: it differs in {differing}")
+        with torch.no_grad():
+            for name, value in tensors.items():
+                value.copy_(torch.from_numpy(np.array(state[name])))
+        optimizer = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+        named = {name: torch.from_numpy(np.array(value)) for name, value in optimizer.items()}
+        torch_optimizers.restore_statistics(self._descent, named)
+        steps, self.skipped = (int(count) for count in state["steps"])
+        if self._schedule is not None:
+            self._schedule.steps = steps
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Torch":
+        new = type(self).__new__(type(self))
+        memo[id(self)] = new
+        new.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return new
+
+    def __getstate__(self) -> dict[str, Any]:
+        # PyTorch pickles tensors by their addresses. As arrays, equal networks give equal bytes.
+        stream = io.BytesIO()
+        _Pickler(stream).dump(self.__dict__)
+        return {"pickled": stream.getvalue()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(pickle.loads(state["pickled"]))
+
+    def __repr__(self) -> str:
+        device = "" if self.device.type == "cpu" else f", device={str(self.device)!r}"
+        return f"Torch({type(self.module).__name__}, width={self._width}, optimizer={self._named_optimizer}{device})"
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles tensors as arrays."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if type(value) in (Tensor, nn.Parameter) and value.is_leaf and not value.is_sparse:
+            kind, dtype = type(value) is nn.Parameter, str(value.dtype).removeprefix("torch.")
+            return _rebuilt, (_array(value), dtype, kind, value.requires_grad, str(value.device))
+        return NotImplemented
+
+
+def _rebuilt(array: NDArray[Any], dtype: str, is_parameter: bool, requires_grad: bool, device: str) -> Tensor:
+    tensor = torch.from_numpy(array.copy()).to(device, getattr(torch, dtype))
+    return nn.Parameter(tensor, requires_grad) if is_parameter else tensor.requires_grad_(requires_grad)
+
+
+def _to_numpy(tensor: Tensor) -> Array:
+    """Return float64 values, sharing memory with a tensor that is float64 and on the CPU."""
+    return cast(Array, tensor.detach().to("cpu", torch.float64).numpy())
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    """Return the values of any tensor, those of types that NumPy does not know as float32."""
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def _shape_of(module: nn.Module) -> tuple[int, ...] | None:
+    shape = getattr(module, "context_shape", None)
+    return None if shape is None else tuple(shape)
+
+
+def _looks_up(module: nn.Module) -> bool:
+    return any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in module.modules())
+
+
+def _converted(array: NDArray[Any], dtype: np.dtype[Any], what: str) -> NDArray[Any]:
+    """Return contexts in another type; refuse where that would change them, except for the precision of floats."""
+    if array.dtype == dtype:
+        return array
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):  # infinities are refused by the agent
+            return array.astype(dtype)
+    if not array.size:
+        return array.astype(dtype)
+    whole = array.dtype.kind in "iub"
+    bounds = np.iinfo(dtype) if dtype.kind in "iu" else None
+    if not whole or bounds is None or array.min() < bounds.min or array.max() > bounds.max:
+        raise ValueError(
+            f"{what} must hold {dtype} values, as the network and the contexts before do, got {array.dtype} from "
+            f"{array.min()} to {array.max()}. Other contexts need dtype= in Torch(...)"
+        )
+    return array.astype(dtype)
