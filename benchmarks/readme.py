@@ -1,4 +1,4 @@
-"""Write the tables of README.md from benchmarks/results/*.json: `python -m benchmarks.readme`."""
+"""Write the tables of README.md, and docs/speed.md, from benchmarks/results: `python -m benchmarks.readme`."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ from benchmarks.statlog import PUBLISHED
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
+SPEED_PAGE = HERE.parent / "docs" / "speed.md"
 
 
 def _load(name: str) -> Any:
@@ -23,16 +24,32 @@ def statlog_table() -> str:
     return "\n".join([*lines, "", f"Ours: {_load('statlog')[0]['runs']} runs. Published: 10."])
 
 
+def _cells(row: dict[str, Any]) -> str:
+    values = [f"x {v:,}" if unit == "ratio" else f"{v:,} {unit}" for unit, v in row.items() if unit != "what"]
+    return f"| {row['what']} | {', '.join(values)} |"
+
+
 def speed_table() -> str:
-    """Return every line of the benchmark."""
-    lines = []
-    for title, rows in _load("speed")["sections"].items():
-        lines += [f"| {title} | |", "|---|---|"]
-        for row in rows:
-            values = [f"x {v:,}" if unit == "ratio" else f"{v:,} {unit}" for unit, v in row.items() if unit != "what"]
-            lines.append(f"| {row['what']} | {', '.join(values)} |")
-        lines.append("")
-    return "\n".join(lines[:-1])
+    """Return the main lines of the benchmark."""
+    shown = ("A round of LiM2", "Against the oracle", "For ever", "LinearTS against", "A fresh process")
+    sections = _load("speed")["sections"]
+    rows = [row for title, rows in sections.items() if title.startswith(shown) for row in rows]
+    return "\n".join(["| | |", "|---|---|", *map(_cells, rows)])
+
+
+def speed_page() -> str:
+    """Return docs/speed.md: every line of the benchmark."""
+    results = _load("speed")
+    machine = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
+    lines = [
+        "# Speed",
+        "",
+        f"Written by `make bench` ({machine}). Times are of one small shared machine on a busy day;",
+    ]
+    lines += ["ratios are medians of blocks that ran next to each other in one process.", ""]
+    for title, rows in results["sections"].items():
+        lines += [f"## {title}", "", "| | |", "|---|---|", *map(_cells, rows), ""]
+    return "\n".join(lines)
 
 
 def filled(text: str) -> str:
@@ -44,5 +61,10 @@ def filled(text: str) -> str:
     return text
 
 
-if __name__ == "__main__":
+def main() -> None:
     README.write_text(filled(README.read_text()))
+    SPEED_PAGE.write_text(speed_page())
+
+
+if __name__ == "__main__":
+    main()

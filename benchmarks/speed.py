@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import lim2
+from benchmarks import readme
 from benchmarks.floor import calls_of_a_round
 from benchmarks.gradient_bandits import rows as gradient_bandit_rows
 from benchmarks.timing import Player, World, classification_world, median_ratio, seconds_of, side_by_side
@@ -268,7 +269,8 @@ def main() -> None:
     out = HERE / "results" / "speed.json"
     out.parent.mkdir(exist_ok=True)
     out.write_text(json.dumps({"machine": machine, "sections": results}, indent=1) + "\n")
-    console.print(f"{time.perf_counter() - started:.0f} s; written to {out.relative_to(HERE.parent)}")
+    readme.main()
+    console.print(f"{time.perf_counter() - started:.0f} s; written to {out.relative_to(HERE.parent)} and docs/speed.md")
 
 
 if __name__ == "__main__":

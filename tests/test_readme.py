@@ -5,12 +5,13 @@ import re
 import numpy as np
 
 import lim2
-from benchmarks.readme import README, filled
+from benchmarks.readme import README, SPEED_PAGE, filled, speed_page
 
 
 def test_tables_are_those_of_the_results() -> None:
     text = README.read_text()
     assert text == filled(text), "run `python -m benchmarks.readme`"
+    assert SPEED_PAGE.read_text() == speed_page(), "run `python -m benchmarks.readme`"
     assert "| LiM2 / its floor |" in text
     assert "| LiM2 | 4," in text
 

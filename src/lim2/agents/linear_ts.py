@@ -12,7 +12,7 @@ class LinearTS(Believer):
     """Thompson sampling for linear contextual bandits.
 
     The belief about each arm is exact Bayesian linear regression on the context, kept up to date by rank-one updates:
-    O(n_features^2) an update, and no memory of the past besides.
+    O(n_features^2) an update, and no memory of the past besides. The priors expect rewards of the order of 1.
 
     Parameters
     ----------
