@@ -17,8 +17,8 @@ class LiM2(NeuralLinearFamily):
     the new features by likelihood matching, take the last layer as the prior of the mean, and restart the linear
     regression of every arm from this prior and the buffer. Time and memory of a round do not grow.
 
-    The defaults are the settings of the published runs; ``docs/decisions.md`` tells where the paper leaves a choice. They
-    expect contexts and rewards of the order of 1: standardise columns, scale and centre rewards.
+    The defaults are the settings of the published runs; ``docs/decisions.md`` tells where the paper leaves a choice.
+    They expect contexts and rewards of the order of 1: standardise columns, scale and centre rewards.
 
     Parameters
     ----------
