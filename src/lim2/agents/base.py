@@ -215,7 +215,7 @@ class Agent(OwnsArrays, ABC):
         return eligible
 
     def _checked_reward(self, reward: float) -> float:
-        value = reward if type(reward) is float else _as_float(reward)
+        value = float(reward) if isinstance(reward, float) else _as_float(reward)
         if not abs(value) < LARGEST:
             raise ValueError(f"a reward must be finite and smaller than {LARGEST:g}, got {value!r}")
         return value
