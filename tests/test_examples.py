@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 def test_images() -> None:
     pytest.importorskip("torch")
     pytest.importorskip("sklearn")
-    command = [sys.executable, str(EXAMPLES / "images.py"), "--rounds", "240"]
+    command = [sys.executable, str(EXAMPLES / "images.py"), "--rounds", "180"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "120"})
     assert done.returncode == 0, done.stderr
     conv = next(line for line in done.stdout.splitlines() if "LiM2, conv net" in line)
