@@ -62,11 +62,11 @@ class TextCNN(nn.Module):
         self.n_tokens, self.length, self.filters = int(n_tokens), int(length), int(filters)
         self.context_shape = (self.length,)
         self._columns = [w * self.filters for w in self.widths]
-        self.embedding = nn.Embedding(n_tokens, embedding)
+        self.embedding = nn.utils.skip_init(nn.Embedding, n_tokens, embedding)  # type: ignore[no-untyped-call]
         # One block of filters for each place in each window, side by side: (embedding, sum of widths x filters)
         self.kernels = nn.Parameter(torch.empty(embedding, sum(self._columns)))
         self.biases = nn.Parameter(torch.empty(len(self.widths) * filters))
-        self.linear = nn.Linear(len(self.widths) * filters, width)
+        self.linear = nn.utils.skip_init(nn.Linear, len(self.biases), width)  # type: ignore[no-untyped-call]
         self.norm = nn.LayerNorm(width)
         self._draw(seed)
 

@@ -1,10 +1,9 @@
 """Any PyTorch network as the representation: the module maps contexts to features, all else is done here."""
 
 import copy
-import io
 import pickle
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 from lim2.representation import torch_optimizers
 from lim2.representation.optimizers import Adam, Optimizer
 from lim2.representation.protocol import Array, State
+from lim2.representation.torch_arrays import array_of, converted, floats_of, pickled
 from lim2.representation.torch_optimizers import Factory
 
 # Contexts go through the module at most so many at a time, so that a long history needs no more memory than a buffer.
@@ -32,8 +32,8 @@ class Torch:
 
     Contexts are stored and handed over in the type they come in when the module takes it: token ids as int32 or int64,
     images as uint8. Floats get the precision of the module's parameters, and so do whole numbers that the module does
-    not take. The first context decides; later ones are converted, or refused where that would change them. On the CPU
-    the module works on the very memory of the buffer.
+    not take. The first context that is computed with decides; later ones are converted, or refused where that would
+    change them. On the CPU the module works on the very memory of the buffer.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Torch:
         init: float = 0.3,
     ) -> None:
         self._make = None if isinstance(module, nn.Module) else module
-        self.module = module if isinstance(module, nn.Module) else module()
+        self.module = module if isinstance(module, nn.Module) else _made(module, seed=0)
         if not isinstance(self.module, nn.Module):
             raise TypeError(f"module must be a torch.nn.Module, or a function that makes one; got {self.module!r}")
         if width < 1:
@@ -118,15 +118,13 @@ class Torch:
                 )
             return
         if self._make is not None:
-            with torch.random.fork_rng(devices=()):
-                torch.manual_seed(int(rng.integers(2**63)))
-                self.module = self._make()
+            self.module = _made(self._make, seed=int(rng.integers(2**63)))
         self.context_shape = shape
         self.module.to(self.device).eval()
         floats = [p.dtype for p in self.module.parameters() if p.is_floating_point()]
         self._precision = floats[0] if floats else torch.get_default_dtype()
         self._check_module()
-        head = nn.Linear(self._width, n_arms, dtype=self._precision, device="cpu")
+        head = nn.utils.skip_init(nn.Linear, self._width, n_arms, dtype=self._precision)  # type: ignore[no-untyped-call]
         with torch.no_grad():
             head.weight.copy_(torch.from_numpy(rng.uniform(-self.init, self.init, (n_arms, self._width))))
             head.bias.zero_()
@@ -181,7 +179,7 @@ class Torch:
     def head(self) -> tuple[Array, Array]:
         """The last layer: weights (n_arms, width) and bias (n_arms,)."""
         head = self._bound()
-        return _to_numpy(head.weight), _to_numpy(head.bias)
+        return floats_of(head.weight), floats_of(head.bias)
 
     def _bound(self) -> nn.Linear:
         if self._head is None:
@@ -198,7 +196,7 @@ class Torch:
             raise ValueError(f"{what} must be a regular array of numbers: {error}") from error
         if array.dtype.kind not in "fiub":
             raise ValueError(f"{what} must hold real numbers only, got {array.dtype} values")
-        array = _converted(array, self._type_for(array.dtype), what)
+        array = converted(array, self._type_for(array.dtype), what)
         if array.dtype.kind in "iu" and array.size:
             self._check_tokens(array, what)
         return array
@@ -272,7 +270,7 @@ class Torch:
 
     def _checked(self, features: Tensor, n: int) -> Array:
         self._check_features(features, n)
-        out = _to_numpy(features)
+        out = floats_of(features)
         if not np.isfinite(out).all():
             raise FloatingPointError(
                 "the module returned features that are not finite: its parameters have diverged, or it cannot take "
@@ -309,7 +307,7 @@ class Torch:
         optimizer = torch_optimizers.statistics(self._descent)
         tensors |= {f"optimizer.{name}": value for name, value in optimizer.items()}
         steps = self._schedule.steps if self._schedule is not None else 0
-        copies = {name: _array(value).copy() for name, value in tensors.items()}
+        copies = {name: array_of(value).copy() for name, value in tensors.items()}
         return {**copies, "steps": np.array([steps, self.skipped])}
 
     def restore(self, state: State) -> None:
@@ -338,10 +336,7 @@ class Torch:
         return new
 
     def __getstate__(self) -> dict[str, Any]:
-        # PyTorch pickles tensors by their addresses. As arrays, equal networks give equal bytes.
-        stream = io.BytesIO()
-        _Pickler(stream).dump(self.__dict__)
-        return {"pickled": stream.getvalue()}
+        return {"pickled": pickled(self.__dict__)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(pickle.loads(state["pickled"]))
@@ -351,30 +346,11 @@ class Torch:
         return f"Torch({type(self.module).__name__}, width={self._width}, optimizer={self._named_optimizer}{device})"
 
 
-class _Pickler(pickle.Pickler):
-    """Pickles tensors as arrays."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if type(value) in (Tensor, nn.Parameter) and value.is_leaf and not value.is_sparse:
-            kind, dtype = type(value) is nn.Parameter, str(value.dtype).removeprefix("torch.")
-            return _rebuilt, (_array(value), dtype, kind, value.requires_grad, str(value.device))
-        return NotImplemented
-
-
-def _rebuilt(array: NDArray[Any], dtype: str, is_parameter: bool, requires_grad: bool, device: str) -> Tensor:
-    tensor = torch.from_numpy(array.copy()).to(device, getattr(torch, dtype))
-    return nn.Parameter(tensor, requires_grad) if is_parameter else tensor.requires_grad_(requires_grad)
-
-
-def _to_numpy(tensor: Tensor) -> Array:
-    """Return float64 values, sharing memory with a tensor that is float64 and on the CPU."""
-    return cast(Array, tensor.detach().to("cpu", torch.float64).numpy())
-
-
-def _array(tensor: Tensor) -> NDArray[Any]:
-    """Return the values of any tensor, those of types that NumPy does not know as float32."""
-    tensor = tensor.detach().cpu()
-    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+def _made(make: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """Call a function that makes a module, with PyTorch's generator set to a seed for as long as that takes."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed)
+        return make()
 
 
 def _shape_of(module: nn.Module) -> tuple[int, ...] | None:
@@ -384,22 +360,3 @@ def _shape_of(module: nn.Module) -> tuple[int, ...] | None:
 
 def _looks_up(module: nn.Module) -> bool:
     return any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in module.modules())
-
-
-def _converted(array: NDArray[Any], dtype: np.dtype[Any], what: str) -> NDArray[Any]:
-    """Return contexts in another type; refuse where that would change them, except for the precision of floats."""
-    if array.dtype == dtype:
-        return array
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):  # infinities are refused by the agent
-            return array.astype(dtype)
-    if not array.size:
-        return array.astype(dtype)
-    whole = array.dtype.kind in "iub"
-    bounds = np.iinfo(dtype) if dtype.kind in "iu" else None
-    if not whole or bounds is None or array.min() < bounds.min or array.max() > bounds.max:
-        raise ValueError(
-            f"{what} must hold {dtype} values, as the network and the contexts before do, got {array.dtype} from "
-            f"{array.min()} to {array.max()}. Other contexts need dtype= in Torch(...)"
-        )
-    return array.astype(dtype)
