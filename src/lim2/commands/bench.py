@@ -32,7 +32,7 @@ def bench(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Names of `lim2 data`, module:function, or variants of the plan; `paper` for its ten.",
+            help="Names of `lim2 data`, module:function, or variants of the plan.",
         ),
     ] = None,
     agents: Annotated[
@@ -48,14 +48,10 @@ def bench(
     ] = None,
     plan: Annotated[Path | None, typer.Option(metavar="FILE", help="A plan in TOML, with named variants.")] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Your own table, CSV or Parquet.")] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="With --csv: the column with the classes.")
-    ] = None,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="With --csv: the column of the classes.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the results.")] = Path(benchmark.DEFAULT_OUT),
     jobs: Annotated[int | None, typer.Option(help="Processes. Default: one a core.")] = None,
-    on: Annotated[
-        str, typer.Option(metavar="local|ray", help="Processes here, or a Ray cluster (RAY_ADDRESS).")
-    ] = "local",
+    on: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster (RAY_ADDRESS).")] = "local",
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of the datasets' files.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Run everything, even what is there.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
@@ -132,7 +128,7 @@ def _told_plainly(console: Console) -> Iterator[None]:
 def _stopping(console: Console, plan: Plan, out: Path) -> Iterator[None]:
     """Stop in good order at Ctrl-C or a request to terminate, and say how to go on."""
 
-    def asked(number: int, frame: object) -> NoReturn:
+    def asked(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, asked)

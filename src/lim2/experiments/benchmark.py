@@ -140,11 +140,13 @@ def planned(
     """
     tasks = _specs(problems, problem_named)
     players = with_uniform(_specs(agents, agent_named))
-    for label in settings or {}:
-        known = [spec.label for spec in (*players, *tasks)]
-        if label not in known:
-            raise PlanError(f"settings are given for {label!r}, which is not in the plan; {nearest(label, known)}")
-    wanted = settings or {}
+    known = {spec.label.lower(): spec.label for spec in (*players, *tasks)}
+    wanted: dict[str, Mapping[str, Any]] = {}
+    for label, values in (settings or {}).items():
+        if label.lower() not in known:
+            message = nearest(label, known.values())
+            raise PlanError(f"settings are given for {label!r}, which is not in the plan; {message}")
+        wanted[known[label.lower()]] = values
     return Plan(
         tuple(spec.with_settings(wanted.get(spec.label, {})) for spec in tasks),
         tuple(spec.with_settings(wanted.get(spec.label, {})) for spec in players),
