@@ -151,11 +151,12 @@ def _stopping(console: Console, plan: Plan, out: Path) -> Iterator[None]:
 
 def _conclude(results: Results, console: Console, *, quiet: bool) -> None:
     """Print the outcome; end with status 1 when runs failed."""
+    from lim2.experiments.tables import Tables
     from lim2.experiments.terminal import leaderboard
 
     out = Console(highlight=False)
     if not quiet:
-        out.print(leaderboard(results.runs, results.rows))
+        out.print(leaderboard(Tables(results.runs, results.rows)))
     out.print(f"Report: {results.report}", markup=False, soft_wrap=True)
     if results.retried and not quiet:
         console.print(f"{results.retried} times a process died, and its run was tried again.", style="yellow")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lim2.agents import AGENTS
+from lim2.problems import from_csv
 from lim2.problems.registry import find, names
 
 # What the runner gives an agent or a problem; anything else in a signature is a setting.
@@ -175,12 +176,13 @@ def maker_of(spec: Spec) -> Callable[..., Any]:
     if spec.maker is not None:
         return spec.maker
     if spec.source.startswith("vw:"):
-        from lim2.experiments.peers import maker
+        from lim2.experiments import peers
 
-        return maker(spec.source)
+        return peers.maker(spec.source)
     if ":" in spec.source:
         return _imported(spec.source)
-    return AGENTS[spec.source]
+    maker: Callable[..., Any] = AGENTS[spec.source]
+    return maker
 
 
 def check_settings(spec: Spec, kind: str) -> None:
@@ -193,15 +195,7 @@ def check_settings(spec: Spec, kind: str) -> None:
     kind
         ``"agent"`` or ``"problem"``.
     """
-    if spec.source.startswith("csv:"):
-        from lim2.problems import from_csv
-
-        maker: Callable[..., Any] = from_csv
-    elif kind == "problem" and ":" not in spec.source and spec.maker is None:
-        maker = find(spec.source).loader
-    else:
-        maker = maker_of(spec)
-    offered = settings_of(maker, kind)
+    offered = _offered(spec, kind)
     if offered is None:
         return
     for key in spec.settings:
@@ -209,16 +203,18 @@ def check_settings(spec: Spec, kind: str) -> None:
             raise PlanError(f"{kind} {spec.label!r} has no setting {key!r}; {nearest(key, offered)}")
 
 
-def settings_of(maker: Callable[..., Any], kind: str) -> list[str] | None:
-    """Return the settings that a signature offers; None when it takes any.
+def _offered(spec: Spec, kind: str) -> list[str] | None:
+    """Return the settings of an agent or a problem; None when it takes any."""
+    if spec.source.startswith("vw:"):
+        from lim2.experiments.peers import settings
 
-    Parameters
-    ----------
-    maker
-        A class or function.
-    kind
-        ``"agent"`` or ``"problem"``.
-    """
+        return settings(spec.source)
+    if spec.source.startswith("csv:"):
+        maker: Callable[..., Any] = from_csv
+    elif kind == "problem" and ":" not in spec.source and spec.maker is None:
+        maker = find(spec.source).loader
+    else:
+        maker = maker_of(spec)
     parameters = inspect.signature(maker).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None

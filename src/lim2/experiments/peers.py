@@ -16,13 +16,11 @@ from numpy.typing import ArrayLike
 from lim2.experiments.names import PlanError, nearest
 
 # How each algorithm explores, with the options that Vowpal Wabbit's own guides use.
-ALGORITHMS = {
+ALGORITHMS: dict[str, tuple[str, dict[str, float]]] = {
     "squarecb": ("--squarecb", {"gamma_scale": 10.0, "gamma_exponent": 0.5}),
     "epsilon": ("", {"epsilon": 0.05}),
-    "softmax": ("--softmax", {"lambda": 1.0}),
     "bag": ("", {"bag": 5}),
     "cover": ("", {"cover": 5}),
-    "regcb": ("--regcb", {"mellowness": 0.1}),
 }
 PREFIX = "vw:"
 
@@ -106,6 +104,17 @@ def check(word: str) -> None:
         raise PlanError(f"no agent is called {word!r}; {nearest(word, [PREFIX + name for name in ALGORITHMS])}")
     if find_spec("vowpalwabbit") is None:
         raise PlanError(f"{word} needs Vowpal Wabbit, which is not installed: pip install 'lim2[peers]'")
+
+
+def settings(word: str) -> list[str]:
+    """Return the settings of an agent.
+
+    Parameters
+    ----------
+    word
+        Such as ``vw:squarecb``.
+    """
+    return [*ALGORITHMS[word.removeprefix(PREFIX)][1], "learning_rate", "interactions", "options"]
 
 
 def maker(word: str) -> Callable[..., Any]:

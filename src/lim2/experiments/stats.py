@@ -17,7 +17,7 @@ ALL_SIGNS = 14  # pairs up to which all are
 
 
 def paired_p(a: ArrayLike, b: ArrayLike) -> float | None:
-    """Return the two-sided p of the paired t-test: do runs on the same shuffles differ?
+    """Return the two-sided p of the paired t-test, for runs on the same shuffles.
 
     Parameters
     ----------

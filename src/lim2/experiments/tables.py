@@ -119,10 +119,8 @@ class Tables:
         rows = [row for row in self.rows if row["problem"] == problem]
         rows.sort(key=lambda row: (row["agent"] in self.references, -row["reward_mean"]))
         best = max(rows, key=lambda row: row["reward_mean"])
-        ps = [
-            None if row is best else paired_p(*paired(self.group(problem, best["agent"]), self.group(problem, row["agent"])))
-            for row in rows
-        ]
+        first = self.group(problem, best["agent"])
+        ps = [None if row is best else paired_p(*paired(first, self.group(problem, row["agent"]))) for row in rows]
         return [self._entry(row, row is best, p) for row, p in zip(rows, holm(ps), strict=True)]
 
     def _entry(self, row: Row, best: bool, p: float | None) -> Entry:

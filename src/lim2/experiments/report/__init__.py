@@ -1,16 +1,5 @@
-"""The report."""
+"""Results as a reader wants them: one HTML page, figures, Markdown, and tables for LaTeX."""
 
-from __future__ import annotations
+from lim2.experiments.report.write import write_report
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from lim2.experiments.store import Store
-    from lim2.experiments.summary import Row
-
-
-def write_report(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows: list[Row]) -> None:
-    """Write."""
-    (store.folder / "report.html").write_text("")
+__all__ = ["write_report"]
