@@ -16,10 +16,15 @@ def leaderboard(tables: Tables) -> Table:
     tables
         The numbers.
     """
-    table = Table(title="Leaderboard: normalised score, 0 = random policy, 1 = best agent", title_justify="left")
-    table.add_column("#")
+    table = Table(
+        title="Normalised score: 0 = random policy, 1 = best agent",
+        caption="rank: mean over problems. p: against the first; ≈ can't be told from it.",
+        title_justify="left",
+        caption_justify="left",
+    )
+    table.add_column("#", no_wrap=True)
     table.add_column("agent", no_wrap=True)
-    for column in ("mean", "median", "mean rank", "p against first", "a round", "memory"):
+    for column in ("mean", "median", "rank", "p", "a round", "memory"):
         table.add_column(column, justify="right", no_wrap=True)
     for standing in tables.leaderboard:
         table.add_row(

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from lim2.experiments.report.texts import listed, number
+from lim2.experiments.report.texts import decimals, listed, number
 from lim2.experiments.store import Store
 from lim2.experiments.summary import Row
 from lim2.experiments.tables import Entry, Tables
@@ -40,6 +40,11 @@ class About:
     facts: str
     notes: list[str]
     entries: list[Entry]
+
+    @property
+    def places(self) -> int:
+        """How many decimals its rewards have, all the same."""
+        return decimals(max(abs(entry.row["reward_mean"]) for entry in self.entries))
 
 
 @dataclass(frozen=True)

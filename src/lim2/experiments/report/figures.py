@@ -9,8 +9,9 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
 from lim2.experiments.report.colours import shade
@@ -135,7 +136,7 @@ class _Drawing:
 
     def reward_against_time(self, axes: Axes) -> None:
         points = []
-        for agent in self.agents:
+        for agent in [agent for agent in self.agents if agent not in self.tables.references] or self.agents:
             row = self.tables.row(self.problem, agent)
             assert row is not None
             points.append((agent, row["us_per_round"], row["reward_mean"], row["reward_std"] or 0.0))
@@ -156,10 +157,10 @@ class _Drawing:
             rounds, sizes = group["memory_round"][0].to_list(), np.array(group["memory_mb"].to_list())
             self.line(axes, agent, np.asarray(rounds, dtype=float), *band(sizes))
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: megabytes(value)))
         low, high = axes.get_ylim()
-        axes.set_ylim(min(low, high / 30), high * 1.3)
-        axes.minorticks_off()
+        axes.set_ylim(min(low, high / 8), high * 1.3)
+        _few_ticks(axes.yaxis, megabytes)
+        axes.set_ylabel("size of its state (log scale)")
         _rounds_axis(axes)
 
     def line(self, axes: Axes, agent: str, x: Array, mean: Array, half: Array) -> None:
@@ -197,6 +198,7 @@ def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
         axes.set_yticks(range(len(standings)), [standing.agent for standing in standings])
         axes.tick_params(axis="y", labelcolor=INK, length=0)
         axes.invert_yaxis()
+        axes.set_xlim(left=min(-0.03, axes.get_xlim()[0]))
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("normalised score: 0 = random policy, 1 = best agent")
         axes.set_title("Score: a dot a problem, the bar their mean")
@@ -204,14 +206,21 @@ def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=SIZE)
         axes = figure.add_subplot()
-        points = [(s.agent, s.us_per_round, s.mean, 0.0) for s in standings if s.mean is not None]
+        points = [
+            (s.agent, s.us_per_round, s.mean, 0.0)
+            for s in standings
+            if s.mean is not None and s.agent not in tables.references
+        ]
         _scatter(axes, points, shades)
         axes.set_ylabel("mean normalised score")
         axes.set_title("Score against time")
         yield Drawn("score-against-time", "Score against time", figure)
 
 
-def _scatter(axes: Axes, points: Sequence[tuple[str, float, float, float]], shades: dict[str, int]) -> None:
+Point = tuple[str, float, float, float]  # agent, time, reward, its spread
+
+
+def _scatter(axes: Axes, points: Sequence[Point], shades: dict[str, int]) -> None:
     """Draw agents as points of (time, reward), each with its name beside it."""
     for agent, x, y, spread in points:
         axes.errorbar(
@@ -219,36 +228,44 @@ def _scatter(axes: Axes, points: Sequence[tuple[str, float, float, float]], shad
             gid=f"series{shades[agent]}",
         )  # fmt: skip
     axes.set_xscale("log")
-    axes.minorticks_off()
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: microseconds(value)))
     if points:
-        xs = [x for _, x, _, _ in points]
-        axes.set_xlim(min(xs) / 2.5, max(xs) * 2.5)
-        axes.margins(y=0.14)
+        times = [x for _, x, _, _ in points]
+        axes.set_xlim(min(times) / 2.2, max(times) * 2.2)
+        axes.margins(y=0.18)
+    _few_ticks(axes.xaxis, microseconds)
     axes.set_xlabel("time of a round, act and update (log scale)")
     _name_points(axes, points, shades)
 
 
-def _name_points(axes: Axes, points: Sequence[tuple[str, float, float, float]], shades: dict[str, int]) -> None:
-    """Write names beside points, on the side with more room, and apart from one another."""
-    low, high = axes.get_ylim()
-    gap = 0.065 * (high - low)
-    left, right = axes.get_xlim()
-    middle = (left * right) ** 0.5
-    for side in ("left", "right"):
-        mine = sorted((p for p in points if (p[1] > middle) == (side == "left")), key=lambda p: p[2])
-        at = low
-        for agent, x, y, _ in mine:
-            at = max(y, at + gap) if at > low else y
-            axes.annotate(
-                agent,
-                (x, y),
-                xytext=(x / 1.22 if side == "left" else x * 1.22, at),
-                ha="right" if side == "left" else "left",
-                va="center",
-                color=shade(shades[agent]),
-                fontsize=8.5,
-            )
+def _name_points(axes: Axes, points: Sequence[Point], shades: dict[str, int]) -> None:
+    """Write names beside points, where they cover neither another name nor a point."""
+    (left, right), (low, high) = np.log(axes.get_xlim()), axes.get_ylim()
+    spots = {agent: ((np.log(x) - left) / (right - left), (y - low) / (high - low)) for agent, x, y, _ in points}
+    taken = [(x - 0.02, y - 0.03, x + 0.02, y + 0.03) for x, y in spots.values()]
+    for agent, (x, y) in spots.items():
+        width, height = 0.0165 * len(agent), 0.06
+        beside = [(x + 0.03, y - height / 2), (x - 0.03 - width, y - height / 2)]
+        apart = [(x - width / 2, y + k * 0.075 - height / 2) for k in (1, -1, 2, -2, 3, -3)]
+        boxes = [(u, v, u + width, v + height) for u, v in (*beside, *apart)]
+        fits = (box for box in boxes if box[0] > 0 and box[2] < 1 and not any(_overlap(box, other) for other in taken))
+        box = next(fits, boxes[2])
+        taken.append(box)
+        axes.text(
+            (box[0] + box[2]) / 2, (box[1] + box[3]) / 2, agent, transform=axes.transAxes, ha="center", va="center",
+            color=shade(shades[agent]), fontsize=8.5, gid=f"series{shades[agent]}",
+        )  # fmt: skip
+
+
+def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _few_ticks(axis: Axis, text: Callable[[float], str]) -> None:
+    """Mark a logarithmic axis at 1, 10, 100, or where that is too little at 1, 2, 5, 10 as well."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 100 else (1.0, 2.0, 5.0), numticks=12))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
 
 
 def _rounds_axis(axes: Axes) -> None:

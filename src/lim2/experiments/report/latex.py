@@ -37,9 +37,10 @@ def tables(content: Tables) -> dict[str, str]:
 
 def _normalized(content: Tables) -> str:
     board = [standing for standing in content.leaderboard if standing.agent not in content.references]
-    lines = []
-    for problem in content.problems:
-        lines.append([escaped(problem), *_best_in_bold([standing.scores.get(problem) for standing in board])])
+    lines = [
+        [escaped(problem), *_best_in_bold([standing.scores.get(problem) for standing in board])]
+        for problem in content.problems
+    ]
     foot = [
         ["Average", *_best_in_bold([standing.mean for standing in board])],
         ["Median", *_best_in_bold([standing.median for standing in board])],
@@ -75,12 +76,9 @@ def _rewards(content: Tables) -> str:
 
 def _tabular(agents: Sequence[str], lines: Sequence[Sequence[str]], foot: Sequence[Sequence[str]]) -> str:
     head = ["", *(escaped(agent) for agent in agents)]
-    rows = [r" & ".join(cells) + r" \\" for cells in lines]
-    below = [r"\midrule", *(r" & ".join(cells) + r" \\" for cells in foot)] if foot else []
-    return "\n".join(
-        [rf"\begin{{tabular}}{{l{'r' * len(agents)}}}", r"\toprule", r" & ".join(head) + r" \\", r"\midrule", *rows]
-        + [*below, r"\bottomrule", r"\end{tabular}", ""]
-    )
+    groups = [[head], lines, *([foot] if foot else [])]
+    body = "\n\\midrule\n".join("\n".join(r" & ".join(cells) + r" \\" for cells in group) for group in groups)
+    return f"\\begin{{tabular}}{{l{'r' * len(agents)}}}\n\\toprule\n{body}\n\\bottomrule\n\\end{{tabular}}\n"
 
 
 def _bold(text: str, wanted: bool) -> str:

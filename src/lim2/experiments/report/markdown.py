@@ -11,7 +11,7 @@ FIGURES = ("cumulative-regret", "regret-per-round", "reward-against-time", "memo
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Return the lines of a table.
+    r"""Return the lines of a table.
 
     Parameters
     ----------
@@ -24,10 +24,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
 
     Examples
     --------
-    >>> print(*table(["a", "b"], [["x|y", "1"]]), sep="\\n")
+    >>> print(*table(["a", "b"], [["x|y", "1"]]), sep="\n")
     | a | b |
     |:--|--:|
-    | x\\|y | 1 |
+    | x\|y | 1 |
     """
     marks = "|".join(":--" if i < left else "--:" for i in range(len(head)))
     lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |" for cells in (head, *rows)]
@@ -57,7 +57,7 @@ def report(content: Content, slug: Callable[[str], str]) -> str:
         rows = [
             [
                 _bold(entry.row["agent"], entry.best),
-                _bold(plus_minus(entry.row["reward_mean"], entry.row["reward_std"]), entry.best),
+                _bold(plus_minus(entry.row["reward_mean"], entry.row["reward_std"], about.places), entry.best),
                 number(entry.row["normalized"], 3),
                 number(entry.row["regret_mean"]),
                 percent(entry.row["optimal_rate"]),

@@ -34,7 +34,7 @@ def number(value: float | None, places: int | None = None) -> str:
     return text.replace("-", "−") if float(text.replace(",", "")) else text.removeprefix("-")
 
 
-def plus_minus(mean: float, std: float | None) -> str:
+def plus_minus(mean: float, std: float | None, places: int | None = None) -> str:
     """Return mean and standard deviation.
 
     Examples
@@ -42,7 +42,7 @@ def plus_minus(mean: float, std: float | None) -> str:
     >>> plus_minus(4820.3, 67.9), plus_minus(0.5, None)
     ('4,820 ± 68', '0.500')
     """
-    places = decimals(mean)
+    places = decimals(mean) if places is None else places
     return number(mean, places) if std is None else f"{number(mean, places)} ± {number(std, places)}"
 
 
