@@ -16,6 +16,7 @@ app = typer.Typer(
 )
 app.command("bench")(bench.bench)
 app.command("report")(bench.report)
+app.command("compare")(bench.compare)
 app.add_typer(data.app, name="data")
 
 

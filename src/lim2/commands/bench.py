@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -25,6 +26,7 @@ from lim2.problems.errors import DataError, MissingDataError
 FAILED = 1  # some runs failed
 WRONG = 2  # what was asked for cannot be done
 INTERRUPTED = 130
+FORMS = ("table", "markdown", "json")
 
 
 def bench(
@@ -178,3 +180,36 @@ def report(folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="The f
     if missing:
         told.print(f"{missing} runs that were asked for have no result; the report says which.", style="yellow")
     Console(highlight=False).print(f"Report: {results.report}", markup=False, soft_wrap=True)
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder of results.")],
+    second: Annotated[Path, typer.Argument(metavar="OTHER", help="The one that is measured against it.")],
+    form: Annotated[str, typer.Option("--format", metavar="table|markdown|json", help="How to print.")] = "table",
+    fail_if_worse: Annotated[
+        bool, typer.Option("--fail-if-worse", help="End with status 1 when something is significantly worse.")
+    ] = False,
+) -> None:
+    """Put two sets of results side by side, with significance."""
+    from lim2.experiments import compare as comparing
+    from lim2.experiments.report import markdown
+    from lim2.experiments.terminal import HEAD, comparison, comparison_cells
+
+    told = Console(stderr=True, highlight=False)
+    with _told_plainly(told):
+        if form not in FORMS:
+            raise PlanError(f"--format must be one of {', '.join(FORMS)}, not {form!r}")
+        stores = opened(first), opened(second)
+        differences = comparing.compared(*stores)
+        alone = comparing.only_in_one(*stores)
+    if form == "json":
+        typer.echo(json.dumps([difference.as_dict() for difference in differences], indent=1))
+    elif form == "markdown":
+        typer.echo("\n".join(markdown.table(HEAD, [comparison_cells(d) for d in differences], left=2)))
+    else:
+        Console(highlight=False).print(comparison(differences))
+    for folder, names in zip((first, second), alone, strict=True):
+        if names:
+            told.print(f"only in {folder}: {', '.join(names)}", style="dim", markup=False, soft_wrap=True)
+    if fail_if_worse and comparing.worse(differences):
+        raise typer.Exit(FAILED)

@@ -58,6 +58,7 @@ def _rewards(content: Tables) -> str:
     lines = []
     for problem in content.problems:
         entries = {entry.row["agent"]: entry for entry in content.of(problem)}
+        places = decimals(max(abs(entry.row["reward_mean"]) for entry in entries.values()))
         cells = []
         for agent in agents:
             entry = entries.get(agent)
@@ -65,7 +66,6 @@ def _rewards(content: Tables) -> str:
                 cells.append("--")
                 continue
             mean, std = entry.row["reward_mean"], entry.row["reward_std"]
-            places = decimals(mean)
             spread = "" if std is None else rf" $\pm$ {std:.{places}f}"
             mark = r"$^{\approx}$" if entry.tied else ""
             cells.append(_bold(f"{mean:.{places}f}", entry.best) + spread + mark)
