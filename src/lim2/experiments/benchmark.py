@@ -16,6 +16,9 @@ from lim2.experiments.plan import Plan, with_uniform
 from lim2.experiments.progress import progress_for
 from lim2.experiments.schedule import carry_out
 from lim2.experiments.store import Store
+from lim2.problems.check import presence
+from lim2.problems.files import folders
+from lim2.problems.registry import find, names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -199,6 +202,8 @@ def carried_out(
     """
     if jobs is not None and jobs < 1:
         raise PlanError(f"jobs must be at least 1, not {jobs}")
+    if on == "local":
+        check_data(plan)
     store = Store(out)
     store.tidy()
     store.ask(plan, command)
@@ -212,6 +217,27 @@ def carried_out(
         with progress:
             carry_out(todo, _backend(on, jobs, len(todo)), store.put, progress, None if again else store.has)
     return finish(store, report=report, retried=progress.retried)
+
+
+def check_data(plan: Plan) -> None:
+    """Raise a `PlanError` when a dataset's files are not on this machine, before anything is run.
+
+    Parameters
+    ----------
+    plan
+        What is wanted.
+    """
+    absent = []
+    for problem in plan.problems:
+        facts = find(problem.source).facts if problem.source in names() else None
+        if facts is not None and presence(facts, problem.settings.get("data")).state == "missing":
+            absent.append(problem.source)
+    if absent:
+        places = ", ".join(str(folder) for folder in folders())
+        raise PlanError(
+            f"the files of {', '.join(absent)} are not on this machine (looked in {places}). "
+            f"Get them with `lim2 data fetch {' '.join(absent)}`, or name their folder with --data or LIM2_DATA"
+        )
 
 
 def _backend(on: str, jobs: int | None, todo: int) -> Backend:

@@ -11,7 +11,7 @@ import polars as pl
 from lim2.experiments.names import PlanError
 from lim2.experiments.stats import LEVEL, holm, paired_p, welch_p
 from lim2.experiments.store import Store
-from lim2.experiments.summary import Row, summarize
+from lim2.experiments.summary import Row, row_of, summarize
 from lim2.experiments.tables import paired
 
 Verdict = Literal["better", "worse", "same", "unclear"]
@@ -26,7 +26,7 @@ class Difference:
     problem, agent
         Their labels.
     first, second
-        Their summaries.
+        Their summaries, over the runs that were compared.
     paired
         Whether runs were compared shuffle by shuffle; else the sets have none in common.
     pairs
@@ -106,9 +106,13 @@ def _differences(before: pl.DataFrame, after: pl.DataFrame) -> Iterator[Differen
 def _difference(first: Row, second: Row, a: pl.DataFrame, b: pl.DataFrame) -> Difference:
     x, y = paired(a, b)
     if len(x) and _same_draws(a, b):
-        p = paired_p(y, x)
-        same = bool((x == y).all()) and len(x) == len(a) == len(b)
-        return Difference(*_where(first), first, second, True, len(x), float((y - x).mean()), p, same)
+        same = bool((x == y).all())
+        p = None if same else paired_p(y, x)  # what is equal needs no test, and must not weaken those of the others
+        before, after = (
+            row_of(a.filter(pl.col("seed").is_in(b["seed"]))),
+            row_of(b.filter(pl.col("seed").is_in(a["seed"]))),
+        )
+        return Difference(*_where(first), before, after, True, len(x), float((y - x).mean()), p, same)
     gain = second["reward_mean"] - first["reward_mean"]
     p = welch_p(b["reward"].to_numpy(), a["reward"].to_numpy()) if first["rounds"] == second["rounds"] else None
     return Difference(*_where(first), first, second, False, min(len(a), len(b)), gain, p, False)

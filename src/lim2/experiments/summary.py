@@ -39,7 +39,7 @@ def summarize(runs: pl.DataFrame) -> list[Row]:
     runs
         A row a run, as from `Store.frames`.
     """
-    rows = [_row(group) for _, group in runs.group_by("problem", "agent", maintain_order=True)]
+    rows = [row_of(group) for _, group in runs.group_by("problem", "agent", maintain_order=True)]
     references = _references(runs)
     for problem in dict.fromkeys(row["problem"] for row in rows):
         same = [row for row in rows if row["problem"] == problem]
@@ -49,7 +49,8 @@ def summarize(runs: pl.DataFrame) -> list[Row]:
     return rows
 
 
-def _row(group: pl.DataFrame) -> Row:
+def row_of(group: pl.DataFrame) -> Row:
+    """Return the summary of the runs of one (problem, agent), without the normalised score."""
     rewards = group["reward"].to_numpy()
     return {
         "problem": group["problem"][0],

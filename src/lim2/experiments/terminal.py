@@ -62,7 +62,8 @@ def comparison(differences: Sequence[Difference]) -> Table:
         caption_justify="left",
     )
     for column in HEAD:
-        table.add_column(column, justify="left" if column in ("problem", "agent", "verdict") else "right")
+        text = column in ("problem", "agent", "verdict")
+        table.add_column(column, justify="left" if text else "right", no_wrap=text)
     for difference in differences:
         table.add_row(*comparison_cells(difference), style=STYLES[difference.verdict])
     return table
