@@ -26,7 +26,7 @@ def stamps(folder: Path) -> dict[str, int]:
 
 
 def test_rows_of_the_summary(tmp_path: Path) -> None:
-    results = bench(["wheel", "linear"], ["LiM2", "LinearTS"], out=tmp_path, **SMALL)
+    results = bench(["nonlinear", "linear"], ["LiM2", "LinearTS"], out=tmp_path, **SMALL | {"rounds": 120})
     rows = json.loads((tmp_path / "summary.json").read_text())
     assert rows == results.rows
     assert list(rows[0]) == [
@@ -34,14 +34,14 @@ def test_rows_of_the_summary(tmp_path: Path) -> None:
         "optimal_rate", "us_per_round", "peak_mb",
     ]  # fmt: skip
     assert {(row["problem"], row["agent"]) for row in rows} == {
-        (problem, agent) for problem in ("wheel", "linear") for agent in ("LiM2", "LinearTS", "Uniform")
+        (problem, agent) for problem in ("nonlinear", "linear") for agent in ("LiM2", "LinearTS", "Uniform")
     }
     for row in rows:
         rewards = results.runs.filter(problem=row["problem"], agent=row["agent"])["reward"].to_numpy()
         assert row["runs"] == len(rewards) == 2
         assert row["reward_mean"] == pytest.approx(rewards.mean())
         assert row["reward_std"] == pytest.approx(rewards.std(ddof=1))
-    for problem in ("wheel", "linear"):
+    for problem in ("nonlinear", "linear"):
         means = {row["agent"]: row["reward_mean"] for row in rows if row["problem"] == problem}
         zero, best = means["Uniform"], max(means.values())
         for row in rows:

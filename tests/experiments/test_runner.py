@@ -60,6 +60,13 @@ def test_times_are_positive_and_ordered() -> None:
     assert record["us_per_round"] == pytest.approx(record["act_us_mean"] + record["update_us_mean"])
 
 
+class Second:
+    """Good enough as an index, but no number."""
+
+    def __index__(self) -> int:
+        return 1
+
+
 class Stubborn:
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -73,11 +80,16 @@ class Stubborn:
 
 @pytest.mark.parametrize(
     ("answer", "error"),
-    [(-1, "act returned arm -1 in round 1; arms are 0 to 4"), (True, "whole number")],
+    [
+        (-1, "act returned arm -1 in round 1; arms are 0 to 4"),
+        (Second(), "act must return a whole number"),
+        (0.5, "only integers"),
+        (5, "out of bounds"),
+    ],
 )
 def test_arms_that_are_none(answer: Any, error: str) -> None:
     problem = problems.load("wheel", rounds=10, seed=0)
-    with pytest.raises((ValueError, TypeError), match=error):
+    with pytest.raises((ValueError, TypeError, IndexError), match=error):
         play(Stubborn(answer), problem)
 
 

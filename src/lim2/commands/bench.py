@@ -57,6 +57,7 @@ def bench(
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of the datasets' files.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Run everything, even what is there.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
 ) -> None:
     """Run agents on problems; results, tables and figures end in a report.
 
@@ -70,7 +71,15 @@ def bench(
         wanted = _plan(file, _words(problems), _words(agents), _table(csv, label), rounds, runs, seed, pairs or [])
         with _stopping(told, wanted, out):
             results = carried_out(
-                wanted, out, jobs=jobs, on=on, again=again, quiet=quiet, console=told, command=_command()
+                wanted,
+                out,
+                jobs=jobs,
+                on=on,
+                again=again,
+                quiet=quiet,
+                report=with_report,
+                console=told,
+                command=_command(),
             )
     _conclude(results, told, quiet=quiet)
 
@@ -159,7 +168,8 @@ def _conclude(results: Results, console: Console, *, quiet: bool) -> None:
     out = Console(highlight=False)
     if not quiet:
         out.print(leaderboard(Tables(results.runs, results.rows)))
-    out.print(f"Report: {results.report}", markup=False, soft_wrap=True)
+    what = f"Report: {results.report}" if results.report.exists() else f"Results: {results.folder}"
+    out.print(what, markup=False, soft_wrap=True)
     if results.retried and not quiet:
         console.print(f"{results.retried} times a process died, and its run was tried again.", style="yellow")
     if len(results.failures):

@@ -107,7 +107,7 @@ class Local:
             worker = Worker(self._inbox)
             self._workers.append(worker)
         worker.run = run
-        worker.send(cloudpickle.dumps(run))
+        worker.send(pickle.dumps(cloudpickle.dumps(run)))  # unpacked where a failure shows
 
     def events(self, timeout: float) -> Iterator[Event]:
         """Give what the processes tell, and which of them have died."""

@@ -72,7 +72,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     Examples
     --------
     >>> nearest("LiM", ["LiM2", "LinearTS"])
-    "did you mean 'LiM2' or 'LinearTS'? known: LiM2, LinearTS"
+    "did you mean 'LiM2'? known: LiM2, LinearTS"
     >>> nearest("zzz", ["LiM2", "LinearTS"])
     'known: LiM2, LinearTS'
     """

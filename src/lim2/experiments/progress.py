@@ -107,7 +107,7 @@ def duration(seconds: float | None) -> str:
 
     Examples
     --------
-    >>> duration(None), duration(42.4), duration(150), duration(7300)
+    >>> duration(None), duration(42.4), duration(150), duration(7320)
     ('?', '42 s', '2 min 30 s', '2 h 2 min')
     """
     if seconds is None:

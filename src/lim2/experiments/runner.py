@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +20,7 @@ from lim2.experiments.names import Spec, maker_of, takes
 from lim2.experiments.plan import FORMAT, Run, canonical
 from lim2.problems import Problem, from_csv, load
 
-BLOCKS = 64  # between blocks of rounds progress is told and memory looked at
+LOOKS = 64  # at the agent's memory
 POINTS = 200  # of a curve in a run's file
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 # Code may be compiled and caches filled in the first rounds; they do not count towards the time of a round.
@@ -89,10 +88,12 @@ def play(agent: Plays, problem: Problem, tick: Tick | None = None) -> Played:
     rounds: list[int] = []
     sizes: list[int] = []
     act, update, clock = agent.act, agent.update, time.perf_counter_ns
-    total = 0.0
-    edges = np.unique(np.linspace(0, n, BLOCKS + 1).astype(int)).tolist()
+    total, start, step = 0.0, 0, 16
+    looks = iter(np.unique(np.linspace(0, n, min(LOOKS, n) + 1).astype(int))[1:].tolist())
+    look = next(looks)
     with one_thread:
-        for start, stop in pairwise(edges):
+        while start < n:
+            stop = min(start + step, look)
             chosen: list[int] = []
             note_arm = chosen.append
             stamps = [clock()]
@@ -105,14 +106,25 @@ def play(agent: Plays, problem: Problem, tick: Tick | None = None) -> Played:
                 note_arm(arm)
             arms[start:stop] = _checked(chosen, start, problem.n_arms)
             times[start:stop] = np.diff(stamps).reshape(-1, 2)
-            size = getattr(agent, "nbytes", None)
-            if size is not None:
-                rounds.append(stop)
-                sizes.append(int(size))
+            if stop == look:
+                look = next(looks, n)
+                size = getattr(agent, "nbytes", None)
+                if size is not None:
+                    rounds.append(stop)
+                    sizes.append(int(size))
             if tick is not None:
                 total += float(problem.rewards[np.arange(start, stop), arms[start:stop]].sum())
                 tick(stop, total)
+            step = _next_step(step, stamps[-1] - stamps[0])
+            start = stop
     return Played(arms, times[:, 0], times[:, 1], rounds, sizes)
+
+
+def _next_step(step: int, nanoseconds: int) -> int:
+    """Return how many rounds to play before the next tick, for one to four ticks a second."""
+    if nanoseconds < 0.25e9:
+        return 2 * step
+    return step if nanoseconds < 1e9 else max(1, step // 4)
 
 
 def _checked(chosen: list[int], start: int, n_arms: int) -> NDArray[np.int64]:

@@ -52,7 +52,7 @@ def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:
     Examples
     --------
     >>> round(welch_p([1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]), 4)
-    0.0115
+    0.0101
     """
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if min(len(x), len(y)) < 2:

@@ -12,6 +12,8 @@ import pickle
 import signal
 import sys
 import time
+from queue import SimpleQueue
+from threading import Thread
 from typing import IO, Any
 
 # How often progress is told at most, in seconds.
@@ -45,6 +47,15 @@ def send(out: IO[bytes], message: Any) -> None:
     out.flush()
 
 
+def receive(inbox: SimpleQueue[Any]) -> None:
+    """Take what the starter sends, and end the process at once when the starter is gone, whatever it is doing."""
+    try:
+        while True:
+            inbox.put(pickle.load(sys.stdin.buffer))
+    except EOFError:
+        os._exit(0)  # not sys.exit: that would end this thread only
+
+
 def main() -> None:
     """Run what comes in until nothing more can come."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the starter's to handle
@@ -56,12 +67,10 @@ def main() -> None:
 
     from lim2.experiments.runner import run_once
 
-    try:
-        while True:
-            run = pickle.load(sys.stdin.buffer)
-            send(out, ("done", run_once(run, Teller(out))))
-    except (EOFError, BrokenPipeError):  # the starter has ended or was killed
-        os._exit(0)  # not sys.exit: it would try to flush a pipe that nobody reads
+    inbox: SimpleQueue[Any] = SimpleQueue()
+    Thread(target=receive, args=(inbox,), daemon=True).start()
+    while True:
+        send(out, ("done", run_once(pickle.loads(inbox.get()), Teller(out))))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,6 @@ STYLE: Any = {
     "legend.frameon": False,
     "lines.linewidth": 1.8,
     "svg.fonttype": "none",
-    "figure.constrained_layout.use": True,
 }
 
 
@@ -95,6 +94,7 @@ def of_problem(tables: Tables, problem: str, shades: dict[str, int]) -> Iterator
             axes = figure.add_subplot()
             axes.set_title(title)
             onto(axes)
+            _place(figure)
             yield Drawn(name, title, figure)
 
 
@@ -202,6 +202,7 @@ def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("normalised score: 0 = random policy, 1 = best agent")
         axes.set_title("Score: a dot a problem, the bar their mean")
+        _place(figure, left=0.25 + 0.078 * max(len(standing.agent) for standing in standings))
         yield Drawn("scores", "Normalised scores", figure)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=SIZE)
@@ -214,6 +215,7 @@ def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
         _scatter(axes, points, shades)
         axes.set_ylabel("mean normalised score")
         axes.set_title("Score against time")
+        _place(figure)
         yield Drawn("score-against-time", "Score against time", figure)
 
 
@@ -282,6 +284,12 @@ def _keep_in_view(axes: Axes, tops: Sequence[tuple[bool, float]]) -> None:
     axes.set_ylim(0, 1.12 * max(agents) if max(agents) > 0 else 1.0)
 
 
+def _place(figure: Figure, left: float = 0.75) -> None:
+    """Set the margins, in inches; finding them by drawing everything first would take most of the time."""
+    width, height = figure.get_size_inches()
+    figure.subplots_adjust(left=left / width, right=1 - 0.15 / width, bottom=0.5 / height, top=1 - 0.28 / height)
+
+
 def with_legend(figure: Figure) -> None:
     """Add a legend below, for a figure that stands alone.
 
@@ -290,12 +298,15 @@ def with_legend(figure: Figure) -> None:
     figure
         As drawn.
     """
-    axes = figure.axes[0]
-    handles, labels = axes.get_legend_handles_labels()
+    handles, labels = figure.axes[0].get_legend_handles_labels()
     if not labels:
         return
     width, height = figure.get_size_inches()
-    rows = -(-len(labels) // 3)
-    figure.set_size_inches(width, height + 0.22 * rows)
+    more = 0.08 + 0.2 * -(-len(labels) // 3)
+    box = figure.subplotpars
+    figure.set_size_inches(width, height + more)
+    figure.subplots_adjust(
+        bottom=(box.bottom * height + more) / (height + more), top=(box.top * height + more) / (height + more)
+    )
     with mpl.rc_context(STYLE):
-        figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=3, fontsize=8.5)
+        figure.legend(handles[::-1], labels[::-1], loc="lower center", ncols=3, fontsize=8.5)
