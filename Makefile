@@ -24,8 +24,8 @@ $(VENV)/.bench: $(VENV)/.dev requirements/bench.txt
 	$(BIN)/python -m pip install --quiet -r requirements/bench.txt
 	@touch $@
 
-demo: install   ## LiM2 against three other agents on the wheel bandit
-	$(BIN)/python examples/wheel.py
+demo: install   ## a minute or two of synthetic problems, ending in a report
+	$(BIN)/lim2 bench --out results/demo
 
 lint: install   ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .

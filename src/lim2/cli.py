@@ -7,13 +7,16 @@ from typing import Annotated
 import typer
 
 import lim2
-from lim2.commands import data
+from lim2.commands import bench, data
 
 app = typer.Typer(
     help="Contextual bandits that learn a neural representation online, in bounded memory.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
+app.command("bench")(bench.bench)
+app.command("report")(bench.report)
+app.command("compare")(bench.compare)
 app.add_typer(data.app, name="data")
 
 

@@ -1,0 +1,276 @@
+"""Plan -> runs -> results -> report, in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.console import Console
+
+from lim2.experiments.backend import Backend, cores
+from lim2.experiments.names import PlanError, Spec, agent_named, given, nearest, problem_named
+from lim2.experiments.plan import Plan, with_uniform
+from lim2.experiments.progress import progress_for
+from lim2.experiments.schedule import carry_out
+from lim2.experiments.store import Store
+from lim2.problems.check import presence
+from lim2.problems.files import folders
+from lim2.problems.registry import find, names
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from lim2.experiments.summary import Row
+
+# The embedded default: synthetic, so that it needs no files, and over in a minute or two on two cores.
+PROBLEMS = ("linear", "nonlinear", "wheel", "drifting")
+AGENTS = ("LiM2", "LinearTS", "NeuralLinear", "NeuralLinear-NTK", "Uniform")
+ROUNDS = 2000
+RUNS = 5
+DEFAULT_OUT = "results"
+
+Named = str | Spec | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a bench left behind.
+
+    Parameters
+    ----------
+    folder
+        Where everything is.
+    rows
+        As in ``summary.json``: a dict for each (problem, agent).
+    runs
+        A table of all runs, a row each.
+    failures
+        The same of the runs that failed.
+    retried
+        How often a process died and its run was tried again.
+    """
+
+    folder: Path
+    rows: list[Row]
+    runs: pl.DataFrame
+    failures: pl.DataFrame
+    retried: int = 0
+
+    @property
+    def report(self) -> Path:
+        """The report, to be opened in a browser."""
+        return self.folder / "report.html"
+
+
+def bench(
+    problems: Sequence[Named] | Mapping[str, tuple[str, Mapping[str, Any]]] = PROBLEMS,
+    agents: Sequence[Named] | Mapping[str, tuple[Named, Mapping[str, Any]]] = AGENTS,
+    *,
+    rounds: int | None = None,
+    runs: int = RUNS,
+    seed: int = 0,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    out: Path | str = DEFAULT_OUT,
+    jobs: int | None = None,
+    on: Literal["local", "ray"] = "local",
+    again: bool = False,
+    quiet: bool = False,
+    report: bool = True,
+) -> Results:
+    """Run agents on problems, and write results and a report.
+
+    What is in `out` already is not run again: call it again after an interruption, or with more runs, problems or
+    agents, and only what is missing is run.
+
+    Parameters
+    ----------
+    problems
+        Names, or functions ``(rounds, seed, **settings) -> Problem``; or variants, as ``{label: (name, settings)}``.
+    agents
+        Names, or classes with ``act`` and ``update``; or variants, as for problems. Uniform is added: the normalised
+        score needs it.
+    rounds
+        Of every problem; None for each problem's own number.
+    runs
+        How many seeds: `seed`, `seed` + 1, ... Each draws the problem anew, for all agents alike.
+    seed
+        The first seed.
+    settings
+        Of agents and problems, by label: ``{"LiM2": {"matching": "sample"}}``.
+    out
+        The folder of the results.
+    jobs
+        How many processes; None for one a core.
+    on
+        ``"local"`` or ``"ray"``.
+    again
+        Run everything, even what is there.
+    quiet
+        Whether to show no progress.
+    report
+        Whether to write the report, and not only results and summary.
+
+    Examples
+    --------
+    >>> import lim2.experiments
+    >>> results = lim2.experiments.bench(
+    ...     ["wheel"], ["LiM2"], runs=10, settings={"wheel": {"delta": 0.5}}
+    ... )  # doctest: +SKIP
+    >>> results.runs.group_by("agent").agg(pl.col("reward").mean())  # doctest: +SKIP
+    """
+    plan = planned(problems, agents, rounds=rounds, runs=runs, seed=seed, settings=settings)
+    return carried_out(plan, out, jobs=jobs, on=on, again=again, quiet=quiet, report=report)
+
+
+def planned(
+    problems: Sequence[Named] | Mapping[str, tuple[str, Mapping[str, Any]]],
+    agents: Sequence[Named] | Mapping[str, tuple[Named, Mapping[str, Any]]],
+    *,
+    rounds: int | None,
+    runs: int,
+    seed: int = 0,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Plan:
+    """Return the plan of what `bench` takes.
+
+    Parameters
+    ----------
+    problems, agents, rounds, runs, seed, settings
+        As of `bench`.
+    """
+    tasks = _specs(problems, problem_named)
+    players = with_uniform(_specs(agents, agent_named))
+    known = {spec.label.lower(): spec.label for spec in (*players, *tasks)}
+    wanted: dict[str, Mapping[str, Any]] = {}
+    for label, values in (settings or {}).items():
+        if label.lower() not in known:
+            message = nearest(label, known.values())
+            raise PlanError(f"settings are given for {label!r}, which is not in the plan; {message}")
+        wanted[known[label.lower()]] = values
+    return Plan(
+        tuple(spec.with_settings(wanted.get(spec.label, {})) for spec in tasks),
+        tuple(spec.with_settings(wanted.get(spec.label, {})) for spec in players),
+        tuple(range(seed, seed + runs)),
+        rounds,
+    )
+
+
+def _specs(
+    named: Sequence[Named] | Mapping[str, tuple[Any, Mapping[str, Any]]], by_name: Callable[[str], Spec]
+) -> tuple[Spec, ...]:
+    def found(name: Named) -> Spec:
+        if isinstance(name, Spec):
+            return name
+        return by_name(name) if isinstance(name, str) else given(name)
+
+    if isinstance(named, Mapping):
+        variants = []
+        for label, (name, settings) in named.items():
+            base = found(name)
+            variants.append(Spec(label, base.source, {**base.settings, **settings}, base.fingerprint, base.maker))
+        return tuple(variants)
+    return tuple(found(name) for name in ([named] if isinstance(named, str) else named))
+
+
+def carried_out(
+    plan: Plan,
+    out: Path | str,
+    *,
+    jobs: int | None = None,
+    on: str = "local",
+    again: bool = False,
+    quiet: bool = False,
+    report: bool = True,
+    console: Console | None = None,
+    command: Sequence[str] = (),
+) -> Results:
+    """Do what is missing of a plan, then write summary and report.
+
+    Parameters
+    ----------
+    plan
+        What is wanted.
+    out, jobs, on, again, quiet, report
+        As of `bench`.
+    console
+        Where progress is shown.
+    command
+        The command line, for the report.
+    """
+    if jobs is not None and jobs < 1:
+        raise PlanError(f"jobs must be at least 1, not {jobs}")
+    if on == "local":
+        check_data(plan)
+    store = Store(out)
+    store.tidy()
+    store.ask(plan, command)
+    wanted = {run.key: run for run in plan}  # two labels may mean the same run
+    todo = [run for run in wanted.values() if again or not store.has(run)]
+    console = console or Console(stderr=True, highlight=False)
+    if not quiet and len(todo) < len(wanted):
+        console.print(f"{len(wanted) - len(todo)} of {len(wanted)} runs are here already, in {store.folder}")
+    progress = progress_for(todo, console, quiet=quiet)
+    if todo:
+        with progress:
+            carry_out(todo, _backend(on, jobs, len(todo)), store.put, progress, None if again else store.has)
+    return finish(store, report=report, retried=progress.retried)
+
+
+def check_data(plan: Plan) -> None:
+    """Raise a `PlanError` when a dataset's files are not on this machine, before anything is run.
+
+    Parameters
+    ----------
+    plan
+        What is wanted.
+    """
+    absent = []
+    for problem in plan.problems:
+        facts = find(problem.source).facts if problem.source in names() else None
+        if facts is not None and presence(facts, problem.settings.get("data")).state == "missing":
+            absent.append(problem.source)
+    if absent:
+        places = ", ".join(str(folder) for folder in folders())
+        raise PlanError(
+            f"the files of {', '.join(absent)} are not on this machine (looked in {places}). "
+            f"Get them with `lim2 data fetch {' '.join(absent)}`, or name their folder with --data or LIM2_DATA"
+        )
+
+
+def _backend(on: str, jobs: int | None, todo: int) -> Backend:
+    if on == "local":
+        from lim2.experiments.local import Local
+
+        return Local(min(jobs or cores(), todo))
+    if on == "ray":
+        from lim2.experiments.on_ray import Ray
+
+        return Ray(jobs, os.environ.get("RAY_ADDRESS"))
+    raise PlanError(f"on must be 'local' or 'ray', not {on!r}")
+
+
+def finish(store: Store, *, report: bool = True, retried: int = 0) -> Results:
+    """Write summary and report of what is in a store.
+
+    Parameters
+    ----------
+    store
+        Where the results are.
+    report
+        Whether to write the report, and not only the summary.
+    retried
+        As of `Results`.
+    """
+    from lim2.experiments.summary import summarize, write_summary
+
+    runs, failures = store.frames()
+    rows = summarize(runs)
+    write_summary(store.folder, rows)
+    if report:
+        from lim2.experiments.report import write_report
+
+        write_report(store, runs, failures, rows)
+    return Results(store.folder, rows, runs, failures, retried)

@@ -1,0 +1,85 @@
+"""Where a run ran: versions, processor, memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+from contextlib import suppress
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+import lim2
+
+# What decides: a change of the command line or of the report leaves results as they are.
+DECIDING = ("agents", "representation", "exploration", "problems", "memory.py", "matching.py")
+
+
+@cache
+def here() -> dict[str, str | int]:
+    """Return versions and machine, as columns of a run's file."""
+    return {
+        "version": lim2.__version__,
+        "python": platform.python_version(),
+        "numpy": metadata.version("numpy"),
+        "scipy": metadata.version("scipy"),
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": _processor(),
+        "cores": os.cpu_count() or 1,
+    }
+
+
+@cache
+def code() -> str:
+    """Return a digest of lim2's deciding code: results of edited code are told apart even in one version."""
+    root = Path(lim2.__file__).parent
+    files = [
+        file
+        for name in DECIDING
+        for file in (sorted((root / name).rglob("*.py")) if (root / name).is_dir() else [root / name])
+        if file.is_file()
+    ]
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+class PeakMemory:
+    """By how much the process's memory grows at its peak; the only measure for agents that do not tell their size."""
+
+    def __init__(self) -> None:
+        # Linux can forget the peak of earlier runs in this process; elsewhere the peak only ever rises.
+        with suppress(OSError):  # not Linux, or not allowed
+            Path("/proc/self/clear_refs").write_text("5")
+        self._before = _peak_mb()
+
+    def growth_mb(self) -> float | None:
+        """Return the growth since the object was made, in MB; None where the system does not tell."""
+        peak = _peak_mb()
+        return None if peak is None or self._before is None else max(peak - self._before, 0.0)
+
+
+def _peak_mb() -> float | None:
+    status = Path("/proc/self/status")
+    if status.is_file():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024 / 1e6
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6

@@ -1,0 +1,275 @@
+"""From what a user types to what can be run: names of agents and problems, and their settings."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lim2.agents import AGENTS
+from lim2.problems import from_csv
+from lim2.problems.registry import find, names
+
+# What the runner gives an agent or a problem; anything else in a signature is a setting.
+GIVEN = {"agent": ("n_arms", "n_features", "seed"), "problem": ("rounds", "seed")}
+
+
+class PlanError(ValueError):
+    """What was asked for cannot be run; the message says why and what can."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An agent or a problem with its settings.
+
+    Parameters
+    ----------
+    label
+        What tables and figures call it.
+    source
+        What makes it: a registered name, ``module:Name``, ``vw:algorithm`` or ``csv:FILE``.
+    settings
+        Keyword arguments, beside those that the runner gives.
+    fingerprint
+        Identifies code or data from outside lim2, so that a changed file counts as a change.
+    maker
+        The object itself, when it was given in Python and not by name.
+    """
+
+    label: str
+    source: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    fingerprint: str = ""
+    maker: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Spec:
+        """Return the same with some settings changed."""
+        return replace(self, settings={**self.settings, **settings})
+
+    @property
+    def text(self) -> str:
+        """The source and the settings in one line."""
+        inside = ", ".join(f"{key}={value!r}" for key, value in self.settings.items())
+        return f"{self.source}({inside})"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the part of a message that names what may have been meant.
+
+    Parameters
+    ----------
+    word
+        What is not known.
+    known
+        What is.
+
+    Examples
+    --------
+    >>> nearest("LiM", ["LiM2", "LinearTS"])
+    "did you mean 'LiM2'? known: LiM2, LinearTS"
+    >>> nearest("zzz", ["LiM2", "LinearTS"])
+    'known: LiM2, LinearTS'
+    """
+    choices = list(known)
+    by_lower = {choice.lower(): choice for choice in choices}
+    close = [by_lower[match] for match in difflib.get_close_matches(word.lower(), by_lower, n=2, cutoff=0.5)]
+    hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+    return f"{hint}known: {', '.join(choices)}"
+
+
+def agent_named(word: str) -> Spec:
+    """Return the agent that a word names, without settings.
+
+    Parameters
+    ----------
+    word
+        A name of the paper's tables or a class of lim2, in any case; ``module:Name``; ``vw:algorithm``.
+
+    Examples
+    --------
+    >>> agent_named("lim2").source, agent_named("NeuralLinearMM").source
+    ('LiM2', 'NeuralLinear-MM')
+    """
+    if word.startswith("vw:"):
+        from lim2.experiments.peers import check
+
+        check(word)
+        return Spec(word, word)
+    if ":" in word:
+        return _outside(word)
+    for name, maker in AGENTS.items():
+        if word.lower() in (name.lower(), getattr(maker, "__name__", name).lower()):
+            return Spec(name, name)
+    raise PlanError(
+        f"no agent is called {word!r}; {nearest(word, AGENTS)}. Your own: module:Name; Vowpal Wabbit: vw:squarecb"
+    )
+
+
+def problem_named(word: str) -> Spec:
+    """Return the problem that a word names, without settings.
+
+    Parameters
+    ----------
+    word
+        One of ``lim2.problems.list()``, or ``module:function`` with the parameters ``rounds`` and ``seed``.
+    """
+    if ":" in word:
+        return _outside(word)
+    known = names()
+    if word.lower() not in known:
+        raise PlanError(f"no problem is called {word!r}; {nearest(word, known)}")
+    return Spec(word.lower(), word.lower())
+
+
+def table(path: Path, label: str, name: str = "", settings: Mapping[str, Any] | None = None) -> Spec:
+    """Return the problem that a user's own table is.
+
+    Parameters
+    ----------
+    path
+        A CSV or Parquet file.
+    label
+        The column with the classes.
+    name
+        What to call it; default: the file's name.
+    settings
+        Of ``lim2.problems.from_csv``.
+    """
+    if not path.is_file():
+        raise PlanError(f"there is no file {path}; give the path of a CSV or Parquet file")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    absolute = str(path.resolve())
+    return Spec(name or path.stem, f"csv:{absolute}", {"label": label, **(settings or {})}, digest)
+
+
+def given(thing: Callable[..., Any]) -> Spec:
+    """Return what a class or a function, given in Python, is.
+
+    Parameters
+    ----------
+    thing
+        A class or function of an agent, or a function of a problem.
+    """
+    if not callable(thing):
+        raise PlanError(f"{thing!r} is neither a name nor something that can be called to make an agent or a problem")
+    for name, maker in AGENTS.items():
+        if maker is thing:
+            return Spec(name, name)
+    name = getattr(thing, "__qualname__", type(thing).__name__)
+    return Spec(name, f"{thing.__module__}:{name}", fingerprint=_fingerprint(thing), maker=thing)
+
+
+def maker_of(spec: Spec) -> Callable[..., Any]:
+    """Return what makes an agent: called with n_arms, n_features, seed if it takes one, and the settings.
+
+    Parameters
+    ----------
+    spec
+        The agent.
+    """
+    if spec.maker is not None:
+        return spec.maker
+    if spec.source.startswith("vw:"):
+        from lim2.experiments import peers
+
+        return peers.maker(spec.source)
+    if ":" in spec.source:
+        return _imported(spec.source)
+    maker: Callable[..., Any] = AGENTS[spec.source]
+    return maker
+
+
+def check_settings(spec: Spec, kind: str) -> None:
+    """Raise a `PlanError` for a setting that an agent or a problem does not have.
+
+    Parameters
+    ----------
+    spec
+        The agent or problem.
+    kind
+        ``"agent"`` or ``"problem"``.
+    """
+    offered = _offered(spec, kind)
+    if offered is None:
+        return
+    for key in spec.settings:
+        if key not in offered:
+            raise PlanError(f"{kind} {spec.label!r} has no setting {key!r}; {nearest(key, offered)}")
+
+
+def _offered(spec: Spec, kind: str) -> list[str] | None:
+    """Return the settings of an agent or a problem; None when it takes any."""
+    if spec.source.startswith("vw:"):
+        from lim2.experiments.peers import settings
+
+        return settings(spec.source)
+    if spec.source.startswith("csv:"):
+        maker: Callable[..., Any] = from_csv
+    elif kind == "problem" and ":" not in spec.source and spec.maker is None:
+        maker = find(spec.source).loader
+    else:
+        maker = maker_of(spec)
+    parameters = inspect.signature(maker).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return [p.name for p in parameters if p.name not in GIVEN[kind]]
+
+
+def takes(maker: Callable[..., Any], parameter: str) -> bool:
+    """Say whether something may be called with a keyword.
+
+    Parameters
+    ----------
+    maker
+        A class or function.
+    parameter
+        The keyword.
+    """
+    parameters = inspect.signature(maker).parameters
+    return parameter in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def _outside(word: str) -> Spec:
+    thing = _imported(word)
+    return Spec(word.rpartition(":")[2], word, fingerprint=_fingerprint(thing))
+
+
+def _imported(word: str) -> Callable[..., Any]:
+    module_name, _, name = word.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:  # as `python -m` would: a user's module is where the user is
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise
+        raise PlanError(
+            f"{word!r}: there is no module {error.name!r} here or on PYTHONPATH; run where the file is, or install it"
+        ) from error
+    thing: Any = module
+    for part in name.split("."):
+        if not hasattr(thing, part):
+            public = [key for key in vars(module) if not key.startswith("_")]
+            raise PlanError(f"{word!r}: module {module_name!r} has no {name!r}; {nearest(name, public)}")
+        thing = getattr(thing, part)
+    if not callable(thing):
+        raise PlanError(f"{word!r} is {thing!r}: a class, or a function that returns an agent or a problem, is needed")
+    found: Callable[..., Any] = thing
+    return found
+
+
+def _fingerprint(thing: Any) -> str:
+    """Identify a user's code by the file that defines it, or by its own source in a notebook."""
+    try:
+        path = inspect.getsourcefile(thing)
+        text = Path(path).read_bytes() if path and Path(path).is_file() else inspect.getsource(thing).encode()
+    except (OSError, TypeError):  # no source: typed into a prompt, or compiled
+        return ""
+    return hashlib.sha256(text).hexdigest()

@@ -1,0 +1,128 @@
+"""Agents of other libraries, on the same shuffles: Vowpal Wabbit (``pip install 'lim2[peers]'``).
+
+``lim2 bench --agents LiM2,vw:squarecb,vw:epsilon --set vw:epsilon.epsilon=0.1``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lim2.experiments.names import PlanError, nearest
+
+# How each algorithm explores, with the options that Vowpal Wabbit's own guides use.
+ALGORITHMS: dict[str, tuple[str, dict[str, float]]] = {
+    "squarecb": ("--squarecb", {"gamma_scale": 10.0, "gamma_exponent": 0.5}),
+    "epsilon": ("", {"epsilon": 0.05}),
+    "bag": ("", {"bag": 5}),
+    "cover": ("", {"cover": 5}),
+}
+PREFIX = "vw:"
+
+
+class VowpalWabbit:
+    """Vowpal Wabbit's contextual bandit, as an agent.
+
+    Contexts go in as numeric features of one namespace, the arms are the actions, the cost is the negative reward.
+
+    Parameters
+    ----------
+    n_arms, n_features
+        Number of arms, and size of a context.
+    algorithm
+        How it explores: one of ``ALGORITHMS``.
+    seed
+        Seeds both its own random numbers and the draw of an arm from its probabilities.
+    learning_rate
+        Of its online regression.
+    interactions
+        Whether it also sees products of two features; then it is not linear in the context.
+    options
+        Further options of its command line, such as ``"--power_t 0"``.
+    **exploration
+        Options of the algorithm, such as ``epsilon``.
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_features: int,
+        *,
+        algorithm: str = "squarecb",
+        seed: int | None = None,
+        learning_rate: float = 0.5,
+        interactions: bool = False,
+        options: str = "",
+        **exploration: float,
+    ) -> None:
+        import vowpalwabbit
+
+        flag, defaults = ALGORITHMS[algorithm]
+        chosen = {**defaults, **exploration}
+        explore = " ".join([flag, *(f"--{key} {value}" for key, value in chosen.items())])
+        crossed = "--interactions xx" if interactions else ""
+        self._vw = vowpalwabbit.Workspace(
+            f"--cb_explore {n_arms} {explore} --learning_rate {learning_rate} {crossed} {options} "
+            f"--random_seed {0 if seed is None else seed} --quiet"
+        )
+        self._names = [f"f{i}" for i in range(n_features)]
+        self._rng = np.random.default_rng(seed)
+        self._chance: dict[int, float] = {}  # the probability with which each arm was last played
+
+    def act(self, context: ArrayLike) -> int:
+        """Draw an arm from the probabilities that Vowpal Wabbit gives."""
+        chances = np.asarray(self._vw.predict(f"|x {self._text(context)}"))
+        edges = chances.cumsum()
+        arm = min(int(edges.searchsorted(self._rng.random() * edges[-1], side="right")), len(edges) - 1)
+        self._chance[arm] = float(chances[arm])
+        return arm
+
+    def update(self, context: ArrayLike, arm: int, reward: float) -> None:
+        """Learn the cost of an arm, weighted by the probability with which it was played."""
+        chance = self._chance.get(arm, 1.0)
+        self._vw.learn(f"{arm + 1}:{-reward}:{chance} |x {self._text(context)}")
+
+    def _text(self, context: ArrayLike) -> str:
+        values: Sequence[float] = np.asarray(context).tolist()
+        return " ".join([f"{name}:{value!r}" for name, value in zip(self._names, values, strict=True)])
+
+
+def check(word: str) -> None:
+    """Raise a `PlanError` unless an agent of that name can be made.
+
+    Parameters
+    ----------
+    word
+        Such as ``vw:squarecb``.
+    """
+    if word.removeprefix(PREFIX) not in ALGORITHMS:
+        raise PlanError(f"no agent is called {word!r}; {nearest(word, [PREFIX + name for name in ALGORITHMS])}")
+    if find_spec("vowpalwabbit") is None:
+        raise PlanError(f"{word} needs Vowpal Wabbit, which is not installed: pip install 'lim2[peers]'")
+
+
+def settings(word: str) -> list[str]:
+    """Return the settings of an agent.
+
+    Parameters
+    ----------
+    word
+        Such as ``vw:squarecb``.
+    """
+    return [*ALGORITHMS[word.removeprefix(PREFIX)][1], "learning_rate", "interactions", "options"]
+
+
+def maker(word: str) -> Callable[..., Any]:
+    """Return what makes an agent of that name.
+
+    Parameters
+    ----------
+    word
+        Such as ``vw:squarecb``.
+    """
+    return partial(VowpalWabbit, algorithm=word.removeprefix(PREFIX))

@@ -1,0 +1,192 @@
+"""What to run: problems x agents x seeds. A run is known by what decides its result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import lim2
+from lim2.experiments.names import PlanError, Spec, check_settings
+from lim2.problems.registry import find
+
+FORMAT = 1  # of a run's file; a change makes all runs new
+
+
+@dataclass(frozen=True)
+class Run:
+    """One agent on one draw of one problem.
+
+    Parameters
+    ----------
+    problem, agent
+        What plays what.
+    rounds
+        How many rounds; ``"all"`` for every row of a table.
+    seed
+        Draws the problem and seeds the agent: all agents of a seed see the same shuffle.
+    """
+
+    problem: Spec
+    agent: Spec
+    rounds: int | str
+    seed: int
+
+    @cached_property
+    def key(self) -> str:
+        """A digest of everything that decides the result, and of nothing else: labels may change."""
+        decisive = {
+            "format": FORMAT,
+            "version": lim2.__version__,
+            "problem": _decisive(self.problem),
+            "agent": _decisive(self.agent),
+            "rounds": self.rounds,
+            "seed": self.seed,
+        }
+        return hashlib.sha256(canonical(decisive).encode()).hexdigest()[:16]
+
+    @property
+    def file(self) -> str:
+        """The name of the run's file, for people to read; the key alone would do."""
+        words = (short(self.problem.source), short(self.agent.source), str(self.seed), self.key)
+        return f"{'_'.join(words)}.parquet"
+
+    def __str__(self) -> str:
+        return f"{self.problem.label} / {self.agent.label} / seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Problems x agents x seeds.
+
+    Parameters
+    ----------
+    problems, agents
+        What to play, and who plays.
+    rounds
+        Of each problem, in order; None for its own number.
+    seeds
+        One run a seed.
+    """
+
+    problems: tuple[Spec, ...]
+    agents: tuple[Spec, ...]
+    seeds: tuple[int, ...]
+    rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        for kind, specs in (("problem", self.problems), ("agent", self.agents)):
+            if not specs:
+                raise PlanError(f"no {kind} to run; name at least one")
+            labels = [spec.label for spec in specs]
+            for label in labels:
+                if labels.count(label) > 1:
+                    raise PlanError(f"two {kind}s are called {label!r}; give each variant a name of its own")
+            for spec in specs:
+                check_settings(spec, kind)
+        if not self.seeds:
+            raise PlanError("runs must be at least 1")
+        if self.rounds is not None and self.rounds < 1:
+            raise PlanError(f"rounds must be at least 1, not {self.rounds}")
+
+    def __len__(self) -> int:
+        return len(self.problems) * len(self.agents) * len(self.seeds)
+
+    def __iter__(self) -> Iterator[Run]:
+        """Give the runs seed by seed, so that what is there is comparable at any moment."""
+        for seed in self.seeds:
+            for problem in self.problems:
+                for agent in self.agents:
+                    yield Run(problem, agent, rounds_of(problem, self.rounds), seed)
+
+
+def rounds_of(problem: Spec, asked: int | None) -> int | str:
+    """Return how many rounds of a problem to play: as asked, but no more than a dataset has rows.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    asked
+        What the user asked for.
+    """
+    if problem.source.startswith("csv:"):
+        return "all" if asked is None else asked
+    if ":" in problem.source:
+        if asked is None:
+            raise PlanError(f"how many rounds of {problem.label!r}? Say so with --rounds")
+        return asked
+    entry = find(problem.source)
+    if asked is None:
+        return entry.rounds
+    has = entry.facts.published.rows if entry.facts and entry.facts.published else asked
+    return asked if problem.settings.get("replace") else min(asked, has)
+
+
+def with_uniform(agents: Sequence[Spec]) -> tuple[Spec, ...]:
+    """Return the agents with Uniform among them: the normalised score needs it.
+
+    Parameters
+    ----------
+    agents
+        As the user named them.
+    """
+    if any(agent.source == "Uniform" for agent in agents):
+        return tuple(agents)
+    return (*agents, Spec("Uniform", "Uniform"))
+
+
+def canonical(value: Any) -> str:
+    """Return one text for equal settings: sorted JSON, tuples as lists.
+
+    Parameters
+    ----------
+    value
+        Settings. What JSON does not know is identified by its ``repr``.
+
+    Examples
+    --------
+    >>> canonical({"b": (1, 2), "a": None})
+    '{"a":null,"b":[1,2]}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_described)
+
+
+def short(source: str) -> str:
+    """Return a source as a part of a file's name.
+
+    Parameters
+    ----------
+    source
+        Of a spec.
+
+    Examples
+    --------
+    >>> short("csv:/home/me/My table.csv"), short("vw:squarecb")
+    ('My-table', 'vw-squarecb')
+    """
+    if source.startswith("csv:"):
+        source = re.split(r"[/\\]", source)[-1].rpartition(".")[0]
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", source).strip("-")
+
+
+def _decisive(spec: Spec) -> Mapping[str, Any]:
+    # A table is known by what is in it, wherever it lies.
+    source = "csv" if spec.source.startswith("csv:") else spec.source
+    return {"source": source, "settings": dict(spec.settings), "fingerprint": spec.fingerprint}
+
+
+def _described(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        return value.tolist()
+    text = repr(value)
+    if " at 0x" in text:
+        raise PlanError(
+            f"the setting {text} has no stable text, so that its results could not be found again; "
+            "give its class a __repr__ that names its own settings"
+        )
+    return {"repr": text}

@@ -1,0 +1,186 @@
+"""What a report says, apart from how it looks."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from lim2.experiments.report.texts import decimals, listed, number
+from lim2.experiments.store import Store
+from lim2.experiments.summary import Row
+from lim2.experiments.tables import Entry, Tables
+
+COLUMNS = ("version", "code", "python", "numpy", "scipy", "system", "processor", "cores")
+
+
+@dataclass(frozen=True)
+class About:
+    """A problem of the report.
+
+    Parameters
+    ----------
+    label
+        Its name.
+    text
+        What it is, with settings.
+    facts
+        Rounds, arms, features, runs.
+    notes
+        What a reader should know of the data.
+    entries
+        Its table.
+    """
+
+    label: str
+    text: str
+    facts: str
+    notes: list[str]
+    entries: list[Entry]
+
+    @property
+    def places(self) -> int:
+        """How many decimals its rewards have, all the same."""
+        return decimals(max(abs(entry.row["reward_mean"]) for entry in self.entries))
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that a report says.
+
+    Parameters
+    ----------
+    tables
+        Its numbers.
+    problems
+        Its problems.
+    headline
+        The outcome in a sentence or two.
+    size
+        How much was run.
+    date
+        When the last run was done.
+    commands
+        The command lines that asked for it.
+    agents
+        What each agent is, with settings, by label.
+    machine
+        Versions and machine; more than one value where runs differ.
+    failures
+        Runs that failed, as dicts.
+    alerts
+        What a reader should know before trusting it.
+    warnings
+        What agents warned of: (where, what).
+    """
+
+    tables: Tables
+    problems: list[About]
+    headline: str
+    size: str
+    date: str
+    commands: list[str]
+    agents: dict[str, str]
+    machine: dict[str, list[str]]
+    failures: list[dict[str, Any]]
+    alerts: list[str]
+    warnings: list[tuple[str, str]]
+
+
+def content_of(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows: list[Row]) -> Content:
+    """Gather what a report says.
+
+    Parameters
+    ----------
+    store
+        Where the results are.
+    runs, failures
+        From `Store.frames`.
+    rows
+        From `summarize`.
+    """
+    tables = Tables(runs, rows)
+    cells = store.cells()
+    texts = {cell.problem: cell.problem_text for cell in cells}
+    return Content(
+        tables=tables,
+        problems=[_about(tables, problem, texts.get(problem, problem)) for problem in tables.problems],
+        headline=_headline(tables),
+        size=_size(tables),
+        date=_date(runs),
+        commands=[shlex.join(plan["command"]) for plan in store.plans() if plan["command"]],
+        agents={cell.agent: cell.agent_text for cell in cells},
+        machine={name: [str(value) for value in runs[name].unique(maintain_order=True)] for name in COLUMNS},
+        failures=failures.select("problem", "agent", "seed", "error", "attempts").to_dicts(),
+        alerts=_alerts(store, runs, failures),
+        warnings=_warnings(runs),
+    )
+
+
+def _about(tables: Tables, problem: str, text: str) -> About:
+    entries = tables.of(problem)
+    group = tables.group(problem, entries[0].row["agent"])
+    first = group.row(0, named=True)
+    runs = sorted({entry.row["runs"] for entry in entries})
+    many = f"{runs[0]} runs" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
+    facts = f"{first['rounds']:,} rounds, {first['n_arms']} arms, {first['n_features']} features, {many} of each agent"
+    notes = sorted({note for notes in group["notes"].to_list() for note in notes})
+    return About(problem, text, facts, notes, entries)
+
+
+def _headline(tables: Tables) -> str:
+    board = [standing for standing in tables.leaderboard if standing.agent not in tables.references]
+    if not board or board[0].mean is None:
+        return "There is nothing to rank: no agent earned more than the random policy, or the random policy is missing."
+    first = board[0]
+    over = f"{len(tables.problems)} problems" if len(tables.problems) > 1 else "this problem"
+    text = f"{first.agent} ranks first, with a mean normalised score of {number(first.mean, 2)} over {over}."
+    tied = [standing.agent for standing in board[1:] if standing.tied]
+    if tied:
+        return f"{text} {listed(tied)} can't be told from it: the difference may be chance."
+    tested = [standing for standing in board[1:] if standing.p is not None]
+    return f"{text} Its lead over every other agent is significant." if tested else text
+
+
+def _size(tables: Tables) -> str:
+    runs = len(tables.runs)
+    rounds = int(tables.runs["rounds"].sum())
+    return (
+        f"{len(tables.problems)} problems, {len(tables.agents)} agents, {runs:,} runs, {rounds:,} rounds"
+        if runs
+        else "no runs yet"
+    )
+
+
+def _date(runs: pl.DataFrame) -> str:
+    last = runs["started"].max()
+    return f"{last:%Y-%m-%d %H:%M} UTC" if isinstance(last, datetime) else ""
+
+
+def _alerts(store: Store, runs: pl.DataFrame, failures: pl.DataFrame) -> list[str]:
+    alerts = []
+    if len(failures):
+        alerts.append(f"{len(failures)} runs failed and are not in the numbers; their tracebacks are at the end.")
+    missing = store.missing() - len(failures)
+    if missing > 0:
+        alerts.append(f"{missing} runs have not been done yet: the numbers are of those that have.")
+    retried = runs.filter(pl.col("attempts") > 1)
+    if len(retried):
+        where = listed(sorted({f"{p} / {a}" for p, a in retried.select("problem", "agent").iter_rows()}))
+        alerts.append(f"{len(retried)} runs were tried again because their process died, and then went well: {where}.")
+    if runs["version"].n_unique() > 1 or runs["code"].n_unique() > 1:
+        alerts.append("Runs were made by different versions of lim2's code. `lim2 bench --again` makes them anew.")
+    if runs["processor"].n_unique() > 1:
+        alerts.append("Runs were made on different machines: their times do not compare.")
+    return alerts
+
+
+def _warnings(runs: pl.DataFrame) -> list[tuple[str, str]]:
+    seen: dict[tuple[str, str], None] = {}
+    for problem, agent, warnings in runs.select("problem", "agent", "warnings").iter_rows():
+        for warning in warnings or ():
+            seen[f"{problem} / {agent}", warning] = None
+    return list(seen)

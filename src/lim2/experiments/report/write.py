@@ -1,0 +1,104 @@
+"""Write a report: page, figures, Markdown, LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars as pl
+
+from lim2.experiments.report import colours, figures, latex, markdown, svg, texts
+from lim2.experiments.report.content import Content, content_of
+from lim2.experiments.store import Store, write
+from lim2.experiments.summary import Row
+
+DPI = 160
+
+
+def write_report(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows: list[Row]) -> None:
+    """Write ``report.html``, ``report.md``, ``figures/`` and ``tables/`` into a folder of results.
+
+    Parameters
+    ----------
+    store
+        Where the results are.
+    runs, failures
+        From `Store.frames`.
+    rows
+        From `summarize`.
+    """
+    content = content_of(store, runs, failures, rows)
+    shades = colours.colours(dict(runs.select("agent", "agent_source").unique(maintain_order=True).iter_rows()))
+    drawn = dict(_drawn(content, shades, store.folder / "figures")) if rows else {}
+    page = (
+        _environment()
+        .get_template("report.html")
+        .render(
+            content=content,
+            board=content.tables.leaderboard,
+            tables=content.tables,
+            shades=shades,
+            figures=drawn,
+            light=[colours.shade(i) for i in range(len(colours.SHADES))],
+            dark=[colours.shade(i, dark=True) for i in range(len(colours.SHADES))],
+            grey=colours.GREY,
+        )
+    )
+    write(store.folder / "report.html", page.encode())
+    write(store.folder / "report.md", markdown.report(content, slug).encode())
+    if rows:
+        for name, table in latex.tables(content.tables).items():
+            write(store.folder / "tables" / f"{name}.tex", table.encode())
+
+
+def _drawn(content: Content, shades: dict[str, int], folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Draw all figures, write their files, and give those of the page, by problem; "" is the overview."""
+    yield "", [_kept(drawn, "all", folder) for drawn in figures.overview(content.tables, shades)]
+    for problem in content.tables.problems:
+        drawings = figures.of_problem(content.tables, problem, shades)
+        yield problem, [_kept(drawn, slug(problem), folder) for drawn in drawings]
+
+
+def _kept(drawn: figures.Drawn, prefix: str, folder: Path) -> str:
+    name = f"{prefix}-{drawn.name}"
+    for_page = svg.inline(svg.as_text(drawn.figure), name, escape(drawn.caption))
+    figures.with_legend(drawn.figure)
+    write(folder / f"{name}.svg", svg.as_text(drawn.figure).encode())
+    buffer = BytesIO()
+    drawn.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
+    write(folder / f"{name}.png", buffer.getvalue())
+    return for_page
+
+
+def slug(label: str) -> str:
+    """Return a label as a part of a file's name.
+
+    Examples
+    --------
+    >>> slug("My problem: 2")
+    'my-problem-2'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("lim2.experiments.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    shown: dict[str, Any] = {
+        "number": texts.number,
+        "plus_minus": texts.plus_minus,
+        "percent": texts.percent,
+        "microseconds": texts.microseconds,
+        "megabytes": texts.megabytes,
+        "p_value": texts.p_value,
+        "slug": slug,
+        "colour": colours.name,
+    }
+    environment.filters.update(shown)
+    return environment

@@ -1,0 +1,285 @@
+"""One run: one agent plays one draw of a problem, timed, with as little between its rounds as can be."""
+
+from __future__ import annotations
+
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lim2._blas import one_thread
+from lim2.experiments import machine
+from lim2.experiments.names import Spec, maker_of, takes
+from lim2.experiments.plan import FORMAT, Run, canonical
+from lim2.problems import Problem, from_csv, load
+
+LOOKS = 64  # at the agent's memory
+POINTS = 200  # of a curve in a run's file
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+# Code may be compiled and caches filled in the first rounds; they do not count towards the time of a round.
+WARM_UP = 0.01
+
+Record = dict[str, Any]
+Tick = Callable[[int, float], None]  # rounds so far, reward so far
+
+
+class Plays(Protocol):
+    """All that an agent needs to be run."""
+
+    def act(self, context: Any) -> int:
+        """Choose an arm."""
+        ...
+
+    def update(self, context: Any, arm: int, reward: float) -> object:
+        """Learn from a reward."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """What happened in each round.
+
+    Parameters
+    ----------
+    arms
+        The arm that was played.
+    act_ns, update_ns
+        Nanoseconds of deciding and of learning.
+    memory_rounds, memory_bytes
+        What the agent's state occupied, and after which rounds; empty if it does not tell (`nbytes`).
+    """
+
+    arms: NDArray[np.int64]
+    act_ns: NDArray[np.int64]
+    update_ns: NDArray[np.int64]
+    memory_rounds: list[int]
+    memory_bytes: list[int]
+
+
+def play(agent: Plays, problem: Problem, tick: Tick | None = None) -> Played:
+    """Let an agent play a problem to its end.
+
+    Parameters
+    ----------
+    agent
+        Anything with ``act`` and ``update``.
+    problem
+        What to play.
+    tick
+        Told now and then how far it is.
+
+    Examples
+    --------
+    >>> import lim2, lim2.problems
+    >>> problem = lim2.problems.load("linear", rounds=100, seed=0)
+    >>> play(lim2.LinearTS(problem.n_arms, problem.n_features, seed=0), problem).arms[:5]
+    array([0, 1, 2, 3, 4])
+    """
+    n = problem.rounds
+    arms = np.empty(n, dtype=np.int64)
+    times = np.empty((n, 2), dtype=np.int64)
+    rounds: list[int] = []
+    sizes: list[int] = []
+    act, update, clock = agent.act, agent.update, time.perf_counter_ns
+    total, start, step = 0.0, 0, 16
+    looks = iter(np.unique(np.linspace(0, n, min(LOOKS, n) + 1).astype(int))[1:].tolist())
+    look = next(looks)
+    with one_thread:
+        while start < n:
+            stop = min(start + step, look)
+            chosen: list[int] = []
+            note_arm = chosen.append
+            stamps = [clock()]
+            stamp = stamps.append
+            for context, rewards in zip(problem.contexts[start:stop], problem.rewards[start:stop], strict=True):
+                arm = act(context)
+                stamp(clock())
+                update(context, arm, float(rewards[arm]))
+                stamp(clock())
+                note_arm(arm)
+            arms[start:stop] = _checked(chosen, start, problem.n_arms)
+            times[start:stop] = np.diff(stamps).reshape(-1, 2)
+            if stop == look:
+                look = next(looks, n)
+                size = getattr(agent, "nbytes", None)
+                if size is not None:
+                    rounds.append(stop)
+                    sizes.append(int(size))
+            if tick is not None:
+                total += float(problem.rewards[np.arange(start, stop), arms[start:stop]].sum())
+                tick(stop, total)
+            step = _next_step(step, stamps[-1] - stamps[0])
+            start = stop
+    return Played(arms, times[:, 0], times[:, 1], rounds, sizes)
+
+
+def _next_step(step: int, nanoseconds: int) -> int:
+    """Return how many rounds to play before the next tick, for one to four ticks a second."""
+    if nanoseconds < 0.25e9:
+        return 2 * step
+    return step if nanoseconds < 1e9 else max(1, step // 4)
+
+
+def _checked(chosen: list[int], start: int, n_arms: int) -> NDArray[np.int64]:
+    arms = np.asarray(chosen)
+    if arms.dtype.kind not in "iu" or arms.ndim != 1:
+        raise TypeError(f"act must return a whole number, but it returned {chosen[0]!r} in round {start + 1}")
+    wrong = np.flatnonzero((arms < 0) | (arms >= n_arms))
+    if wrong.size:
+        at = int(wrong[0])
+        raise ValueError(f"act returned arm {arms[at]} in round {start + at + 1}; arms are 0 to {n_arms - 1}")
+    return arms
+
+
+def run_once(run: Run, tick: Tick | None = None) -> Record:
+    """Make the problem and the agent, play, and return a row for the results; a failure is a row, too.
+
+    Parameters
+    ----------
+    run
+        What to run.
+    tick
+        Told now and then how far it is.
+    """
+    began = datetime.now(UTC)
+    clock = time.perf_counter()
+    record: Record = {
+        **identity(run),
+        **machine.here(),
+        "code": machine.code(),
+        "started": began,
+    }
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        try:
+            problem = draw(run.problem, run.rounds, run.seed)
+            memory = machine.PeakMemory()
+            agent = make(run.agent, problem, run.seed)
+            played = play(agent, problem, tick)
+            record |= {"status": "ok", **measured(problem, played), "process_mb": memory.growth_mb()}
+        except Exception:  # noqa: BLE001  # an agent may raise anything; it is recorded with its traceback
+            record |= {"status": "failed", "error": traceback.format_exc()}
+    told = dict.fromkeys(f"{w.category.__name__}: {w.message} ({Path(w.filename).name}:{w.lineno})" for w in caught)
+    return record | {"warnings": list(told), "seconds": time.perf_counter() - clock}
+
+
+def identity(run: Run) -> Record:
+    """Return what a row says about which run it is."""
+    return {
+        "format": FORMAT,
+        "key": run.key,
+        "problem": run.problem.label,
+        "problem_source": run.problem.source,
+        "problem_settings": canonical(dict(run.problem.settings)),
+        "agent": run.agent.label,
+        "agent_source": run.agent.source,
+        "agent_settings": canonical(dict(run.agent.settings)),
+        "seed": run.seed,
+    }
+
+
+def draw(spec: Spec, rounds: int | str, seed: int) -> Problem:
+    """Draw a problem.
+
+    Parameters
+    ----------
+    spec
+        Which.
+    rounds
+        How many rounds.
+    seed
+        The same seed gives the same arrays.
+    """
+    if spec.maker is not None or (":" in spec.source and not spec.source.startswith("csv:")):
+        problem = maker_of(spec)(rounds=rounds, seed=seed, **spec.settings)
+        if not isinstance(problem, Problem):
+            raise TypeError(f"{spec.source} returned {type(problem).__name__}, but a lim2.problems.Problem is needed")
+        return problem
+    key = f"{spec.source} {canonical(dict(spec.settings))} {rounds} {seed}"
+    if key not in _kept:
+        _kept.clear()
+        _kept[key] = _loaded(spec, rounds, seed)
+    return _kept[key]
+
+
+_kept: dict[str, Problem] = {}  # the last draw: agents of one seed follow one another
+
+
+def _loaded(spec: Spec, rounds: Any, seed: int) -> Problem:
+    if spec.source.startswith("csv:"):
+        return from_csv(spec.source.removeprefix("csv:"), rounds=rounds, seed=seed, **spec.settings)
+    return load(spec.source, rounds, seed, **spec.settings)
+
+
+def make(spec: Spec, problem: Problem, seed: int) -> Plays:
+    """Make an agent for a problem.
+
+    Parameters
+    ----------
+    spec
+        Which.
+    problem
+        What it will play.
+    seed
+        Given if the agent takes one.
+    """
+    maker = maker_of(spec)
+    seeded = {"seed": seed} if takes(maker, "seed") else {}
+    agent: Any = maker(problem.n_arms, problem.n_features, **seeded, **spec.settings)
+    for method in ("act", "update"):
+        if not callable(getattr(agent, method, None)):
+            raise TypeError(f"{spec.source} made a {type(agent).__name__} without the method {method!r}")
+    playing: Plays = agent
+    return playing
+
+
+def measured(problem: Problem, played: Played) -> Record:
+    """Return what a run's file says about how the agent did.
+
+    Parameters
+    ----------
+    problem
+        What was played.
+    played
+        What happened.
+    """
+    n = problem.rounds
+    every = np.arange(n)
+    rewards = problem.rewards[every, played.arms]
+    expected = problem.expected_rewards[every, played.arms]
+    regrets = problem.best_rewards - expected
+    optimal = expected == problem.best_rewards
+    at = np.unique(np.linspace(1, n, min(POINTS, n)).round().astype(int))
+    cumulative = rewards.cumsum()
+    record: Record = {
+        "rounds": n,
+        "n_arms": problem.n_arms,
+        "n_features": problem.n_features,
+        "reward": float(cumulative[-1]),
+        "regret": float(regrets.sum()),
+        "best_reward": float(problem.best_rewards.sum()),
+        "optimal_rate": float(optimal.mean()),
+        "curve_round": at.tolist(),
+        "curve_reward": cumulative[at - 1].tolist(),
+        "curve_regret": regrets.cumsum()[at - 1].tolist(),
+        "curve_optimal": optimal.cumsum()[at - 1].tolist(),
+        "memory_round": played.memory_rounds,
+        "memory_mb": [size / 1e6 for size in played.memory_bytes],
+        "agent_mb": max(played.memory_bytes) / 1e6 if played.memory_bytes else None,
+        "notes": list(problem.notes),
+    }
+    steady = slice(int(WARM_UP * n), None)
+    both = (played.act_ns + played.update_ns)[steady]
+    record["us_per_round"] = float(both.mean()) / 1e3
+    for word, times in (("act", played.act_ns[steady]), ("update", played.update_ns[steady])):
+        record[f"{word}_us_mean"] = float(times.mean()) / 1e3
+        for name, quantile in QUANTILES.items():
+            record[f"{word}_us_{name}"] = float(np.quantile(times, quantile)) / 1e3
+    return record

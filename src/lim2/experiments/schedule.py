@@ -1,0 +1,104 @@
+"""Carry out runs: which comes next, what is tried again, what is written down."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from datetime import UTC, datetime
+
+from lim2.experiments import machine
+from lim2.experiments.backend import Backend, Died, Finished, Ticked
+from lim2.experiments.plan import Run
+from lim2.experiments.progress import Progress
+from lim2.experiments.runner import Record, identity
+
+ATTEMPTS = 3  # of a run whose process dies
+TIMEOUT = 0.25  # seconds between looks at the clock while nothing happens
+
+
+def carry_out(
+    runs: Iterable[Run],
+    backend: Backend,
+    put: Callable[[Run, Record], None],
+    progress: Progress,
+    is_there: Callable[[Run], bool] | None = None,
+) -> None:
+    """Carry out runs on a backend.
+
+    Parameters
+    ----------
+    runs
+        In the order in which they are wanted.
+    backend
+        Where.
+    put
+        Keeps a result.
+    progress
+        Told what happens.
+    is_there
+        Says whether another process has done a run in the meantime; None to run all of them.
+    """
+    waiting = deque(runs)
+    attempts: Counter[str] = Counter()
+    costs = Costs()
+    busy = 0
+    with closing(backend):
+        while waiting or busy:
+            while waiting and busy < backend.slots:
+                run = costs.next_of(waiting)
+                if is_there is not None and is_there(run):
+                    progress.found(run)
+                    continue
+                attempts[run.key] += 1
+                progress.started(run)
+                backend.start(run)
+                busy += 1
+            for event in backend.events(TIMEOUT):
+                if isinstance(event, Ticked):
+                    progress.ticked(event.run, event.done, event.reward)
+                    continue
+                busy -= 1
+                run = event.run
+                if isinstance(event, Died) and attempts[run.key] < ATTEMPTS:
+                    progress.died(run, event.why)
+                    waiting.appendleft(run)
+                    continue
+                record = event.record if isinstance(event, Finished) else _dead(run, event.why)
+                record["attempts"] = attempts[run.key]
+                put(run, record)
+                costs.learn(run, record)
+                progress.finished(run, record)
+            progress.waited()
+
+
+class Costs:
+    """What runs cost: of one seed's runs the longest go first, so that cores end together."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[tuple[str, str], float] = {}
+
+    def learn(self, run: Run, record: Record) -> None:
+        """Remember how long a run took."""
+        self._seconds[run.problem.label, run.agent.label] = record["seconds"]
+
+    def next_of(self, waiting: deque[Run]) -> Run:
+        """Take the run that should come next: of the first seed, the longest; what is not known counts as long."""
+        seed = waiting[0].seed
+        same = [run for run in waiting if run.seed == seed]
+        chosen = max(same, key=lambda run: self._seconds.get((run.problem.label, run.agent.label), float("inf")))
+        waiting.remove(chosen)
+        return chosen
+
+
+def _dead(run: Run, why: str) -> Record:
+    return {
+        **identity(run),
+        **machine.here(),
+        "code": machine.code(),
+        "started": datetime.now(UTC),
+        "status": "failed",
+        "error": f"tried {ATTEMPTS} times, and each time {why}",
+        "warnings": [],
+        "seconds": 0.0,
+    }

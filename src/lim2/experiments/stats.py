@@ -1,0 +1,147 @@
+"""Whether a difference is more than chance: paired tests with correction, and confidence bands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+Array = NDArray[np.float64]
+
+LEVEL = 0.05  # of significance
+DRAWS = 20_000  # of signs, where not all are tried
+ALL_SIGNS = 14  # pairs up to which all are
+
+
+def paired_p(a: ArrayLike, b: ArrayLike) -> float | None:
+    """Return the two-sided p of the paired t-test, for runs on the same shuffles.
+
+    Parameters
+    ----------
+    a, b
+        What two agents earned, run by run.
+
+    Returns
+    -------
+    float or None
+        None when there are fewer than two pairs.
+
+    Examples
+    --------
+    >>> round(paired_p([1.0, 2.0, 3.0], [0.0, 0.5, 1.0]), 4)
+    0.0351
+    >>> paired_p([1.0, 2.0], [1.0, 2.0])
+    1.0
+    """
+    differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    n = len(differences)
+    return _t_p(differences.mean(), differences.std(ddof=1) / math.sqrt(n), n - 1) if n > 1 else None
+
+
+def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:
+    """Return the two-sided p of Welch's t-test, for runs that are not paired.
+
+    Parameters
+    ----------
+    a, b
+        What two agents earned, each over its own runs.
+
+    Examples
+    --------
+    >>> round(welch_p([1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]), 4)
+    0.0101
+    """
+    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if min(len(x), len(y)) < 2:
+        return None
+    vx, vy = x.var(ddof=1) / len(x), y.var(ddof=1) / len(y)
+    spread = vx + vy
+    freedom = spread**2 / (vx**2 / (len(x) - 1) + vy**2 / (len(y) - 1)) if spread > 0 else 1.0
+    return _t_p(x.mean() - y.mean(), math.sqrt(spread), freedom)
+
+
+def _t_p(difference: float, error: float, freedom: float) -> float:
+    if error == 0:
+        return 1.0 if difference == 0 else 0.0
+    return float(2 * special.stdtr(freedom, -abs(difference / error)))
+
+
+def signs_p(groups: Sequence[ArrayLike]) -> float | None:
+    """Return the two-sided p of the sign-flip test over several problems.
+
+    Were two agents equally good, each paired difference could as well have the other sign. The statistic is the mean
+    over problems of the mean difference, so that each problem counts alike; p is the share of sign patterns for which
+    it is at least as large as it was.
+
+    Parameters
+    ----------
+    groups
+        Paired differences, an array a problem.
+
+    Returns
+    -------
+    float or None
+        None without any difference to flip.
+
+    Examples
+    --------
+    >>> signs_p([[1.0, 2.0, 1.5], [0.5, 0.7, 0.1]])  # 2 of 2^6 patterns
+    0.03125
+    """
+    parts = [np.asarray(group, dtype=float) / max(np.size(group), 1) for group in groups if np.size(group)]
+    if not parts:
+        return None
+    weighted = np.concatenate(parts) / len(parts)
+    n = len(weighted)
+    if n <= ALL_SIGNS:
+        signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+        extra = 0
+    else:
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(DRAWS, n))
+        extra = 1  # what was observed is one of the patterns
+    observed = abs(weighted.sum())
+    as_large = np.count_nonzero(np.abs(signs @ weighted) >= observed * (1 - 1e-9))
+    return float((as_large + extra) / (len(signs) + extra))
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """Return p-values corrected for their number, by Holm's step-down method.
+
+    Parameters
+    ----------
+    ps
+        As they came out; None where there was no test.
+
+    Examples
+    --------
+    >>> holm([0.01, None, 0.04, 0.03])
+    [0.03, None, 0.06, 0.06]
+    """
+    known = sorted((p, i) for i, p in enumerate(ps) if p is not None)
+    corrected: list[float | None] = [None] * len(ps)
+    largest = 0.0
+    for rank, (p, i) in enumerate(known):
+        largest = max(largest, min(1.0, (len(known) - rank) * p))
+        corrected[i] = largest
+    return corrected
+
+
+def band(curves: Array, level: float = 0.95) -> tuple[Array, Array]:
+    """Return the mean of curves and the half width of its confidence band, pointwise by Student's t.
+
+    Parameters
+    ----------
+    curves
+        (runs, points).
+    level
+        Of confidence.
+    """
+    runs = len(curves)
+    mean = curves.mean(axis=0)
+    if runs < 2:
+        return mean, np.zeros_like(mean)
+    quantile = special.stdtrit(runs - 1, 0.5 + level / 2)
+    return mean, quantile * curves.std(axis=0, ddof=1) / math.sqrt(runs)

@@ -1,0 +1,259 @@
+"""A folder of results: a small Parquet file a run, and what was asked for.
+
+- ``runs/*.parquet``: one row each, named by a digest of all that decides the result.
+- ``failures/*.parquet``: the same for runs that failed, with their tracebacks.
+- ``plans/*.json``: what was asked for, and when. The newest plan that names a (problem, agent) says which runs are its.
+
+Every file is written under another name and then moved, so that a process that is killed leaves nothing half done,
+and two processes that write the same file leave one of two equal ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lim2.experiments.names import PlanError
+from lim2.experiments.plan import Plan, Run, canonical
+from lim2.experiments.runner import QUANTILES, Record
+from lim2.problems.files import unfinished
+
+_TIMES = [f"{word}_us_{name}" for word in ("act", "update") for name in ("mean", *QUANTILES)]
+
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "format": pl.Int64,
+    "key": pl.String,
+    "status": pl.String,
+    "problem": pl.String,
+    "problem_source": pl.String,
+    "problem_settings": pl.String,
+    "agent": pl.String,
+    "agent_source": pl.String,
+    "agent_settings": pl.String,
+    "seed": pl.Int64,
+    "rounds": pl.Int64,
+    "n_arms": pl.Int64,
+    "n_features": pl.Int64,
+    "reward": pl.Float64,
+    "regret": pl.Float64,
+    "best_reward": pl.Float64,
+    "optimal_rate": pl.Float64,
+    "curve_round": pl.List(pl.Int64),
+    "curve_reward": pl.List(pl.Float64),
+    "curve_regret": pl.List(pl.Float64),
+    "curve_optimal": pl.List(pl.Int64),
+    "memory_round": pl.List(pl.Int64),
+    "memory_mb": pl.List(pl.Float64),
+    "agent_mb": pl.Float64,
+    "notes": pl.List(pl.String),
+    "warnings": pl.List(pl.String),
+    "error": pl.String,
+    "us_per_round": pl.Float64,
+    **dict.fromkeys(_TIMES, pl.Float64),
+    "process_mb": pl.Float64,
+    "seconds": pl.Float64,
+    "started": pl.Datetime("us", "UTC"),
+    "attempts": pl.Int64,
+    "version": pl.String,
+    "code": pl.String,
+    "python": pl.String,
+    "numpy": pl.String,
+    "scipy": pl.String,
+    "system": pl.String,
+    "processor": pl.String,
+    "cores": pl.Int64,
+}
+
+# What differs between two executions of one run: clocks, and where it ran. All other columns are equal, bit for bit.
+MEASURED = (
+    "us_per_round", *_TIMES, "process_mb", "seconds", "started", "attempts",
+    "python", "numpy", "scipy", "system", "processor", "cores",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs that belong to one (problem, agent).
+
+    Parameters
+    ----------
+    problem, agent
+        Their labels.
+    problem_text, agent_text
+        What they are, with settings.
+    rounds
+        How many rounds were asked for.
+    files
+        The runs' files, in the order of their seeds.
+    """
+
+    problem: str
+    agent: str
+    problem_text: str
+    agent_text: str
+    rounds: int | str
+    files: tuple[str, ...]
+
+
+class Store:
+    """A folder of results.
+
+    Parameters
+    ----------
+    folder
+        Where; it is made when something is written.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+
+    def has(self, run: Run) -> bool:
+        """Say whether the result of a run is there."""
+        return (self.folder / "runs" / run.file).is_file()
+
+    def put(self, run: Run, record: Record) -> None:
+        """Write the row of a run, whole or not at all; a success takes the place of an earlier failure.
+
+        Parameters
+        ----------
+        run
+            The run.
+        record
+            What `run_once` returned.
+        """
+        ok = record["status"] == "ok"
+        buffer = BytesIO()
+        pl.DataFrame([record], schema=SCHEMA).write_parquet(buffer, compression="zstd")
+        write(self.folder / ("runs" if ok else "failures") / run.file, buffer.getvalue())
+        if ok:
+            (self.folder / "failures" / run.file).unlink(missing_ok=True)
+
+    def ask(self, plan: Plan, command: Sequence[str] = ()) -> None:
+        """Write down what is asked for.
+
+        Parameters
+        ----------
+        plan
+            The plan.
+        command
+            The command line that asked.
+        """
+        cells: dict[tuple[str, str], Cell] = {}
+        for run in plan:
+            where = (run.problem.label, run.agent.label)
+            cell = cells.get(where) or Cell(*where, run.problem.text, run.agent.text, run.rounds, ())
+            cells[where] = replace(cell, files=(*cell.files, run.file))
+        wanted = [vars(cell) for cell in cells.values()]
+        name = hashlib.sha256(canonical(wanted).encode()).hexdigest()[:16]
+        content = {"asked": time.time_ns(), "command": list(command), "cells": wanted}
+        write(self.folder / "plans" / f"{name}.json", json.dumps(content, indent=1).encode())
+
+    def plans(self) -> list[dict[str, Any]]:
+        """Return what was asked for, oldest first."""
+        read = [json.loads(path.read_text()) for path in sorted((self.folder / "plans").glob("*.json"))]
+        return sorted(read, key=lambda plan: int(plan["asked"]))
+
+    def cells(self) -> list[Cell]:
+        """Return what the report is about.
+
+        The newest plan decides for each (problem, agent) that it names. Where it plays a problem otherwise than
+        before, with other settings or rounds, older cells of that problem no longer compare and are left out.
+        """
+        cells: dict[tuple[str, str], Cell] = {}
+        for plan in self.plans():
+            new = [Cell(**{**cell, "files": tuple(cell["files"])}) for cell in plan["cells"]]
+            played = {cell.problem: (cell.problem_text, cell.rounds) for cell in new}
+            cells = {
+                where: cell
+                for where, cell in cells.items()
+                if played.get(cell.problem, (cell.problem_text, cell.rounds)) == (cell.problem_text, cell.rounds)
+            }
+            for cell in new:
+                where = (cell.problem, cell.agent)
+                known = cells.get(where)
+                # More runs of the same: the longer list stays.
+                if known and known.agent_text == cell.agent_text and set(cell.files) < set(known.files):
+                    continue
+                cells[where] = cell
+        return list(cells.values())
+
+    def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the runs and the failures that the plans ask for, a row each, under the plans' labels."""
+        runs: list[pl.DataFrame] = []
+        failures: list[pl.DataFrame] = []
+        for cell in self.cells():
+            for place, rows in (("runs", runs), ("failures", failures)):
+                paths = [self.folder / place / file for file in cell.files]
+                there = [path for path in paths if path.is_file()]
+                if place == "failures":
+                    there = [path for path in there if not (self.folder / "runs" / path.name).is_file()]
+                if there:
+                    labels = (pl.lit(cell.problem).alias("problem"), pl.lit(cell.agent).alias("agent"))
+                    rows.append(read(there).with_columns(*labels))
+        empty = pl.DataFrame(schema=SCHEMA)
+        return pl.concat([empty, *runs]), pl.concat([empty, *failures])
+
+    def missing(self) -> int:
+        """Return how many runs that were asked for have no result yet."""
+        asked = {file for cell in self.cells() for file in cell.files}
+        return sum(not (self.folder / "runs" / file).is_file() for file in asked)
+
+    def tidy(self, older_than: float = 3600.0) -> None:
+        """Remove what killed processes left half written, unless it may still be under way."""
+        for path in self.folder.glob("*/.*.parquet-*"):
+            if time.time() - path.stat().st_mtime > older_than:
+                path.unlink(missing_ok=True)
+
+
+def opened(folder: Path | str) -> Store:
+    """Return the store in a folder that should have one.
+
+    Parameters
+    ----------
+    folder
+        Where `lim2 bench` wrote.
+    """
+    store = Store(folder)
+    if not (store.folder / "plans").is_dir():
+        raise PlanError(f"{folder} has no results of `lim2 bench` (no folder 'plans' in it); give the folder of --out")
+    return store
+
+
+def read(paths: Iterable[Path]) -> pl.DataFrame:
+    """Return the rows of runs' files.
+
+    Parameters
+    ----------
+    paths
+        The files.
+    """
+    return pl.concat([pl.read_parquet(path, hive_partitioning=False).match_to_schema(SCHEMA) for path in paths])
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, whatever happens to the process or the machine.
+
+    Parameters
+    ----------
+    path
+        Where to; its folder is made.
+    content
+        What.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with unfinished(path) as part, part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+        if sys.platform == "win32":
+            file.close()  # an open file cannot be moved there

@@ -1,0 +1,199 @@
+"""The numbers that every form of the report shows: leaderboard, and a table a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lim2.experiments.stats import LEVEL, holm, paired_p, signs_p
+from lim2.experiments.summary import REFERENCE, Row
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a problem's table.
+
+    Parameters
+    ----------
+    row
+        As in ``summary.json``.
+    best
+        Whether its mean reward is the highest.
+    p
+        Of the paired test against the best, corrected; None for the best itself, and where there is no test.
+    times
+        Microseconds: median and 99th percentile of act, and of update.
+    own_size
+        Whether the agent told its size itself; else it is the growth of the process.
+    """
+
+    row: Row
+    best: bool
+    p: float | None
+    times: dict[str, float]
+    own_size: bool
+
+    @property
+    def tied(self) -> bool:
+        """Whether it was tested and can't be told from the best."""
+        return self.p is not None and self.p >= LEVEL
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A line of the leaderboard.
+
+    Parameters
+    ----------
+    agent
+        Its label.
+    rank
+        Place by mean normalised score; agents that were not run on all problems come after the others.
+    mean, median
+        Of the normalised scores over problems, as in the paper.
+    mean_rank
+        Mean over problems of its place by reward.
+    scores
+        Normalised score by problem.
+    p
+        Of the sign-flip test against the first, over all problems and runs, corrected.
+    us_per_round, peak_mb
+        Geometric mean over problems, and the largest.
+    """
+
+    agent: str
+    rank: int
+    mean: float | None
+    median: float | None
+    mean_rank: float
+    scores: dict[str, float | None]
+    p: float | None
+    us_per_round: float
+    peak_mb: float | None
+
+    @property
+    def tied(self) -> bool:
+        """Whether it was tested and can't be told from the first."""
+        return self.p is not None and self.p >= LEVEL
+
+
+class Tables:
+    """All tables of a set of results.
+
+    Parameters
+    ----------
+    runs
+        A row a run.
+    rows
+        Their summary.
+    """
+
+    def __init__(self, runs: pl.DataFrame, rows: Sequence[Row]) -> None:
+        self.runs = runs
+        self.rows = list(rows)
+        self.problems = list(dict.fromkeys(row["problem"] for row in rows))
+        sources = dict(runs.select("agent", "agent_source").iter_rows())
+        # The random policy is a reference: it is listed last.
+        labels = dict.fromkeys(row["agent"] for row in rows)
+        self.agents = sorted(labels, key=lambda label: sources[label] == REFERENCE)
+        self.references = {label for label in labels if sources[label] == REFERENCE}
+
+    def group(self, problem: str, agent: str) -> pl.DataFrame:
+        """Return the runs of a (problem, agent), by seed."""
+        return self.runs.filter(pl.col("problem") == problem, pl.col("agent") == agent).sort("seed")
+
+    def row(self, problem: str, agent: str) -> Row | None:
+        """Return the summary of a (problem, agent), if it was run."""
+        return next((row for row in self.rows if row["problem"] == problem and row["agent"] == agent), None)
+
+    def of(self, problem: str) -> list[Entry]:
+        """Return a problem's table, best first, references last."""
+        rows = [row for row in self.rows if row["problem"] == problem]
+        rows.sort(key=lambda row: (row["agent"] in self.references, -row["reward_mean"]))
+        best = max(rows, key=lambda row: row["reward_mean"])
+        first = self.group(problem, best["agent"])
+        ps = [None if row is best else paired_p(*paired(first, self.group(problem, row["agent"]))) for row in rows]
+        return [self._entry(row, row is best, p) for row, p in zip(rows, holm(ps), strict=True)]
+
+    def _entry(self, row: Row, best: bool, p: float | None) -> Entry:
+        group = self.group(row["problem"], row["agent"])
+        names = ("act_us_p50", "act_us_p99", "update_us_p50", "update_us_p99")
+        times = {name: float(group[name].median()) for name in names}  # type: ignore[arg-type]  # they are numbers
+        return Entry(row, best, p, times, own_size=group["agent_mb"].null_count() == 0)
+
+    @cached_property
+    def leaderboard(self) -> list[Standing]:
+        """The agents over all problems, best first, references last."""
+        drafts = [self._draft(agent) for agent in self.agents]
+        drafts.sort(key=lambda d: (d["agent"] in self.references, -len(d["played"]), -_or_low(d["mean"])))
+        leader = drafts[0]["agent"] if drafts else ""
+        ps = holm([None if d["agent"] == leader else signs_p(self._differences(leader, d["agent"])) for d in drafts])
+        places = range(1, len(drafts) + 1)
+        return [
+            Standing(rank=place, p=p, **{key: value for key, value in draft.items() if key != "played"})
+            for place, p, draft in zip(places, ps, drafts, strict=True)
+        ]
+
+    def _draft(self, agent: str) -> dict[str, Any]:
+        rows = [row for row in self.rows if row["agent"] == agent]
+        scores = {row["problem"]: row["normalized"] for row in rows}
+        known = [score for score in scores.values() if score is not None]
+        sizes = [row["peak_mb"] for row in rows if row["peak_mb"] is not None]
+        return {
+            "agent": agent,
+            "played": list(scores),
+            "mean": float(np.mean(known)) if known else None,
+            "median": float(np.median(known)) if known else None,
+            "mean_rank": float(np.mean([self.place(problem, agent) for problem in scores])),
+            "scores": scores,
+            "us_per_round": float(np.exp(np.mean(np.log([row["us_per_round"] for row in rows])))),
+            "peak_mb": max(sizes, default=None),
+        }
+
+    def place(self, problem: str, agent: str) -> float:
+        """Return an agent's place on a problem by mean reward; equals share the mean of their places."""
+        rewards = {row["agent"]: row["reward_mean"] for row in self.rows if row["problem"] == problem}
+        own = rewards[agent]
+        return 1 + sum(r > own for r in rewards.values()) + (sum(r == own for r in rewards.values()) - 1) / 2
+
+    def _differences(self, first: str, second: str) -> list[Array]:
+        """Return the paired differences of normalised rewards, an array a problem."""
+        groups = []
+        for problem in self.problems:
+            a, b = self.row(problem, first), self.row(problem, second)
+            scale = self._scale(problem)
+            if a and b and scale:
+                x, y = paired(self.group(problem, first), self.group(problem, second))
+                groups.append((x - y) / scale)
+        return groups
+
+    def _scale(self, problem: str) -> float | None:
+        """Return what 1 in the normalised score is in rewards."""
+        rewards = {row["agent"]: row["reward_mean"] for row in self.rows if row["problem"] == problem}
+        reference = next((rewards[agent] for agent in self.references if agent in rewards), None)
+        best = max(rewards.values())
+        return best - reference if reference is not None and best > reference else None
+
+
+def paired(a: pl.DataFrame, b: pl.DataFrame) -> tuple[Array, Array]:
+    """Return the rewards of two agents on the seeds that both have.
+
+    Parameters
+    ----------
+    a, b
+        Runs of one problem.
+    """
+    both = a.select("seed", "reward").join(b.select("seed", other="reward"), on="seed").sort("seed")
+    return both["reward"].to_numpy(), both["other"].to_numpy()
+
+
+def _or_low(score: float | None) -> float:
+    return float("-inf") if score is None else score

@@ -1,0 +1,77 @@
+"""A process that runs one run after another: ``python -m lim2.experiments.worker``.
+
+Runs come in through its standard input, results go out through its standard output, as pickles. It ends when the
+process that started it is gone.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+import signal
+import sys
+import time
+from queue import SimpleQueue
+from threading import Thread
+from typing import IO, Any
+
+# How often progress is told at most, in seconds.
+EVERY = 0.1
+
+
+class Teller:
+    """Tell how far a run is, but not too often.
+
+    Parameters
+    ----------
+    out
+        To the process that shows it.
+    """
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self.out = out
+        self.told = 0.0
+
+    def __call__(self, done: int, reward: float) -> None:
+        """Tell rounds and reward so far."""
+        now = time.monotonic()
+        if now - self.told >= EVERY:
+            self.told = now
+            send(self.out, ("tick", done, reward))
+
+
+def send(out: IO[bytes], message: Any) -> None:
+    """Write a message for the starter."""
+    pickle.dump(message, out)
+    out.flush()
+
+
+def receive(inbox: SimpleQueue[Any]) -> None:
+    """Take what the starter sends, and end the process at once when the starter is gone, whatever it is doing."""
+    try:
+        while True:
+            inbox.put(pickle.load(sys.stdin.buffer))
+    except EOFError:
+        os._exit(0)  # not sys.exit: that would end this thread only
+
+
+def main() -> None:
+    """Run what comes in until nothing more can come."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the starter's to handle
+    faulthandler.enable()
+    # What agents print must not get between the messages: it goes where errors go.
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    sys.path[:] = pickle.load(sys.stdin.buffer)
+
+    from lim2.experiments.runner import run_once
+
+    inbox: SimpleQueue[Any] = SimpleQueue()
+    Thread(target=receive, args=(inbox,), daemon=True).start()
+    while True:
+        send(out, ("done", run_once(pickle.loads(inbox.get()), Teller(out))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from experiments.helpers import write_agents
+from experiments.made import made
+from experiments.test_compare import AFTER, BEFORE
+from rich.console import Console
+from typer.testing import CliRunner
+
+from lim2.cli import app
+from lim2.experiments import benchmark
+from lim2.experiments.plan import Run
+from lim2.experiments.progress import Lines, Progress, Rich, progress_for
+
+runner = CliRunner()
+SMALL = ("--rounds", "30", "--runs", "2", "--jobs", "2", "--no-report")
+
+
+@pytest.fixture(autouse=True)
+def surroundings(outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    result = runner.invoke(app, list(words))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_bench_tells_its_way_and_where_the_results_are() -> None:
+    words = ("bench", "--problems", "wheel,linear", "--agents", "LinearTS,outside_agents:Cycle", *SMALL)
+    code, out, err = run(*words, "--set", "Cycle.step=2", "--set", "wheel.delta=0.5", "--out", "here")
+    assert code == 0
+    assert "Results: here" in out
+    assert "LinearTS" in out
+    assert "[12/12] " in err
+    assert "rounds/s" in err
+    code, out, err = run(*words, "--set", "Cycle.step=2", "--set", "wheel.delta=0.5", "--out", "here")
+    assert "12 of 12 runs are here already" in err
+    code, out, err = run(*words, "--out", "here", "--quiet")
+    assert (code, err, out) == (0, "", "Results: here\n")
+
+
+def test_a_failure_shows_in_the_status() -> None:
+    words = ("bench", "--problems", "wheel", "--agents", "LinearTS,outside_agents:Faulty", *SMALL, "--out", "here")
+    code, _, err = run(*words)
+    assert code == 1
+    assert "2 runs failed" in err
+    assert "wheel / Faulty / seed 0: RuntimeError: no more memory for marbles" in err
+    write_agents(Path())
+    text = Path("outside_agents.py").read_text().replace('raise RuntimeError("no more memory for marbles")', "pass")
+    Path("outside_agents.py").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("bench", "--agents", "LiM"), "did you mean 'LiM2'"),
+        (("bench", "--problems", "weel"), "did you mean 'wheel'"),
+        (("bench", "--set", "LiM2.hiden=3"), "did you mean 'hidden'"),
+        (("bench", "--set", "hidden=3"), "is not NAME.setting=value"),
+        (("bench", "--plan", "none.toml"), "cannot be read"),
+        (("bench", "--csv", "none.csv", "--label", "y"), "there is no file none.csv"),
+        (("bench", "--csv", "none.csv"), "belong together"),
+        (("bench", "--on", "moon"), "on must be 'local' or 'ray'"),
+        (("report", "nowhere"), "has no results of `lim2 bench`"),
+        (("compare", "nowhere", "there"), "has no results of `lim2 bench`"),
+        (("compare", "nowhere", "there", "--format", "xml"), "--format must be one of"),
+    ],
+)
+def test_wrong_words_are_told_in_one_line(words: tuple[str, ...], message: str) -> None:
+    code, _, err = run(*words)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+    assert not list(Path().glob("results/runs/*"))
+
+
+def test_a_plan_a_table_and_the_command_line_together() -> None:
+    Path("own.csv").write_text("x,z,y\n" + "".join(f"{i},{i % 3},{'ab'[i % 2]}\n" for i in range(40)))
+    Path("plan.toml").write_text("""
+agents = ["LinearTS", "calm"]
+runs = 1
+rounds = 20
+[variants.calm]
+of = "LinearTS"
+a0 = 60.0
+""")
+    words = ("bench", "--plan", "plan.toml", "--csv", "own.csv", "--label", "y", "--out", "here", "--no-report", "-q")
+    assert run(*words, "--runs", "2")[0] == 0
+    rows = json.loads(Path("here/summary.json").read_text())
+    assert [(row["problem"], row["agent"], row["runs"], row["rounds"]) for row in rows] == [
+        ("own", "LinearTS", 2, 20),
+        ("own", "calm", 2, 20),
+        ("own", "Uniform", 2, 20),
+    ]
+
+
+def test_the_default_needs_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Run] = []
+    monkeypatch.setattr("lim2.experiments.benchmark.carry_out", lambda runs, *_: seen.extend(runs))
+    monkeypatch.setattr("lim2.experiments.benchmark.Local", object, raising=False)
+    assert run("bench", "-q", "--no-report")[0] == 0
+    assert {r.problem.label for r in seen} == set(benchmark.PROBLEMS)
+    assert {r.agent.label for r in seen} == set(benchmark.AGENTS)
+    assert {r.rounds for r in seen} == {benchmark.ROUNDS}
+
+
+def test_report_and_compare() -> None:
+    made(Path("a"), BEFORE)
+    made(Path("b"), AFTER)
+    code, out, err = run("report", "b")
+    assert (code, out) == (0, "Report: b/report.html\n")
+    assert "4 runs that were asked for have no result" not in err
+    code, out, err = run("compare", "a", "b")
+    assert code == 0
+    assert "better" in out
+    code, out, _ = run("compare", "b", "a", "--fail-if-worse", "--format", "json")
+    assert code == 1
+    assert [row["verdict"] for row in json.loads(out)] == ["worse", "unclear", "same"]
+    code, out, _ = run("compare", "a", "b", "--format", "markdown")
+    assert out.startswith("| problem | agent |")
+
+
+def test_progress_suits_where_it_is_shown() -> None:
+    console = Console(force_terminal=True, width=100, record=True)
+    assert isinstance(progress_for([], console, quiet=False), Rich)
+    assert isinstance(progress_for([], Console(force_terminal=False), quiet=False), Lines)
+    assert type(progress_for([], console, quiet=True)) is Progress
+
+
+def test_bars_show_runs_and_the_whole() -> None:
+    from lim2.experiments.names import Spec
+
+    runs = [Run(Spec("wheel", "wheel"), Spec("LiM2", "LiM2"), 100, seed) for seed in range(3)]
+    console = Console(force_terminal=True, width=120, record=True)
+    record = {"status": "ok", "rounds": 100, "seconds": 2.0, "reward": 5.0, "us_per_round": 3.0}
+    with Rich(runs, console) as progress:
+        progress.started(runs[0])
+        progress.ticked(runs[0], 50, 25.0)
+        shown = console.export_text(clear=True) + "".join(str(t.fields["note"]) for t in progress._bars.tasks)
+        assert "mean reward 0.500" in shown
+        assert progress.seconds_left is None
+        progress.finished(runs[0], record)
+        assert progress.seconds_left == pytest.approx(4.0)
+        progress.started(runs[1])
+        progress.died(runs[1], "signal 9 ended its process")
+        progress.started(runs[1])
+        progress.finished(runs[1], {"status": "failed", "error": "ValueError: no", "seconds": 0.0})
+        progress.found(runs[2])
+    assert (progress.done, progress.failed, progress.retried) == (3, 1, 1)
+    text = console.export_text()
+    assert "trying again" in text
+    assert "failed: ValueError: no" in text

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lim2 import problems
+from lim2.experiments import PlanError, bench
+from lim2.experiments.names import agent_named
+from lim2.experiments.peers import ALGORITHMS, maker
+from lim2.experiments.runner import play
+
+installed = pytest.mark.skipif(
+    pytest.importorskip("importlib.util").find_spec("vowpalwabbit") is None,
+    reason="Vowpal Wabbit is not installed: pip install 'lim2[peers]'",
+)
+
+
+@installed
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_it_learns_and_repeats_itself(name: str) -> None:
+    problem = problems.load("linear", rounds=1000, seed=0)
+    arms = [play(maker(f"vw:{name}")(problem.n_arms, problem.n_features, seed=1), problem).arms for _ in range(2)]
+    assert (arms[0] == arms[1]).all()
+    reward = problem.rewards[np.arange(1000), arms[0]]
+    assert reward[500:].mean() > 0.5 * problem.best_rewards.mean()
+
+
+@installed
+def test_bench_beside_lim2(tmp_path: Path) -> None:
+    results = bench(
+        ["linear"], ["vw:squarecb", "vw:epsilon"], rounds=60, runs=1, out=tmp_path, quiet=True, report=False,
+        settings={"vw:epsilon": {"epsilon": 0.2}},
+    )  # fmt: skip
+    assert len(results.failures) == 0, results.failures["error"][0]
+    assert [row["agent"] for row in results.rows] == ["vw:squarecb", "vw:epsilon", "Uniform"]
+
+
+@installed
+def test_settings_are_checked() -> None:
+    with pytest.raises(PlanError, match="no setting 'epsilom'; did you mean 'epsilon'"):
+        bench(["linear"], ["vw:epsilon"], settings={"vw:epsilon": {"epsilom": 0.2}})
+
+
+def test_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vowpalwabbit", None)
+    monkeypatch.setattr("lim2.experiments.peers.find_spec", lambda name: None)
+    with pytest.raises(PlanError, match=r"pip install 'lim2\[peers\]'"):
+        agent_named("vw:squarecb")

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from experiments.helpers import ended, lim2, outcome, wait_for
+
+from lim2.experiments import PlanError, bench
+
+installed = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'lim2[ray]'")
+
+PLAN = (
+    "bench", "--problems", "wheel,linear,nonlinear", "--agents", "LiM2,LinearTS,outside_agents:Cycle", "--rounds", "60",
+    "--runs", "2", "--jobs", "2", "--no-report",
+)  # fmt: skip
+
+
+@installed
+def test_a_cluster_gives_the_same_results_even_when_killed(outside: Path) -> None:
+    assert ended(lim2(*PLAN, "--out", "local", "--quiet", cwd=outside))[0] == 0
+    process = lim2(*PLAN, "--out", "cluster", "--on", "ray", cwd=outside)
+    wait_for(lambda: len(list(outside.glob("cluster/runs/[!.]*"))) >= 3 or process.poll() is not None, timeout=120)
+    process.send_signal(signal.SIGKILL)
+    ended(process)
+    code, _, err = ended(lim2(*PLAN, "--out", "cluster", "--on", "ray", cwd=outside), timeout=180)
+    assert code == 0, err
+    assert outcome(outside / "cluster").equals(outcome(outside / "local"))
+
+
+@installed
+def test_lost_and_failing_runs(outside: Path) -> None:
+    words = (
+        "bench", "--problems", "wheel", "--agents", "outside_agents:Mortal,outside_agents:Faulty", "--rounds", "20",
+        "--runs", "1", "--jobs", "2", "--no-report", "--out", "out", "--on", "ray",
+        "--set", f"Mortal.note={outside / 'deaths'}",
+    )  # fmt: skip
+    code, _, err = ended(lim2(*words, cwd=outside), timeout=180)
+    assert code == 1
+    assert "1 times a process died" in err
+    assert "wheel / Faulty / seed 0: RuntimeError" in err
+
+
+def test_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("ray")
+    with pytest.raises(PlanError, match=r"pip install 'lim2\[ray\]'"):
+        bench(["wheel"], ["LiM2"], rounds=10, runs=1, out=tmp_path, on="ray")

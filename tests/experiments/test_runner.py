@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lim2
+from lim2 import problems
+from lim2.experiments import PlanError
+from lim2.experiments.names import Spec, agent_named, given
+from lim2.experiments.plan import Run
+from lim2.experiments.runner import draw, measured, play, run_once
+
+WHEEL = Spec("wheel", "wheel", {"delta": 0.8})
+
+
+@pytest.mark.parametrize("rounds", [1, 7, 300])
+def test_a_run_is_what_a_bare_loop_does(rounds: int) -> None:
+    problem = problems.load("wheel", rounds=rounds, seed=3, delta=0.8)
+    agent = lim2.LiM2(problem.n_arms, problem.n_features, seed=3)
+    reward = regret = 0.0
+    optimal = 0
+    rewards = []
+    for t in range(rounds):
+        arm = agent.act(problem.contexts[t])
+        agent.update(problem.contexts[t], arm, problem.rewards[t, arm])
+        reward += problem.rewards[t, arm]
+        regret += problem.best_rewards[t] - problem.expected_rewards[t, arm]
+        optimal += problem.expected_rewards[t, arm] == problem.expected_rewards[t].max()
+        rewards.append(reward)
+    record = run_once(Run(WHEEL, Spec("LiM2", "LiM2"), rounds, 3))
+    assert record["status"] == "ok", record.get("error")
+    assert record["rounds"] == rounds
+    assert record["reward"] == pytest.approx(reward, rel=1e-12)
+    assert record["regret"] == pytest.approx(regret, rel=1e-9, abs=1e-9)
+    assert record["optimal_rate"] == optimal / rounds
+    assert record["agent_mb"] == pytest.approx(agent.nbytes / 1e6)
+    assert record["curve_round"][-1] == rounds
+    at = np.array(record["curve_round"]) - 1
+    np.testing.assert_allclose(record["curve_reward"], np.array(rewards)[at])
+
+
+def test_ticks_tell_how_far_it_is() -> None:
+    problem = problems.load("linear", rounds=500, seed=0)
+    ticks: list[tuple[int, float]] = []
+    played = play(lim2.Uniform(5, 20, seed=0), problem, lambda done, reward: ticks.append((done, reward)))
+    assert ticks[-1][0] == 500
+    assert ticks[-1][1] == pytest.approx(measured(problem, played)["reward"])
+    assert [done for done, _ in ticks] == sorted({done for done, _ in ticks})
+
+
+def test_times_are_positive_and_ordered() -> None:
+    record = run_once(Run(WHEEL, Spec("LinearTS", "LinearTS"), 200, 0))
+    for word in ("act", "update"):
+        quantiles = [record[f"{word}_us_{name}"] for name in ("p50", "p90", "p99", "max")]
+        assert quantiles[0] > 0
+        assert quantiles == sorted(quantiles)
+    assert record["us_per_round"] == pytest.approx(record["act_us_mean"] + record["update_us_mean"])
+
+
+class Second:
+    """Good enough as an index, but no number."""
+
+    def __index__(self) -> int:
+        return 1
+
+
+class Stubborn:
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def act(self, context: Any) -> Any:
+        return self.answer
+
+    def update(self, context: Any, arm: int, reward: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (-1, "act returned arm -1 in round 1; arms are 0 to 4"),
+        (Second(), "act must return a whole number"),
+        (0.5, "only integers"),
+        (5, "out of bounds"),
+    ],
+)
+def test_arms_that_are_none(answer: Any, error: str) -> None:
+    problem = problems.load("wheel", rounds=10, seed=0)
+    with pytest.raises((ValueError, TypeError, IndexError), match=error):
+        play(Stubborn(answer), problem)
+
+
+def test_a_failure_is_a_row_with_a_traceback(outside: Path) -> None:
+    record = run_once(Run(WHEEL, agent_named("outside_agents:Faulty"), 50, 0))
+    assert record["status"] == "failed"
+    assert "RuntimeError: no more memory for marbles" in record["error"]
+    assert "outside_agents.py" in record["error"]
+
+
+def test_warnings_are_kept_once(outside: Path) -> None:
+    record = run_once(Run(WHEEL, agent_named("outside_agents:Wordy"), 50, 0))
+    assert record["status"] == "ok"
+    assert len(record["warnings"]) == 1
+    assert record["warnings"][0].startswith("UserWarning: this is odd (outside_agents.py:")
+
+
+def test_an_agent_without_its_methods() -> None:
+    record = run_once(Run(WHEEL, given(dict), 10, 0))
+    assert record["status"] == "failed"
+    with pytest.raises(PlanError, match="neither a name nor something that can be called"):
+        given(3)  # type: ignore[arg-type]
+
+
+def test_the_same_draw_is_kept_and_another_is_not() -> None:
+    first = draw(WHEEL, 100, 0)
+    assert draw(WHEEL, 100, 0) is first
+    other = draw(Spec("wheel", "wheel", {"delta": 0.5}), 100, 0)
+    assert not np.array_equal(other.expected_rewards, first.expected_rewards)
+    assert draw(WHEEL, 100, 1).contexts.tolist() != first.contexts.tolist()
+
+
+def test_problems_of_functions_and_tables(outside: Path) -> None:
+    coins = draw(Spec("coins", "outside_agents:coins", {"stake": 2.0}), 30, 0)
+    assert coins.rewards.max() == 2.0
+    (outside / "own.csv").write_text("x,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(20)))
+    own = draw(Spec("own", f"csv:{outside / 'own.csv'}", {"label": "y"}), "all", 0)
+    assert (own.rounds, own.n_arms) == (20, 2)
+    record = run_once(Run(Spec("x", "json:dumps"), Spec("LiM2", "LiM2"), 10, 0))
+    assert record["status"] == "failed"
