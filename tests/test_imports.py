@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-FORBIDDEN = ("torch", "polars", "matplotlib", "typer", "rich", "numba", "joblib", "pooch", "ray")
+FORBIDDEN = ("torch", "polars", "matplotlib", "typer", "rich", "numba", "jinja2", "cloudpickle", "pooch", "ray")
 
 
 def run(code: str, **environment: str) -> str:
@@ -62,3 +62,8 @@ with threadpool_limits({threads}):
     print(before == counts() == [{threads}] * len(before), len(before) > 0, set(inside))
 """
     assert run(code).split() == ["True", "True", "{1}"]
+
+
+def test_a_worker_imports_no_more_than_it_needs() -> None:
+    loaded = run("import sys, lim2.experiments.worker, lim2.experiments.runner; print(*sys.modules)").split()
+    assert not {name.split(".")[0] for name in loaded} & set(FORBIDDEN)

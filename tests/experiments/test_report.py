@@ -126,9 +126,8 @@ def test_markdown_and_latex(results: Results) -> None:
 
 
 def test_the_same_results_make_the_same_report(results: Results) -> None:
-    before = {
-        path: path.read_bytes() for path in results.folder.rglob("*.*") if path.suffix in (".html", ".md", ".svg")
-    }
+    paths = [path for path in results.folder.rglob("*.*") if path.suffix in (".html", ".md", ".svg", ".tex")]
+    before = {path: path.read_bytes() for path in paths}
     finish(Store(results.folder))
     assert {path: path.read_bytes() for path in before} == before
 
@@ -163,8 +162,7 @@ def test_an_agent_that_is_not_everywhere_comes_after(tmp_path: Path) -> None:
     runs, _ = store.frames()
     board = Tables(runs, summarize(runs)).leaderboard
     assert [standing.agent for standing in board] == ["LinearTS", "LiM2", "NeuralLinear", "Uniform"]
-    assert "8 runs" not in finish(store, report=True).report.read_text()
-    assert "4 runs have not been done yet" in (tmp_path / "report.html").read_text()
+    assert "4 runs have not been done yet" in finish(store).report.read_text()
 
 
 def test_one_run_of_one_problem(tmp_path: Path) -> None:
@@ -190,7 +188,7 @@ def test_nothing_to_rank(tmp_path: Path, rewards: dict[tuple[str, str], list[flo
 
 def test_alerts(tmp_path: Path) -> None:
     store = made(tmp_path, REWARDS, attempts=2, warnings=["UserWarning: odd <i>"])
-    (tmp_path / "runs" / next((tmp_path / "runs").iterdir()).name).unlink()
+    next((tmp_path / "runs").iterdir()).unlink()
     text = Page(finish(store).report.read_text()).text
     assert "23 runs were tried again because their process died" in text
     assert "1 runs have not been done yet" in text

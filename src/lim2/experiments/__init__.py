@@ -6,10 +6,35 @@
 PosixPath('results/report.html')
 """
 
-from lim2.experiments.benchmark import Results, bench
-from lim2.experiments.names import PlanError, Spec
-from lim2.experiments.plan import Plan, Run
-from lim2.experiments.runner import play, run_once
-from lim2.experiments.store import Store
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lim2.experiments.benchmark import Results, bench
+    from lim2.experiments.names import PlanError, Spec
+    from lim2.experiments.plan import Plan, Run
+    from lim2.experiments.runner import play, run_once
+    from lim2.experiments.store import Store
 
 __all__ = ["Plan", "PlanError", "Results", "Run", "Spec", "Store", "bench", "play", "run_once"]
+
+# Imported when first used: a process that only runs needs no tables, no progress bars and no report.
+_MODULES = {
+    "Plan": "plan",
+    "PlanError": "names",
+    "Results": "benchmark",
+    "Run": "plan",
+    "Spec": "names",
+    "Store": "store",
+    "bench": "benchmark",
+    "play": "runner",
+    "run_once": "runner",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -12,8 +12,6 @@ from scipy import special
 Array = NDArray[np.float64]
 
 LEVEL = 0.05  # of significance
-DRAWS = 20_000  # of signs, where not all are tried
-ALL_SIGNS = 14  # pairs up to which all are
 
 
 def paired_p(a: ArrayLike, b: ArrayLike) -> float | None:
@@ -69,12 +67,11 @@ def _t_p(difference: float, error: float, freedom: float) -> float:
     return float(2 * special.stdtr(freedom, -abs(difference / error)))
 
 
-def signs_p(groups: Sequence[ArrayLike]) -> float | None:
-    """Return the two-sided p of the sign-flip test over several problems.
+def pooled_p(groups: Sequence[ArrayLike]) -> float | None:
+    """Return the two-sided p of the paired t-test over several problems that count alike.
 
-    Were two agents equally good, each paired difference could as well have the other sign. The statistic is the mean
-    over problems of the mean difference, so that each problem counts alike; p is the share of sign patterns for which
-    it is at least as large as it was.
+    The statistic is the mean over problems of the mean difference; its variance adds up from the problems' own, with
+    the degrees of freedom of Welch and Satterthwaite. For one problem it is the paired t-test.
 
     Parameters
     ----------
@@ -84,27 +81,23 @@ def signs_p(groups: Sequence[ArrayLike]) -> float | None:
     Returns
     -------
     float or None
-        None without any difference to flip.
+        None unless every problem has two pairs at least.
 
     Examples
     --------
-    >>> signs_p([[1.0, 2.0, 1.5], [0.5, 0.7, 0.1]])  # 2 of 2^6 patterns
-    0.03125
+    >>> round(pooled_p([[1.0, 1.5, 2.0]]), 4) == round(paired_p([1.0, 1.5, 2.0], [0.0, 0.0, 0.0]), 4)
+    True
+    >>> round(pooled_p([[1.0, 1.5, 2.0], [0.5, 0.7, 0.1]]), 4)
+    0.0081
     """
-    parts = [np.asarray(group, dtype=float) / max(np.size(group), 1) for group in groups if np.size(group)]
-    if not parts:
+    parts = [np.asarray(group, dtype=float) for group in groups]
+    if not parts or min(len(part) for part in parts) < 2:
         return None
-    weighted = np.concatenate(parts) / len(parts)
-    n = len(weighted)
-    if n <= ALL_SIGNS:
-        signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
-        extra = 0
-    else:
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(DRAWS, n))
-        extra = 1  # what was observed is one of the patterns
-    observed = abs(weighted.sum())
-    as_large = np.count_nonzero(np.abs(signs @ weighted) >= observed * (1 - 1e-9))
-    return float((as_large + extra) / (len(signs) + extra))
+    variances = [part.var(ddof=1) / len(part) for part in parts]
+    total = sum(variances)
+    weights = sum(v**2 / (len(part) - 1) for v, part in zip(variances, parts, strict=True))
+    freedom = total**2 / weights if weights > 0 else 1.0
+    return _t_p(sum(part.mean() for part in parts), math.sqrt(total), freedom)
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lim2.experiments.stats import LEVEL, holm, paired_p, signs_p
+from lim2.experiments.stats import LEVEL, holm, paired_p, pooled_p
 from lim2.experiments.summary import REFERENCE, Row
 
 Array = NDArray[np.float64]
@@ -64,7 +64,7 @@ class Standing:
     scores
         Normalised score by problem.
     p
-        Of the sign-flip test against the first, over all problems and runs, corrected.
+        Of the paired test against the first, over all problems and runs, corrected.
     us_per_round, peak_mb
         Geometric mean over problems, and the largest.
     """
@@ -135,7 +135,7 @@ class Tables:
         drafts = [self._draft(agent) for agent in self.agents]
         drafts.sort(key=lambda d: (d["agent"] in self.references, -len(d["played"]), -_or_low(d["mean"])))
         leader = drafts[0]["agent"] if drafts else ""
-        ps = holm([None if d["agent"] == leader else signs_p(self._differences(leader, d["agent"])) for d in drafts])
+        ps = holm([None if d["agent"] == leader else pooled_p(self._differences(leader, d["agent"])) for d in drafts])
         places = range(1, len(drafts) + 1)
         return [
             Standing(rank=place, p=p, **{key: value for key, value in draft.items() if key != "played"})
