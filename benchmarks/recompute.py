@@ -45,8 +45,8 @@ def main() -> None:
         name = ", ".join(f"{k}={v}" for k, v in settings.items()) or "everything in every round"
         mean, std = float(earned.mean()), float(earned.std())
         table.add_row(name, f"{mean:,.0f} ± {std:.0f}", f"{ms:.2f}", f"{ratio:.2f}")
-        row = {"settings": settings, "mean": round(mean, 1), "std": round(std, 1), "runs": runs}
-        results.append({**row, "ms": round(ms, 3), "ratio": round(ratio, 2)})
+        reward = {"mean": round(mean, 1), "std": round(std, 1), "runs": runs}
+        results.append({"settings": settings, **reward, "ms": round(ms, 3), "ratio": round(ratio, 2)})
     Console().print(table)
     out = Path(__file__).parent / "results" / "recompute.json"
     out.write_text(json.dumps(results, indent=1) + "\n")
