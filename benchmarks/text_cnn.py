@@ -51,7 +51,7 @@ class SparseAndDense(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]  # noqa: ARG002
         """Take a step of both."""
         for part in self.parts:
-            part.step()
+            part.step()  # type: ignore[no-untyped-call]
 
 
 def bound(module: TextCNN, optimizer: Any = None, sparse: bool = False) -> Torch:
