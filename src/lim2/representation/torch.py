@@ -349,7 +349,7 @@ class Torch:
 def _made(make: Callable[[], nn.Module], seed: int) -> nn.Module:
     """Call a function that makes a module, with PyTorch's generator set to a seed for as long as that takes."""
     with torch.random.fork_rng(devices=()):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         return make()
 
 
