@@ -15,8 +15,8 @@ Factory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 class PaperRMSProp(torch.optim.Optimizer):
     """RMSProp as in the published runs, which PyTorch's is not: mean squares start at 1, epsilon is inside the root."""
 
-    def __init__(self, params: Iterable[nn.Parameter], lr: float, keep: float, epsilon: float) -> None:
-        super().__init__(params, {"lr": lr, "keep": keep, "epsilon": epsilon})
+    def __init__(self, params: Iterable[nn.Parameter], lr: float, keep: float, start: float, epsilon: float) -> None:
+        super().__init__(params, {"lr": lr, "keep": keep, "start": start, "epsilon": epsilon})
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]  # noqa: ARG002
@@ -27,7 +27,7 @@ class PaperRMSProp(torch.optim.Optimizer):
                     continue
                 state = self.state[p]
                 if not state:
-                    state["mean_square"] = torch.ones_like(p)
+                    state["mean_square"] = torch.full_like(p, group["start"])
                 mean_square = state["mean_square"]
                 mean_square.mul_(group["keep"]).addcmul_(p.grad, p.grad, value=1.0 - group["keep"])
                 p.addcdiv_(p.grad, (mean_square + group["epsilon"]).sqrt_(), value=-group["lr"])
@@ -45,7 +45,7 @@ def make(optimizer: Optimizer | Factory, parameters: list[nn.Parameter]) -> torc
         return made
     rate = optimizer.learning_rate
     if isinstance(optimizer, RMSProp):
-        return PaperRMSProp(parameters, rate, optimizer.keep, optimizer.epsilon)
+        return PaperRMSProp(parameters, rate, optimizer.keep, optimizer.start, optimizer.epsilon)
     if isinstance(optimizer, Adam):
         # One pass over memory instead of six; older versions of PyTorch have it on GPUs only.
         fused = all(p.device.type in ("cpu", "cuda") for p in parameters) and _fused_on_cpu()
