@@ -188,14 +188,7 @@ def report(folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="The f
         results = finish(store)
     missing = store.missing()
     if missing:
-<<<<<<< HEAD
-        told.print(
-            f"{missing} runs that were asked for have no result: they failed, or have not been done yet.",
-            style="yellow",
-        )
-=======
         told.print(f"{missing} runs have no result: they failed, or have not been done yet.", style="yellow")
->>>>>>> bench
     Console(highlight=False).print(f"Report: {results.report}", markup=False, soft_wrap=True)
 
 
