@@ -260,6 +260,30 @@ def test_tokens_outside_the_vocabulary_are_refused_before_anything_changes(setti
     assert agent.memory.contexts.dtype == np.int32
 
 
+@pytest.mark.parametrize("make", [Words, partial(TextCNN, 20, N_FEATURES, width=WIDTH)])
+def test_even_the_first_context_must_be_one_that_the_module_takes(make: Any) -> None:
+    agent = agent_of(make)
+    before = pickle.dumps(agent)
+    for wrong in ([0.5] * N_FEATURES, [np.nan] * N_FEATURES, [20] * N_FEATURES):
+        with pytest.raises(ValueError, match="context"):
+            agent.update(wrong, 0, 1.0)
+        with pytest.raises(ValueError, match="context"):
+            agent.act(wrong)
+    assert pickle.dumps(agent) == before
+    agent.update([19] * N_FEATURES, 0, 1.0)
+
+
+def test_contexts_may_be_views() -> None:
+    agent, expected = agent_of(), agent_of()
+    for context in normal(20).astype(np.float32):
+        flipped, frozen = context[::-1].copy()[::-1], context.copy()
+        frozen.flags.writeable = False
+        agent.update(flipped, agent.act(frozen), 1.0)
+        expected.update(context, expected.act(context), 1.0)
+    assert pickle.dumps(agent) == pickle.dumps(expected)
+    assert agent.act_many(normal(4)[::-1]).shape == (4,)
+
+
 def test_bytes_become_tokens_that_the_module_takes() -> None:
     agent = agent_of(Words)
     agent.update(np.full(N_FEATURES, 3, dtype=np.uint8), 0, 1.0)  # an embedding takes int32 and int64 only

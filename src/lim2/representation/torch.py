@@ -196,22 +196,21 @@ class Torch:
             raise ValueError(f"{what} must be a regular array of numbers: {error}") from error
         if array.dtype.kind not in "fiub":
             raise ValueError(f"{what} must hold real numbers only, got {array.dtype} values")
-        array = converted(array, self._type_for(array.dtype), what)
+        array = converted(array, self._type_for(array.dtype, what), what)
         if array.dtype.kind in "iu" and array.size:
             self._check_tokens(array, what)
         return array
 
-    def _type_for(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    def _type_for(self, dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
         """Return the type in which the module takes contexts of some type, found by trying."""
         if self._dtype is not None:
             return self._dtype
-        floats = self._float_type
-        if dtype.kind == "f":
-            return floats
         if dtype.str not in self._read_as:
-            candidates = (dtype, np.dtype(np.int64), floats)
-            takes = (candidate for candidate in candidates if self._refusal(candidate) is None)
-            self._read_as[dtype.str] = next(takes)  # bind has seen to it that there is one
+            candidates = [self._float_type] if dtype.kind == "f" else [dtype, np.dtype(np.int64), self._float_type]
+            refusals = [self._refusal(candidate) for candidate in candidates]
+            if None not in refusals:
+                raise ValueError(f"{what} must hold values that the module takes, got {dtype}: {refusals[0]}")
+            self._read_as[dtype.str] = candidates[refusals.index(None)]
         return self._read_as[dtype.str]
 
     def _check_tokens(self, array: NDArray[Any], what: str) -> None:
@@ -240,7 +239,7 @@ class Torch:
         return np.dtype(known.get(self._precision, np.float32))
 
     def _tensor(self, contexts: NDArray[Any]) -> Tensor:
-        if not contexts.flags.writeable:  # PyTorch knows no read-only memory
+        if not (contexts.flags.writeable and contexts.flags.c_contiguous):  # PyTorch knows no read-only memory
             contexts = contexts.copy()
         tensor = torch.from_numpy(contexts)
         return tensor.to(self.device, self._precision if tensor.is_floating_point() else None)
@@ -336,7 +335,7 @@ class Torch:
         return new
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"pickled": pickled(self.__dict__)}
+        return {"pickled": pickled({**self.__dict__, "_read_as": {}})}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(pickle.loads(state["pickled"]))
