@@ -221,7 +221,7 @@ class Matching(OwnsArrays):
             for arm, rows in groups:
                 self._samples(covs, arm, new[rows], gap[rows], rate)
 
-    def conditioned(self, trace: float, arms: slice | int = slice(None)) -> None:
+    def conditioned(self, trace: Array | float, arms: slice | int = slice(None)) -> None:
         """Lower the bounds after covariances were conditioned on features Z; ``trace`` is at least that of Z'Z."""
         self.floor[arms] /= 1.0 + self.floor[arms] * trace
 

@@ -206,13 +206,15 @@ class NeuralLinearFamily(NeuralBeliever):
 
     def _refit(self, features: Array, played: int) -> None:
         """Restart the linear regression of every arm from its prior and the memory."""
-        self.prior.conditioned(features)
         only_played = self.refresh == "played" and self.train_every == 1
+        traces = []
         for arm in range(self.n_arms):
             rows = self.memory.rows(arm)
             z = features[rows]
             cov = self.posterior.cov[arm]
             condition(self.prior.cov(arm, cov), z, out=cov)
+            flat = z.reshape(-1)  # while it is in the cache
+            traces.append(flat.dot(flat))
             if arm == played or not only_played:
                 prior_mean = self._last_layer(arm) if self.mean_prior else np.zeros(z.shape[1])
                 squares = self.posterior.refit_mean(arm, prior_mean, z, self.memory.rewards[rows])
@@ -221,3 +223,4 @@ class NeuralLinearFamily(NeuralBeliever):
                     self.posterior.set_noise(arm, plays, squares + self._evicted_squares[arm])
                 else:
                     self.posterior.set_noise(arm, len(z), squares)
+        self.prior.conditioned(np.array(traces))

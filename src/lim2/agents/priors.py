@@ -39,7 +39,7 @@ class Fixed(OwnsArrays):
         """Return the prior covariance of an arm."""
         return self._cov
 
-    def conditioned(self, features: Array) -> None:
+    def conditioned(self, traces: Array) -> None:
         """Ignore that the posteriors are refitted."""
 
 
@@ -100,8 +100,7 @@ class Carried(OwnsArrays):
         """Return the prior covariance of an arm, which may be the posterior's own."""
         return posterior_cov if self._own is None else self._own[arm]
 
-    def conditioned(self, features: Array) -> None:
-        """Note that the posteriors are refitted, each on its part of these features."""
+    def conditioned(self, traces: Array) -> None:
+        """Note that each posterior was refitted on features Z with this trace of Z'Z."""
         if self.recount and self.matching is not None:
-            flat = features.reshape(-1)
-            self.matching.conditioned(float(np.dot(flat, flat)))
+            self.matching.conditioned(traces)
