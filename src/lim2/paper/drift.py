@@ -100,7 +100,8 @@ def section(tables: Tables) -> Section | None:
         "Representation drift",
         f"Statlog, {tables.rows[0]['rounds']:,} iterations of one batch a round under a random policy, "
         f"{runs_of(tables)} of each width; network in the NTK parametrisation, trained with the published runs' "
-        f"RMSProp. The kernel of the first arm's output is noted every {EVERY} iterations for two fixed contexts b and b'.",
+        f"RMSProp. The kernel of the first arm's output is noted every {EVERY} iterations for two fixed contexts b "
+        "and b'.",
         claims=[
             Claim(
                 "The kernel changes in training for all widths: the assumption that it does not is not met.",
