@@ -57,16 +57,12 @@ def scores(
     return Drawn("scores", "Normalised scores of the eight methods, ours and the paper's average", figure)
 
 
-def lines(
-    axes: Axes, curves: Sequence[Curve], *, dashed: Sequence[str] = (), widths: Mapping[str, float] | None = None
-) -> None:
-    """Draw curves with their bands."""
-    for label, colour, x, mean, half in curves:
+def lines(axes: Axes, curves: Sequence[Curve]) -> None:
+    """Draw curves with their bands, the first on top."""
+    for label, colour, x, mean, half in reversed(curves):
         gid = f"series{colour}"
         axes.fill_between(x, mean - half, mean + half, color=shade(colour), alpha=0.14, linewidth=0, gid=gid)
-        style = "--" if label in dashed else "-"
-        width = (widths or {}).get(label, 1.7)
-        axes.plot(x, mean, style, color=shade(colour), label=label, linewidth=width, gid=gid)
+        axes.plot(x, mean, color=shade(colour), label=label, gid=gid)
 
 
 def forgetting(curves: Sequence[Curve], every: int, rounds: int) -> Drawn:

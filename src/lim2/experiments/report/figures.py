@@ -325,11 +325,12 @@ def with_legend(figure: Figure) -> None:
     if not labels:
         return
     width, height = figure.get_size_inches()
-    more = 0.08 + 0.2 * -(-len(labels) // 3)
+    columns = max(3, int(width / 1.6))
+    more = 0.08 + 0.2 * -(-len(labels) // columns)
     box = figure.subplotpars
     figure.set_size_inches(width, height + more)
     figure.subplots_adjust(
         bottom=(box.bottom * height + more) / (height + more), top=(box.top * height + more) / (height + more)
     )
     with mpl.rc_context(STYLE):
-        figure.legend(handles[::-1], labels[::-1], loc="lower center", ncols=3, fontsize=8.5)
+        figure.legend(handles[::-1], labels[::-1], loc="lower center", ncols=columns, fontsize=8.5)
