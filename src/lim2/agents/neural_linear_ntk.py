@@ -1,10 +1,11 @@
 """NeuralLinear-NTK: as if the features never changed, the ablation of baseline 8."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
 
+from lim2._arrays import with_row, without_row
 from lim2.agents.base import Array
 from lim2.agents.neural import NeuralBeliever, Size
 from lim2.exploration import Exploration
@@ -30,14 +31,16 @@ class NeuralLinearNTK(NeuralBeliever):
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None = None,
         n_features: Size = None,
         *,
+        arms: Iterable[Hashable] | None = None,
         hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
         initial_pulls: int = 2,
+        min_propensity: float = 0.0,
         prior_precision: float = 1.0,
         a0: float = 6.0,
         b0: float = 6.0,
@@ -51,10 +54,12 @@ class NeuralLinearNTK(NeuralBeliever):
         super().__init__(
             n_arms,
             n_features,
+            arms=arms,
             hidden=hidden,
             batch=batch,
             steps=steps,
             initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
             prior_precision=prior_precision,
             a0=a0,
             b0=b0,
@@ -77,6 +82,18 @@ class NeuralLinearNTK(NeuralBeliever):
         """Bytes that the agent's state occupies."""
         return super().nbytes + self._plain_mean.nbytes + self._plain_squares.nbytes
 
+    def _add_arm(self, like: int | None) -> None:
+        super()._add_arm(like)
+        self._plain_mean = with_row(self._plain_mean, 0.0 if like is None else self._plain_mean[like])
+        self._plain_squares = with_row(self._plain_squares, 0.0 if like is None else self._plain_squares[like])
+        if like is not None:
+            self._copy_tuples(like)
+
+    def _remove_arm(self, arm: int) -> None:
+        super()._remove_arm(arm)
+        self._plain_mean = without_row(self._plain_mean, arm)
+        self._plain_squares = without_row(self._plain_squares, arm)
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         self.memory.stage(context, arm, reward)
         try:
@@ -91,7 +108,7 @@ class NeuralLinearNTK(NeuralBeliever):
         self._plain_mean[arm] += (surprise / scale) * direction
         self._plain_squares[arm] += surprise * surprise / scale
         for refreshed in range(self.n_arms) if self.refresh == "all" else (arm,):
-            self._refit(refreshed, plays=float(self.pulls[refreshed]) + (refreshed == arm))
+            self._refit(refreshed, plays=self._plays(refreshed) + (refreshed == arm))
 
     def _train(self) -> None:
         """Train on batches from the buffer, once a full batch has been seen."""
