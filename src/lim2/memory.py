@@ -24,14 +24,14 @@ class Evicted(NamedTuple):
     context: NDArray[Any]
     arm: int
     reward: float
+    stamp: int
 
 
 class _Staged(NamedTuple):
-    """Where the tuple staged last was written, and what was there: the tuple that leaves, and its stamp."""
+    """Where the tuple staged last was written, and the tuple that was there and leaves."""
 
     slot: int
     evicted: Evicted | None
-    stamp: int
 
 
 class Batch(NamedTuple):
@@ -96,12 +96,23 @@ class _Store(OwnsArrays):
         """Bytes of the arrays."""
         return sum(a.nbytes for a in (self._contexts, self._arms, self._rewards, self._stamps))
 
-    def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw ``size`` tuples uniformly with replacement, sorted by arm, in the order of drawing within an arm."""
+    def fading(self, keep: float) -> Array:
+        """Return what each tuple still counts, ``keep`` to the power of how many were stored since, in slot order."""
+        return keep ** (self._stored - 1.0 - self.stamps)
+
+    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> Batch:
+        """Draw ``size`` tuples with replacement, sorted by arm, in the order of drawing within an arm.
+
+        Uniformly, or in proportion to weights in slot order.
+        """
         if not self._size:
             raise ValueError("there is nothing to sample: the memory is empty")
-        # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
-        slots = (rng.random(size) * self._size).astype(np.intp)
+        if weights is None:
+            # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
+            slots = (rng.random(size) * self._size).astype(np.intp)
+        else:
+            ends = weights.cumsum()
+            slots = np.minimum(ends.searchsorted(rng.random(size) * ends[-1], side="right"), self._size - 1)
         arms = self._arms.take(slots)
         order = arms.argsort(kind="stable")
         slots, arms = slots.take(order), arms.take(order)
@@ -166,7 +177,7 @@ class Buffer(_Store):
         self.capacity = capacity
         self._queues: list[deque[int]] = [deque() for _ in range(n_arms)]  # each arm's slots, the oldest first
         self._slices: list[slice] | None = None  # each arm's rows once they are side by side
-        self._staged = _Staged(0, None, 0)
+        self._staged = _Staged(0, None)
 
     def add(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
         """Store a tuple; return the one that had to leave for it, if any."""
@@ -186,14 +197,15 @@ class Buffer(_Store):
                 self._group()
             victim = arm if self._queues[arm] else max(range(self.n_arms), key=lambda i: len(self._queues[i]))
             slot = self._queues[victim][0]
-            evicted = Evicted(self._contexts[slot].copy(), victim, float(self._rewards[slot]))
-        self._staged = _Staged(slot, evicted, int(self._stamps[slot]))
+            stamp = int(self._stamps[slot])
+            evicted = Evicted(self._contexts[slot].copy(), victim, float(self._rewards[slot]), stamp)
+        self._staged = _Staged(slot, evicted)
         self._write(slot, context, arm, reward)
         return evicted
 
     def commit(self) -> None:
         """Keep the tuple staged last."""
-        slot, evicted, _ = self._staged
+        slot, evicted = self._staged
         arm = int(self._arms[slot])
         if evicted is not None:
             self._queues[evicted.arm].popleft()
@@ -203,13 +215,13 @@ class Buffer(_Store):
 
     def abandon(self) -> None:
         """Forget the tuple staged last, and put the one that it replaced back."""
-        slot, evicted, stamp = self._staged
+        slot, evicted = self._staged
         self._stored -= 1
         if evicted is None:
             self._size -= 1
         else:
-            self._write(slot, *evicted)
-            self._stamps[slot] = stamp
+            self._write(slot, evicted.context, evicted.arm, evicted.reward)
+            self._stamps[slot] = evicted.stamp
             self._stored -= 1
 
     def rows(self, arm: int) -> Rows:

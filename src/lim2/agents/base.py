@@ -8,6 +8,7 @@ import inspect
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -230,6 +231,13 @@ def positive_int(name: str, value: int, least: int = 1) -> int:
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {number}")
     return number
+
+
+def share(name: str, value: float) -> float:
+    """Return a setting that must be from 0 up to, but not, 1, or say what is wrong with it."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= value < 1.0:
+        raise ValueError(f"{name} must be a number from 0 up to, but not, 1, got {value!r}")
+    return float(value)
 
 
 def one_of(name: str, value: str, choices: Sequence[str]) -> str:

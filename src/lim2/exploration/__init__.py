@@ -5,6 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from lim2.exploration.posterior import Array, Beliefs, Posterior, RecursivePosterior
+from lim2.exploration.summed import Summed
 from lim2.exploration.thompson import Thompson
 from lim2.exploration.ucb import UCB
 
@@ -17,4 +18,4 @@ class Exploration(Protocol):
         ...
 
 
-__all__ = ["UCB", "Beliefs", "Exploration", "Posterior", "RecursivePosterior", "Thompson"]
+__all__ = ["UCB", "Beliefs", "Exploration", "Posterior", "RecursivePosterior", "Summed", "Thompson"]
