@@ -100,6 +100,10 @@ class _Store(OwnsArrays):
         """Return what each tuple still counts, ``keep`` to the power of how many were stored since, in slot order."""
         return keep ** (self._stored - 1.0 - self.stamps)
 
+    def age(self, stamp: int) -> int:
+        """Return how many tuples were stored after the one with this stamp."""
+        return self._stored - 1 - stamp
+
     def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> Batch:
         """Draw ``size`` tuples with replacement, sorted by arm, in the order of drawing within an arm.
 

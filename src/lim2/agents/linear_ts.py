@@ -112,7 +112,7 @@ class LinearTS(Believer):
             self._summed.fade(1.0 - self.forget)
         if self.forget or renewed:
             self._summed.add(arm, z, reward)
-            self._solve()
+            self._summed.solve()
         else:
             self.posterior.observe(arm, z, reward)
 
@@ -130,10 +130,3 @@ class LinearTS(Believer):
             self._summed.move(standardizer.scaling.map_from(self.scaling))
             self.scaling, self._renewed = standardizer.scaling, count
         return bool(due)
-
-    def _solve(self) -> None:
-        """Compute every arm's beliefs anew from its sums."""
-        posterior = self._summed
-        for arm in range(self.n_arms):
-            posterior.solve_cov(arm)
-            posterior.set_noise(arm, float(posterior.weight[arm]), posterior.solve_mean(arm))

@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from lim2.agents.base import Array, Sized, one_of, positive_int
+from lim2.agents.base import Array, Sized, one_of, positive_int, share
 from lim2.agents.believer import Believer, with_intercept
 from lim2.agents.priors import Carried, Fixed
 from lim2.agents.recompute import Recompute
-from lim2.exploration import Exploration, Posterior
+from lim2.exploration import Exploration, Posterior, Summed
 from lim2.exploration.posterior import condition
-from lim2.memory import Buffer, History
+from lim2.memory import Buffer, Evicted, History
 from lim2.representation import MLP, ContextReader, Representation, RMSProp
+from lim2.standardize import Standardizer
 
 BUFFER_PER_ARM, BATCH_PER_ARM = 100, 16
 
@@ -54,6 +55,23 @@ def context_shape(n_features: Size, representation: Representation) -> tuple[int
     return shape
 
 
+def check_takes_floats(representation: Representation, shape: tuple[int, ...]) -> None:
+    """Refuse to standardise what a representation must have as it is: token ids."""
+    refusal: Exception | str | None = None
+    if getattr(representation, "n_tokens", None) is not None:
+        refusal = "it takes token ids"
+    else:
+        try:
+            representation.features(np.zeros((1, *shape)))
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            refusal = error
+    if refusal is not None:
+        raise ValueError(
+            f"standardize=True scales columns of numbers, which this representation does not take: {refusal}. "
+            "Leave standardize out."
+        )
+
+
 class NeuralBeliever(Believer):
     """An agent with linear beliefs over the features of a network, and a memory to train the network from."""
 
@@ -75,7 +93,10 @@ class NeuralBeliever(Believer):
         exploration: str | Exploration,
         representation: Representation | None,
         seed: int | None,
+        standardize: bool,
+        forget: float,
         settings: dict[str, Any],
+        summed: bool = False,
     ) -> None:
         if isinstance(representation, type) or not (representation is None or hasattr(representation, "train_step")):
             raise ValueError(f"representation must be an object such as MLP(hidden=(100, 50)), got {representation!r}")
@@ -98,20 +119,42 @@ class NeuralBeliever(Believer):
                 self._shown.pop(unused, None)
         self.context_shape = shape
         self.representation = network if representation is None else copy.deepcopy(representation)
-        self._reader = self.representation if isinstance(self.representation, ContextReader) else None
+        # Raw columns are read and kept as float64, whatever the representation would have them in.
+        reads = isinstance(self.representation, ContextReader) and not standardize
+        self._reader = self.representation if reads else None
         self.representation.bind(shape[0] if len(shape) == 1 else shape, self.n_arms, self._init_rng)
+        self.forget = share("forget", forget)
+        self.standardizer = Standardizer(shape, self.forget) if standardize else None
+        if standardize:
+            check_takes_floats(self.representation, shape)
         width = self.representation.width + self.intercept
-        self.posterior: Posterior = Posterior(self.n_arms, width, prior_precision, a0, b0)
+        kind = Summed if summed and self.forget else Posterior
+        self.posterior: Posterior = kind(self.n_arms, width, prior_precision, a0, b0)
         self.memory: Buffer | History
 
     def _components(self) -> Iterable[Sized]:
-        return (self.representation, self.posterior, self.memory)
+        scaling = () if self.standardizer is None else (self.standardizer,)
+        return (self.representation, self.posterior, self.memory, *scaling)
 
     def _read(self, values: ArrayLike, what: str) -> NDArray[Any]:
         return super()._read(values, what) if self._reader is None else self._reader.read(values, what)
 
     def _features(self, contexts: NDArray[Any]) -> Array:
-        return self._with_intercept(self.representation.features(contexts))
+        return self._with_intercept(self.representation.features(self._inputs(contexts)))
+
+    def _inputs(self, contexts: NDArray[Any]) -> NDArray[Any]:
+        """Return what the network sees of raw contexts."""
+        return contexts if self.standardizer is None else self.standardizer(contexts)
+
+    def _rescale(self, context: NDArray[Any]) -> None:
+        """Take a context into the scaling."""
+        if self.standardizer is not None:
+            self.standardizer.observe(context)
+
+    def _rescaled(self, context: NDArray[Any]) -> Array:
+        """Take a context into the scaling, and return its features as a row."""
+        self._rescale(context)
+        return self._features(context[None])
 
     def _with_intercept(self, features: Array) -> Array:
         """Return a network's features as the beliefs take them."""
@@ -147,7 +190,7 @@ class NeuralLinearFamily(NeuralBeliever):
         recompute_share: float = 1.0,
         **common: Any,
     ) -> None:
-        super().__init__(n_arms, n_features, **common)
+        super().__init__(n_arms, n_features, summed=train_every != 1, **common)
         self.noise = one_of("noise", noise, ("history", "buffer"))
         self.mean_prior = bool(mean_prior)
         self.train_every = positive_int("train_every", train_every)
@@ -155,6 +198,7 @@ class NeuralLinearFamily(NeuralBeliever):
         self._recompute = None if recompute.every == recompute.share == 1 else recompute
         self.prior: Fixed | Carried
         self._evicted_squares = np.zeros(self.n_arms)  # sum of r^2 over what has left the memory
+        self._plays = np.zeros(self.n_arms)  # with forget: what the updates of each arm still count
 
     def _components(self) -> Iterable[Sized]:
         kept = () if self._recompute is None else (self._recompute,)
@@ -163,39 +207,72 @@ class NeuralLinearFamily(NeuralBeliever):
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         evicted = self.memory.stage(context, arm, reward)
         trains = (self.rounds + 1) % self.train_every == 0
-        before = None
+        before, moments = None, None if self.standardizer is None else copy.copy(self.standardizer)
         try:
             if evicted is not None and self.prior.takes_evicted:
-                before = self.prior.evict(evicted.arm, self._features_like(evicted.context))
-            features = self._train() if trains else self._features(context[None])
+                before = self.prior.evict(evicted.arm, self._leaving_features(evicted))
+            features = self._train(context) if trains else self._rescaled(context)
         except BaseException:  # an update happens whole or not at all
             self.memory.abandon()
             if evicted is not None and before is not None:
                 self.prior.put_back(evicted.arm, before)
             if self._recompute is not None:
                 self._recompute.forget()
+            self.standardizer = moments
             raise
         self.memory.commit()
+        if self.forget:
+            self._fade(arm)
         if evicted is not None:
-            self._evicted_squares[evicted.arm] += evicted.reward**2
+            faded = (1.0 - self.forget) ** self.memory.age(evicted.stamp) if self.forget else 1.0
+            self._evicted_squares[evicted.arm] += faded * evicted.reward**2
         if trains:
             self._refit(features, arm)
+        elif isinstance(self.posterior, Summed):
+            self.posterior.add(arm, features[0], reward)
+            self.posterior.solve()
         else:
             self.posterior.observe(arm, features[0], reward)
 
-    def _train(self) -> Array:
+    def _leaving_features(self, evicted: Evicted) -> Array:
+        """Return the features of a tuple that leaves, with the weight that it had after the last round."""
+        features = self._features_like(evicted.context)
+        if not self.forget:
+            return features
+        rounds = self.memory.age(evicted.stamp) - 1
+        return features * math.sqrt((1.0 - self.forget) ** rounds)
+
+    def _fade(self, played: int) -> None:
+        """Let everything that was known before this round count less."""
+        keep = 1.0 - self.forget
+        self.prior.fade(keep)
+        self.posterior.fade_noise(keep)
+        if isinstance(self.posterior, Summed):
+            self.posterior.fade(keep)
+        self._evicted_squares *= keep
+        self._plays *= keep
+        self._plays[played] += 1.0
+
+    def _train(self, context: Array) -> Array:
         """Train the network, carry the prior along, and return the new features of everything in memory."""
         features = None
-        for step in range(self.steps if self.rounds else 0):  # the first round has nothing to learn from yet
-            batch = self.memory.sample(self.batch, self._learn_rng)
-            old = self._with_intercept(self.representation.train_step(batch.contexts, batch.arms, batch.rewards))
+        weights = self.memory.fading(1.0 - self.forget) if self.forget else None
+        steps = self.steps if self.rounds else 0  # the first round has nothing to learn from yet
+        for step in range(1, steps + 1):
+            batch = self.memory.sample(self.batch, self._learn_rng, weights)
+            inputs = self._inputs(batch.contexts)
+            old = self._with_intercept(self.representation.train_step(inputs, batch.arms, batch.rewards))
+            if step == steps:  # matching sees what the new scaling changes as it sees what training does
+                self._rescale(context)
             if self.prior.follows_features:
-                if step == self.steps - 1:  # the batch is part of the memory, whose features are needed anyway
+                if step == steps:  # the batch is part of the memory, whose features are needed anyway
                     features = self._memory_features(batch.slots)
                     new = features.take(batch.slots, axis=0)
                 else:
                     new = self._features(batch.contexts)
                 self.prior.match(batch, old, new, self.rounds)
+        if not steps:
+            self._rescale(context)
         return self._memory_features() if features is None else features
 
     def _memory_features(self, needed: NDArray[np.intp] | None = None) -> Array:
@@ -207,20 +284,26 @@ class NeuralLinearFamily(NeuralBeliever):
     def _refit(self, features: Array, played: int) -> None:
         """Restart the linear regression of every arm from its prior and the memory."""
         only_played = self.refresh == "played" and self.train_every == 1
+        weights = self.memory.fading(1.0 - self.forget) if self.forget else None
         traces = []
         for arm in range(self.n_arms):
             rows = self.memory.rows(arm)
-            z = features[rows]
+            z, rewards = features[rows], self.memory.rewards[rows]
+            held = float(len(z))
+            if weights is not None:  # a weighted regression is a plain one on rows times the roots of their weights
+                roots = np.sqrt(weights[rows])
+                z, rewards, held = z * roots[:, None], rewards * roots, float(weights[rows].sum())
             cov = self.posterior.cov[arm]
             condition(self.prior.cov(arm, cov), z, out=cov)
             flat = z.reshape(-1)  # while it is in the cache
             traces.append(flat.dot(flat))
             if arm == played or not only_played:
                 prior_mean = self._last_layer(arm) if self.mean_prior else np.zeros(z.shape[1])
-                squares = self.posterior.refit_mean(arm, prior_mean, z, self.memory.rewards[rows])
+                squares, left = self.posterior.refit_mean(arm, prior_mean, z, rewards), 0.0
                 if self.noise == "history":  # rewards that have left still count, as noise
-                    plays = float(self.pulls[arm]) + (arm == played)
-                    self.posterior.set_noise(arm, plays, squares + self._evicted_squares[arm])
-                else:
-                    self.posterior.set_noise(arm, len(z), squares)
+                    held = self._plays[arm] if self.forget else float(self.pulls[arm]) + (arm == played)
+                    left = self._evicted_squares[arm]
+                self.posterior.set_noise(arm, held, squares + left)
+                if isinstance(self.posterior, Summed):
+                    self.posterior.reset(arm, z, rewards, held, left)
         self.prior.conditioned(np.array(traces))

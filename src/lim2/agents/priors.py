@@ -7,7 +7,7 @@ I / precision every time, which is what MM, Naive and the full-memory version do
 import numpy as np
 
 from lim2._arrays import OwnsArrays
-from lim2.exploration.posterior import Array, Posterior, rank_one
+from lim2.exploration.posterior import Array, Posterior, rank_one, relax
 from lim2.matching import Matching
 from lim2.memory import Batch
 
@@ -31,6 +31,9 @@ class Fixed(OwnsArrays):
 
     def put_back(self, arm: int, cov: Array) -> None:
         """Undo nothing."""
+
+    def fade(self, keep: float) -> None:
+        """Forget nothing: the prior holds nothing of the past."""
 
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Ignore a change of features."""
@@ -64,6 +67,7 @@ class Carried(OwnsArrays):
         self.recount = recount
         self.follows_features = matching is not None
         self.takes_evicted = not recount  # with recount it has been counted already
+        self.precision = float(precision)
         self._posterior = posterior
         self._own = None if recount else posterior.cov.copy()
         if matching is not None:
@@ -90,6 +94,14 @@ class Carried(OwnsArrays):
     def put_back(self, arm: int, cov: Array) -> None:
         """Undo an :meth:`evict`: the tuple did not leave after all."""
         self.covs[arm] = cov
+
+    def fade(self, keep: float) -> None:
+        """Let what is carried count less: every arm's precision moves towards where it started."""
+        for cov in self.covs:
+            relax(cov, keep, self.precision, out=cov)
+        if self.matching is not None:
+            self.matching.floor /= keep
+            self.matching.conditioned((1.0 - keep) * self.precision)
 
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Match every arm's prior to the change of the batch's features from old to new."""

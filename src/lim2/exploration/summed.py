@@ -52,11 +52,14 @@ class Summed(Posterior):
         self.squares[arm] += reward * reward
         self.weight[arm] += 1.0
 
-    def reset(self, arm: int, features: Array, rewards: Array, weight: float) -> None:
-        """Replace an arm's sums by those over rows of (features, reward), both multiplied by the root of a weight."""
+    def reset(self, arm: int, features: Array, rewards: Array, weight: float, noise: float = 0.0) -> None:
+        """Replace an arm's sums by those over rows of (features, reward), each times the root of its weight.
+
+        ``weight`` is what the rows count together; ``noise`` a sum of squared rewards of which no features are known.
+        """
         np.dot(features.T, features, out=self.gram[arm])
         np.dot(rewards, features, out=self.cross[arm])
-        self.squares[arm] = np.dot(rewards, rewards)
+        self.squares[arm] = float(np.dot(rewards, rewards)) + noise
         self.weight[arm] = weight
 
     def observe(self, arm: int, z: Array, reward: float) -> None:
@@ -94,3 +97,9 @@ class Summed(Posterior):
             squares += self.precision * float(np.dot(prior_mean, prior_mean))
         np.dot(self.cov[arm], cross, out=self.mu[arm])
         return max(squares - float(np.dot(self.mu[arm], cross)), 0.0)
+
+    def solve(self) -> None:
+        """Compute all beliefs anew, with prior mean 0."""
+        for arm in range(len(self.mu)):
+            self.solve_cov(arm)
+            self.set_noise(arm, float(self.weight[arm]), self.solve_mean(arm))
