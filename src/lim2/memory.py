@@ -6,6 +6,7 @@ the number of tuples stored before.
 """
 
 import itertools
+import logging
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -13,6 +14,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lim2._arrays import OwnsArrays
+
+_logger = logging.getLogger("lim2")
 
 Array = NDArray[np.float64]
 Rows = slice | NDArray[np.intp]
@@ -85,6 +88,11 @@ class _Store(OwnsArrays):
     def stamps(self) -> NDArray[np.int64]:
         """How many tuples were stored before each one, a view in slot order."""
         return self._stamps[: self._size]
+
+    @property
+    def evicted(self) -> int:
+        """How many tuples have left."""
+        return self._stored - self._size
 
     @property
     def counts(self) -> NDArray[np.intp]:
@@ -215,6 +223,11 @@ class Buffer(_Store):
             self._queues[evicted.arm].popleft()
             if evicted.arm != arm:
                 self._slices = None
+                _logger.info("arm %d had nothing stored: the oldest tuple of arm %d left for it", arm, evicted.arm)
+        elif self._size == self.capacity:
+            _logger.info(
+                "the buffer is full with %d tuples: from now on one leaves for every one that comes", self._size
+            )
         self._queues[arm].append(slot)
 
     def abandon(self) -> None:

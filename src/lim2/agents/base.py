@@ -5,6 +5,7 @@ An algorithm adds three things to :class:`Agent`: how arms are scored (``_scores
 """
 
 import inspect
+import logging
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -17,6 +18,7 @@ from scipy.linalg import blas
 
 from lim2._arrays import OwnsArrays
 from lim2._blas import one_thread
+from lim2.agents.info import Info
 
 Array = NDArray[np.float64]
 
@@ -25,6 +27,7 @@ Array = NDArray[np.float64]
 LARGEST = 1e30
 
 _norm = blas.dnrm2
+_logger = logging.getLogger("lim2")
 
 
 class Sized(Protocol):
@@ -56,6 +59,7 @@ class Agent(OwnsArrays, ABC):
     """
 
     name: ClassVar[str]
+    _passing: ClassVar[frozenset[str]] = frozenset({"_updated"})  # tells of the latest update, and is not copied
 
     def __init__(
         self, n_arms: int, n_features: int, *, initial_pulls: int, seed: int | None, settings: dict[str, Any]
@@ -72,6 +76,7 @@ class Agent(OwnsArrays, ABC):
         self._asked = np.zeros(self.n_arms, dtype=np.intp)  # decisions for each arm made by taking turns
         self._starting = self.initial_pulls > 0
         self._shown = self._to_show(settings)
+        self._updated: int | None = None  # the arm updated last
 
     @classmethod
     def _to_show(cls, settings: dict[str, Any]) -> dict[str, str]:
@@ -93,6 +98,10 @@ class Agent(OwnsArrays, ABC):
     def _components(self) -> Iterable[Sized]:
         """Return what holds the agent's state."""
         return ()
+
+    def _diagnosis(self) -> dict[str, Any]:
+        """Return what the algorithm can tell of its latest update, as fields of :class:`lim2.agents.info.Info`."""
+        return {}
 
     def _read(self, values: ArrayLike, what: str) -> NDArray[Any]:
         """Return contexts as an array of the type that the algorithm computes with."""
@@ -149,6 +158,17 @@ class Agent(OwnsArrays, ABC):
             self._update(x, arm, reward)
 
     @property
+    def info(self) -> Info | None:
+        """What the latest update did; None before the first, and in a copy.
+
+        Computed when asked for: an update itself only keeps what that needs.
+        """
+        if self._updated is None:
+            return None
+        with one_thread:
+            return Info(self.rounds, self._updated, **self._diagnosis())
+
+    @property
     def nbytes(self) -> int:
         """Bytes that the agent's state occupies."""
         return sum(component.nbytes for component in self._components())
@@ -163,6 +183,12 @@ class Agent(OwnsArrays, ABC):
             self._learn(context, arm, reward)
         self.rounds += 1
         self.pulls[arm] += 1
+        self._updated = arm
+        if _logger.isEnabledFor(logging.DEBUG):
+            _logger.debug("%s: %r", self.name, self.info)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, **dict.fromkeys(self._passing & self.__dict__.keys())}
 
     def _next_turn(self, eligible: NDArray[np.intp] | None) -> int | None:
         """Return the arm whose turn it is at the start; None when no eligible arm is owed one."""

@@ -8,19 +8,20 @@ memory (a bounded buffer, or everything), the prior of the mean (the last layer,
 import copy
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lim2.agents.base import Array, Sized, one_of, positive_int, share
 from lim2.agents.believer import Believer, with_intercept
+from lim2.agents.info import Movement, drift, residual
 from lim2.agents.priors import Carried, Fixed
 from lim2.agents.recompute import Recompute
 from lim2.exploration import Exploration, Posterior, Summed
 from lim2.exploration.posterior import condition
 from lim2.memory import Buffer, Evicted, History
-from lim2.representation import MLP, ContextReader, Representation, RMSProp
+from lim2.representation import MLP, ContextReader, Representation, RMSProp, Watched
 from lim2.standardize import Standardizer
 
 BUFFER_PER_ARM, BATCH_PER_ARM = 100, 16
@@ -136,6 +137,13 @@ class NeuralBeliever(Believer):
         scaling = () if self.standardizer is None else (self.standardizer,)
         return (self.representation, self.posterior, self.memory, *scaling)
 
+    def _diagnosis(self) -> dict[str, Any]:
+        told: dict[str, Any] = {"stored": len(self.memory), "evicted": self.memory.evicted}
+        network = self.representation
+        if isinstance(network, Watched) and not math.isnan(network.gradient_norm):
+            told.update(loss=network.loss, gradient_norm=network.gradient_norm)
+        return told | ({"skipped": network.skipped} if isinstance(network, Watched) else {})
+
     def _read(self, values: ArrayLike, what: str) -> NDArray[Any]:
         return super()._read(values, what) if self._reader is None else self._reader.read(values, what)
 
@@ -178,6 +186,8 @@ class NeuralBeliever(Believer):
 class NeuralLinearFamily(NeuralBeliever):
     """Algorithm 2 with its parts left open."""
 
+    _passing: ClassVar[frozenset[str]] = NeuralBeliever._passing | {"_movement"}
+
     def __init__(
         self,
         n_arms: int,
@@ -198,11 +208,22 @@ class NeuralLinearFamily(NeuralBeliever):
         self._recompute = None if recompute.every == recompute.share == 1 else recompute
         self.prior: Fixed | Carried
         self._evicted_squares = np.zeros(self.n_arms)  # sum of r^2 over what has left the memory
+        self._movement: Movement | None = None  # of the latest update
         self._plays = np.zeros(self.n_arms)  # with forget: what the updates of each arm still count
 
     def _components(self) -> Iterable[Sized]:
         kept = () if self._recompute is None else (self._recompute,)
         return (*super()._components(), self.prior, *kept)
+
+    def _diagnosis(self) -> dict[str, Any]:
+        told = super()._diagnosis()
+        if self.prior.matching is not None:
+            told["projections"] = self.prior.matching.projections
+        if self._movement is not None:
+            told["drift"] = drift(self._movement)
+            if self.prior.matching is not None and self.prior.latest is not None:
+                told["residual"] = residual(self._movement, self.prior.latest, self.prior.matching)
+        return told
 
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         evicted = self.memory.stage(context, arm, reward)
@@ -221,6 +242,8 @@ class NeuralLinearFamily(NeuralBeliever):
             self.standardizer = moments
             raise
         self.memory.commit()
+        if not trains:
+            self._movement = None
         if self.forget:
             self._fade(arm)
         if evicted is not None:
@@ -255,7 +278,7 @@ class NeuralLinearFamily(NeuralBeliever):
 
     def _train(self, context: Array) -> Array:
         """Train the network, carry the prior along, and return the new features of everything in memory."""
-        features = None
+        features = movement = None
         weights = self.memory.fading(1.0 - self.forget) if self.forget else None
         steps = self.steps if self.rounds else 0  # the first round has nothing to learn from yet
         for step in range(1, steps + 1):
@@ -271,9 +294,19 @@ class NeuralLinearFamily(NeuralBeliever):
                 else:
                     new = self._features(batch.contexts)
                 self.prior.match(batch, old, new, self.rounds)
+                movement = Movement(old, new, None)
         if not steps:
             self._rescale(context)
-        return self._memory_features() if features is None else features
+        if features is None:
+            features = self._memory_features()
+            if steps:
+                movement = Movement(old, *self._kept(features, batch.slots))
+        self._movement = movement
+        return features
+
+    def _kept(self, features: Array, slots: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp] | None]:
+        """Return features that nobody will change, and which rows of them are the batch's."""
+        return (features, slots) if self._recompute is None else (features.take(slots, axis=0), None)
 
     def _memory_features(self, needed: NDArray[np.intp] | None = None) -> Array:
         """Return the features of everything in memory; the slots ``needed`` must be up to date."""

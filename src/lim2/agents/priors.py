@@ -4,9 +4,12 @@
 I / precision every time, which is what MM, Naive and the full-memory version do.
 """
 
+from typing import Any
+
 import numpy as np
 
 from lim2._arrays import OwnsArrays
+from lim2.agents.info import MatchingStep
 from lim2.exploration.posterior import Array, Posterior, rank_one, relax
 from lim2.matching import Matching
 from lim2.memory import Batch
@@ -17,6 +20,8 @@ class Fixed(OwnsArrays):
 
     follows_features = False
     takes_evicted = False
+    matching = None
+    latest = None
 
     def __init__(self, width: int, precision: float) -> None:
         self._cov = np.eye(width) / precision
@@ -69,6 +74,7 @@ class Carried(OwnsArrays):
         self.takes_evicted = not recount  # with recount it has been counted already
         self.precision = float(precision)
         self._posterior = posterior
+        self.latest: MatchingStep | None = None  # what the latest matching step started from
         self._own = None if recount else posterior.cov.copy()
         if matching is not None:
             matching.bind(np.full(len(posterior.cov), 1.0 / precision))
@@ -106,7 +112,9 @@ class Carried(OwnsArrays):
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Match every arm's prior to the change of the batch's features from old to new."""
         if self.matching is not None:
-            self.matching.step(self.covs, old, new, batch.groups, self.matching.rate / (rounds + 1))
+            rate = self.matching.rate / (rounds + 1)
+            self.latest = MatchingStep(self.covs.copy(), batch.groups, rate)
+            self.matching.step(self.covs, old, new, batch.groups, rate)
 
     def cov(self, arm: int, posterior_cov: Array) -> Array:
         """Return the prior covariance of an arm, which may be the posterior's own."""
@@ -116,3 +124,6 @@ class Carried(OwnsArrays):
         """Note that each posterior was refitted on features Z with this trace of Z'Z."""
         if self.recount and self.matching is not None:
             self.matching.conditioned(traces)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "latest": None}
