@@ -23,6 +23,7 @@ unit lower triangular system (I + 2 rate tril(K, -1)) c = 2 rate gap with K_jk =
 end of the loop. That no projection interfered is certain if A0 minus the positive c_j alone is still in the cone.
 """
 
+import logging
 import math
 from numbers import Real
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ from lim2._arrays import OwnsArrays, with_row, without_row
 Array = NDArray[np.float64]
 
 _dgemm = blas.dgemm
+_logger = logging.getLogger("lim2")
 
 Groups = list[tuple[int, slice]]
 
@@ -271,7 +273,7 @@ class Matching(OwnsArrays):
         shrink = float(np.dot(positive, squares))
         floor = max(float(self.floor[arm]) - shrink, 0.0)
         if shrink > self.floor[arm] and not _is_positive(cov - (new * positive[:, None]).T @ new):
-            matched = self._samples_in_turn(cov, new, np.vecdot(new @ cov, new) - gap, rate)
+            matched = self._samples_in_turn(arm, cov, new, np.vecdot(new @ cov, new) - gap, rate)
         else:
             change = np.dot((new * steps[:, None]).T, new)
             matched = cov - 0.5 * (change + change.T)
@@ -279,7 +281,7 @@ class Matching(OwnsArrays):
             covs[arm] = matched
             self.floor[arm] = floor
 
-    def _samples_in_turn(self, cov: Array, new: Array, targets: Array, rate: float) -> Array:
+    def _samples_in_turn(self, arm: int, cov: Array, new: Array, targets: Array, rate: float) -> Array:
         """Loop as Algorithm PGD does, for a batch in which a projection may interfere.
 
         A step up cannot leave the cone; a step down leaves it by at most one eigenvalue, so thresholding needs the
@@ -294,7 +296,7 @@ class Matching(OwnsArrays):
                 value, vector = _smallest_eigenpair(cov)
                 if value < 0.0:
                     cov = cov - value * np.outer(vector, vector)
-                    self.projections += 1
+                    self._count(arm)
         return cov
 
     def _transport(self, covs: Array, old: Array, new: Array) -> None:
@@ -309,7 +311,11 @@ class Matching(OwnsArrays):
         projected, changed = project(covs[arm])
         if changed:
             covs[arm] = projected
-            self.projections += 1
+            self._count(arm)
+
+    def _count(self, arm: int) -> None:
+        self.projections += 1
+        _logger.debug("the covariance of arm %d left the cone and was projected, projection %d", arm, self.projections)
 
     def __repr__(self) -> str:
         settings: dict[str, Any] = {"rate": self.rate}

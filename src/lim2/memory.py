@@ -6,6 +6,7 @@ the number of tuples stored before.
 """
 
 import itertools
+import logging
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -13,6 +14,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lim2._arrays import OwnsArrays
+
+_logger = logging.getLogger("lim2")
 
 Array = NDArray[np.float64]
 Rows = slice | NDArray[np.intp]
@@ -24,14 +27,14 @@ class Evicted(NamedTuple):
     context: NDArray[Any]
     arm: int
     reward: float
+    stamp: int
 
 
 class _Staged(NamedTuple):
-    """Where the tuple staged last was written, and what was there: the tuple that leaves, and its stamp."""
+    """Where the tuple staged last was written, and the tuple that was there and leaves."""
 
     slot: int
     evicted: Evicted | None
-    stamp: int
 
 
 class Batch(NamedTuple):
@@ -87,6 +90,11 @@ class _Store(OwnsArrays):
         return self._stamps[: self._size]
 
     @property
+    def evicted(self) -> int:
+        """How many tuples have left."""
+        return self._stored - self._size
+
+    @property
     def counts(self) -> NDArray[np.intp]:
         """How many tuples of each arm are held."""
         return np.bincount(self.arms, minlength=self.n_arms)
@@ -96,18 +104,49 @@ class _Store(OwnsArrays):
         """Bytes of the arrays."""
         return sum(a.nbytes for a in (self._contexts, self._arms, self._rewards, self._stamps))
 
-    def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw ``size`` tuples uniformly with replacement, sorted by arm, in the order of drawing within an arm."""
+    def fading(self, keep: float) -> Array:
+        """Return what each tuple still counts, ``keep`` to the power of how many were stored since, in slot order."""
+        weights: Array = keep ** (self._stored - 1.0 - self.stamps)
+        return weights
+
+    def age(self, stamp: int) -> int:
+        """Return how many tuples were stored after the one with this stamp."""
+        return self._stored - 1 - stamp
+
+    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> Batch:
+        """Draw ``size`` tuples with replacement, sorted by arm, in the order of drawing within an arm.
+
+        Uniformly, or in proportion to weights in slot order.
+        """
         if not self._size:
             raise ValueError("there is nothing to sample: the memory is empty")
-        # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
-        slots = (rng.random(size) * self._size).astype(np.intp)
+        if weights is None:
+            # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
+            slots = (rng.random(size) * self._size).astype(np.intp)
+        else:
+            ends = weights.cumsum()
+            slots = np.minimum(ends.searchsorted(rng.random(size) * ends[-1], side="right"), self._size - 1)
         arms = self._arms.take(slots)
         order = arms.argsort(kind="stable")
         slots, arms = slots.take(order), arms.take(order)
         bounds = itertools.pairwise(arms.searchsorted(self._edges).tolist())
         groups = [(arm, slice(start, stop)) for arm, (start, stop) in enumerate(bounds) if stop > start]
         return Batch(slots, self._contexts.take(slots, axis=0), arms, self._rewards.take(slots), groups)
+
+    def stage(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
+        """Write a tuple where it will be stored."""
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        """Keep the tuple staged last."""
+        raise NotImplementedError
+
+    def copy(self, slot: int, arm: int) -> None:
+        """Store a tuple that is here for another arm, too, as old as it is; there must be room."""
+        self.stage(self._contexts[slot].copy(), arm, float(self._rewards[slot]))
+        self._stamps[self._size - 1] = self._stamps[slot]
+        self._stored -= 1
+        self.commit()
 
     def add_arm(self) -> None:
         """Make room in the books for one more arm."""
@@ -182,7 +221,7 @@ class Buffer(_Store):
         self.capacity = capacity
         self._queues: list[deque[int]] = [deque() for _ in range(n_arms)]  # each arm's slots, the oldest first
         self._slices: list[slice] | None = None  # each arm's rows once they are side by side
-        self._staged = _Staged(0, None, 0)
+        self._staged = _Staged(0, None)
 
     def add(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
         """Store a tuple; return the one that had to leave for it, if any."""
@@ -202,30 +241,36 @@ class Buffer(_Store):
                 self._group()
             victim = arm if self._queues[arm] else max(range(self.n_arms), key=lambda i: len(self._queues[i]))
             slot = self._queues[victim][0]
-            evicted = Evicted(self._contexts[slot].copy(), victim, float(self._rewards[slot]))
-        self._staged = _Staged(slot, evicted, int(self._stamps[slot]))
+            stamp = int(self._stamps[slot])
+            evicted = Evicted(self._contexts[slot].copy(), victim, float(self._rewards[slot]), stamp)
+        self._staged = _Staged(slot, evicted)
         self._write(slot, context, arm, reward)
         return evicted
 
     def commit(self) -> None:
         """Keep the tuple staged last."""
-        slot, evicted, _ = self._staged
+        slot, evicted = self._staged
         arm = int(self._arms[slot])
         if evicted is not None:
             self._queues[evicted.arm].popleft()
             if evicted.arm != arm:
                 self._slices = None
+                _logger.info("arm %d had nothing stored: the oldest tuple of arm %d left for it", arm, evicted.arm)
+        elif self._size == self.capacity:
+            _logger.info(
+                "the buffer is full with %d tuples: from now on one leaves for every one that comes", self._size
+            )
         self._queues[arm].append(slot)
 
     def abandon(self) -> None:
         """Forget the tuple staged last, and put the one that it replaced back."""
-        slot, evicted, stamp = self._staged
+        slot, evicted = self._staged
         self._stored -= 1
         if evicted is None:
             self._size -= 1
         else:
-            self._write(slot, *evicted)
-            self._stamps[slot] = stamp
+            self._write(slot, evicted.context, evicted.arm, evicted.reward)
+            self._stamps[slot] = evicted.stamp
             self._stored -= 1
 
     def add_arm(self, capacity: int | None = None) -> None:
@@ -244,7 +289,7 @@ class Buffer(_Store):
     def _resize(self, capacity: int) -> None:
         self.capacity = max(capacity, self._size, 1)
         self._slices = None
-        self._staged = _Staged(0, None, 0)
+        self._staged = _Staged(0, None)
         held = slice(0, self._size)
         for name in ("_contexts", "_arms", "_rewards", "_stamps"):
             array = getattr(self, name)

@@ -7,9 +7,11 @@ reward (``_learn``); which components hold its state (``_components``); how an a
 """
 
 import inspect
+import logging
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
+from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -20,6 +22,7 @@ from lim2._arrays import OwnsArrays, with_row, without_row
 from lim2._blas import one_thread
 from lim2.agents.arms import arm_names, describe, is_range, is_same
 from lim2.agents.decision import Decision
+from lim2.agents.info import Info
 
 Array = NDArray[np.float64]
 
@@ -28,6 +31,7 @@ Array = NDArray[np.float64]
 LARGEST = 1e30
 
 _norm = blas.dnrm2
+_logger = logging.getLogger("lim2")
 
 
 class Sized(Protocol):
@@ -63,6 +67,7 @@ class Agent(OwnsArrays, ABC):
     """
 
     name: ClassVar[str]
+    _passing: ClassVar[frozenset[str]] = frozenset({"_updated"})  # tells of the latest update, and is not copied
 
     def __init__(
         self,
@@ -90,6 +95,7 @@ class Agent(OwnsArrays, ABC):
         self._asked = np.zeros(self.n_arms, dtype=np.intp)  # decisions for each arm made by taking turns
         self._starting = self.initial_pulls > 0
         self._shown = self._to_show(settings)
+        self._updated: int | None = None  # the arm updated last
 
     @classmethod
     def _to_show(cls, settings: dict[str, Any]) -> dict[str, str]:
@@ -136,6 +142,10 @@ class Agent(OwnsArrays, ABC):
     def _components(self) -> Iterable[Sized]:
         """Return what holds the agent's state."""
         return ()
+
+    def _diagnosis(self) -> dict[str, Any]:
+        """Return what the algorithm can tell of its latest update, as fields of :class:`lim2.agents.info.Info`."""
+        return {}
 
     def _read(self, values: ArrayLike, what: str) -> NDArray[Any]:
         """Return contexts as an array of the type that the algorithm computes with."""
@@ -296,6 +306,17 @@ class Agent(OwnsArrays, ABC):
         self._shown = {**sizes, "arms": repr(list(names)), **rest}
 
     @property
+    def info(self) -> Info | None:
+        """What the latest update did; None before the first, and in a copy.
+
+        Computed when asked for: an update itself only keeps what that needs.
+        """
+        if self._updated is None:
+            return None
+        with one_thread:
+            return Info(self.rounds, self._updated, **self._diagnosis())
+
+    @property
     def nbytes(self) -> int:
         """Bytes that the agent's state occupies."""
         return sum(component.nbytes for component in self._components())
@@ -310,6 +331,12 @@ class Agent(OwnsArrays, ABC):
             self._learn(context, arm, reward)
         self.rounds += 1
         self.pulls[arm] += 1
+        self._updated = arm
+        if _logger.isEnabledFor(logging.DEBUG):
+            _logger.debug("%s: %r", self.name, self.info)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, **dict.fromkeys(self._passing & self.__dict__.keys())}
 
     def _named(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
         """Return the names of many arms as an array."""
@@ -447,6 +474,13 @@ def positive_int(name: str, value: int, least: int = 1) -> int:
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {number}")
     return number
+
+
+def share(name: str, value: float) -> float:
+    """Return a setting that must be from 0 up to, but not, 1, or say what is wrong with it."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= value < 1.0:
+        raise ValueError(f"{name} must be a number from 0 up to, but not, 1, got {value!r}")
+    return float(value)
 
 
 def one_of(name: str, value: str, choices: Sequence[str]) -> str:
