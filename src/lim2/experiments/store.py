@@ -240,8 +240,10 @@ def read(paths: Iterable[Path]) -> pl.DataFrame:
         The files.
     """
     frames = (pl.read_parquet(path, hive_partitioning=False) for path in paths)
-    # A file of an earlier version may lack a column that has come since.
-    return pl.concat([frame.match_to_schema(SCHEMA, missing_columns="insert") for frame in frames])
+    # A file of another version may lack a column that has come since, or have one that this version does not know.
+    return pl.concat(
+        [frame.match_to_schema(SCHEMA, missing_columns="insert", extra_columns="ignore") for frame in frames]
+    )
 
 
 def write(path: Path, content: bytes) -> None:
