@@ -50,6 +50,8 @@ class NeuralTS(GradientBandit):
         by its deviation.
     seed
         The same seed and inputs give the same decisions.
+    standardize
+        Scale raw columns by their running mean and deviation, before ``normalize``; the history holds raw values.
 
     References
     ----------
@@ -85,6 +87,7 @@ class NeuralTS(GradientBandit):
         history: int | None = None,
         initial_pulls: int = 0,
         seed: int | None = None,
+        standardize: bool = False,
     ) -> None:
         super().__init__(
             n_arms,
@@ -101,6 +104,7 @@ class NeuralTS(GradientBandit):
             history=history,
             initial_pulls=initial_pulls,
             seed=seed,
+            standardize=standardize,
             settings=locals(),
         )
 
