@@ -1,8 +1,8 @@
 """`python -m benchmarks.standardize`: raw columns with standardize=True against columns scaled beforehand.
 
 Offline scaling knows the moments of all rows that will be played; the agent only those of rows it has learned from.
-Same shuffles, same seeds. Finished runs are kept in benchmarks/results/standardize.json, and not played again; the table
-goes into docs/learning.md.
+Same shuffles, same seeds. Finished runs are kept in benchmarks/results/standardize.json, and not played again; the
+table goes into docs/learning.md.
 """
 
 import argparse

@@ -257,9 +257,7 @@ class Buffer(_Store):
                 self._slices = None
                 _logger.info("arm %d had nothing stored: the oldest tuple of arm %d left for it", arm, evicted.arm)
         elif self._size == self.capacity:
-            _logger.info(
-                "the buffer is full with %d tuples: from now on one leaves for every one that comes", self._size
-            )
+            _logger.info("the buffer is full with %d tuples: from now on one leaves for each that comes", self._size)
         self._queues[arm].append(slot)
 
     def abandon(self) -> None:

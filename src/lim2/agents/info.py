@@ -88,7 +88,7 @@ def drift(movement: Movement) -> float:
 
 
 def residual(movement: Movement, step: MatchingStep, matching: Matching) -> float:
-    """Take a matching step again, on copies, and return how far new variances are from the old ones, relative to these."""
+    """Take a matching step again, on copies; return how far new variances are from the old ones, relative to these."""
     old, new = movement.old, movement.after
     again = Matching(
         matching.method, rate=matching.rate, clip=matching.clip, jitter=matching.jitter, ridge=matching.ridge

@@ -43,6 +43,11 @@ class Window:
         return self._stored if self.bound is None else min(self._stored, self.bound)
 
     @property
+    def evicted(self) -> int:
+        """How many tuples have left."""
+        return self._stored - len(self)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
         return self.contexts.nbytes + self.arms.nbytes + self.rewards.nbytes
