@@ -20,6 +20,8 @@ from lim2.agents import (
     NeuralUCB,
     Uniform,
 )
+from lim2.evaluation import evaluate
+from lim2.log import DecisionLog
 from lim2.matching import match
 
 __version__ = "0.1.0"
@@ -27,6 +29,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AGENTS",
     "Agent",
+    "DecisionLog",
     "LiM2",
     "LinearTS",
     "NeuralLinear",
@@ -36,6 +39,7 @@ __all__ = [
     "NeuralTS",
     "NeuralUCB",
     "Uniform",
+    "evaluate",
     "match",
     "problems",
 ]
