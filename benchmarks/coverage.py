@@ -1,6 +1,6 @@
 """How often the intervals of off-policy evaluation cover the true value, by how much the log is worth.
 
-    python -m benchmarks.coverage [replications]
+python -m benchmarks.coverage [replications]
 """
 
 import sys

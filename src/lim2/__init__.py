@@ -10,6 +10,7 @@ from lim2 import problems
 from lim2.agents import (
     AGENTS,
     Agent,
+    Decision,
     LiM2,
     LinearTS,
     NeuralLinear,
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AGENTS",
     "Agent",
+    "Decision",
     "DecisionLog",
     "LiM2",
     "LinearTS",

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from lim2.agents.base import Agent
+from lim2.agents.decision import Decision
 from lim2.agents.lim2 import LiM2
 from lim2.agents.linear_ts import LinearTS
 from lim2.agents.neural_linear import NeuralLinear
@@ -32,6 +33,7 @@ AGENTS: dict[str, Callable[..., Agent]] = {
 __all__ = [
     "AGENTS",
     "Agent",
+    "Decision",
     "LiM2",
     "LinearTS",
     "NeuralLinear",

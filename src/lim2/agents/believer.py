@@ -1,13 +1,14 @@
 """Agents that hold beliefs about every arm's score, and explore by them."""
 
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lim2._blas import one_thread
 from lim2.agents.base import Agent, Array, one_of
-from lim2.exploration import UCB, Beliefs, Exploration, Thompson
+from lim2.exploration import UCB, Beliefs, Exploration, KnowsPropensities, Thompson
 
 
 def make_exploration(exploration: str | Exploration) -> Exploration:
@@ -27,15 +28,25 @@ class Believer(Agent):
 
     def __init__(
         self,
-        n_arms: int,
-        n_features: int,
+        n_arms: int | None,
+        n_features: int | None,
         *,
+        arms: Iterable[Hashable] | None,
         exploration: str | Exploration,
         initial_pulls: int,
+        min_propensity: float,
         seed: int | None,
         settings: dict[str, Any],
     ) -> None:
-        super().__init__(n_arms, n_features, initial_pulls=initial_pulls, seed=seed, settings=settings)
+        super().__init__(
+            n_arms,
+            n_features,
+            arms=arms,
+            initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
+            seed=seed,
+            settings=settings,
+        )
         self.exploration = make_exploration(exploration)
         self.posterior: Beliefs
 
@@ -48,8 +59,23 @@ class Believer(Agent):
         one = contexts.ndim == len(self.context_shape)
         return self._features(contexts[None])[0] if one else self._features(contexts)
 
-    def _scores(self, contexts: Array) -> Array:
-        return self.exploration.scores(self.posterior, self._features_like(contexts), self._act_rng)
+    def _look(self, contexts: Array) -> Array:
+        return self._features_like(contexts)
+
+    def _draw(self, seen: Array) -> Array:
+        return self.exploration.scores(self.posterior, seen, self._act_rng)
+
+    def _beliefs(self, seen: Array) -> tuple[Array, Array]:
+        means, spread = self.posterior.moments(seen)
+        return means, np.sqrt(self.posterior.with_noise(spread))
+
+    def _chances(self, seen: Array, eligible: NDArray[np.intp]) -> Array:
+        if not isinstance(self.exploration, KnowsPropensities):
+            raise NotImplementedError(
+                f"{self.exploration!r} does not tell its propensities: give it a method "
+                "`propensities(posterior, features, eligible)`, see lim2.exploration.KnowsPropensities; `act` needs none"
+            )
+        return self.exploration.propensities(self.posterior, seen, eligible)
 
     def means(self, contexts: ArrayLike) -> Array:
         """Return the expected score of every arm: (n_arms,) for one context, (n, n_arms) for rows of contexts."""

@@ -7,7 +7,7 @@ trained on the whole history.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,14 @@ CHUNK = 2**22
 
 
 class GradientBandit(Agent):
-    """A bandit over the gradients of one network; :meth:`_draw` is left to the algorithms."""
+    """A bandit over the gradients of one network; how a score is drawn is left to the algorithms."""
 
     def __init__(
         self,
-        n_arms: int,
-        n_features: int,
+        n_arms: int | None,
+        n_features: int | None,
         *,
+        arms: Iterable[Hashable] | None,
         hidden: int | Sequence[int],
         regularization: float,
         nu: float,
@@ -45,10 +46,19 @@ class GradientBandit(Agent):
         normalize: bool,
         history: int | None,
         initial_pulls: int,
+        min_propensity: float,
         seed: int | None,
         settings: dict[str, Any],
     ) -> None:
-        super().__init__(n_arms, n_features, initial_pulls=initial_pulls, seed=seed, settings=settings)
+        super().__init__(
+            n_arms,
+            n_features,
+            arms=arms,
+            initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
+            seed=seed,
+            settings=settings,
+        )
         self.hidden = _width(hidden)
         self.regularization = _number("regularization", regularization, above=0.0)
         self.nu = _number("nu", nu, least=0.0)
@@ -77,12 +87,15 @@ class GradientBandit(Agent):
     # Deciding
 
     @abstractmethod
-    def _draw(self, means: Array, deviations: Array) -> Array:
-        """Return scores in the shape of ``means``."""
+    def _draw(self, seen: tuple[Array, Array]) -> Array:
+        """Return scores, from means and deviations, in their shape."""
 
-    def _scores(self, contexts: Array) -> Array:
+    def _look(self, contexts: Array) -> tuple[Array, Array]:
         means, variances = self._moments(contexts)
-        return self._draw(means, np.sqrt(variances, out=variances))
+        return means, np.sqrt(variances, out=variances)
+
+    def _beliefs(self, seen: tuple[Array, Array]) -> tuple[Array, Array]:
+        return seen
 
     def means(self, contexts: ArrayLike) -> Array:
         """Return the expected reward of every arm: (n_arms,) for one context, (n, n_arms) for rows of contexts."""

@@ -1,6 +1,6 @@
 """LinearTS: Thompson sampling on the raw context, the paper's Algorithm 1 with unknown noise."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import ClassVar
 
 from lim2.agents.base import Array, Sized
@@ -48,11 +48,13 @@ class LinearTS(Believer):
 
     def __init__(
         self,
-        n_arms: int,
-        n_features: int,
+        n_arms: int | None = None,
+        n_features: int | None = None,
         *,
+        arms: Iterable[Hashable] | None = None,
         intercept: bool = True,
         initial_pulls: int = 2,
+        min_propensity: float = 0.0,
         prior_precision: float = 0.25,
         a0: float = 6.0,
         b0: float = 6.0,
@@ -62,8 +64,10 @@ class LinearTS(Believer):
         super().__init__(
             n_arms,
             n_features,
+            arms=arms,
             exploration=exploration,
             initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
             seed=seed,
             settings=locals(),
         )

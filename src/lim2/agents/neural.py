@@ -7,7 +7,7 @@ memory (a bounded buffer, or everything), the prior of the mean (the last layer,
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,13 +59,15 @@ class NeuralBeliever(Believer):
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None,
         n_features: Size,
         *,
+        arms: Iterable[Hashable] | None,
         hidden: int | Sequence[int],
         batch: int | None,
         steps: int,
         initial_pulls: int,
+        min_propensity: float,
         prior_precision: float,
         a0: float,
         b0: float,
@@ -84,8 +86,10 @@ class NeuralBeliever(Believer):
         super().__init__(
             n_arms,
             math.prod(shape),
+            arms=arms,
             exploration=exploration,
             initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
             seed=seed,
             settings=settings,
         )
@@ -137,7 +141,7 @@ class NeuralLinearFamily(NeuralBeliever):
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None,
         n_features: Size,
         *,
         noise: str = "history",

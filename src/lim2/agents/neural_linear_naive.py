@@ -1,6 +1,6 @@
 """NeuralLinear-Naive: limited memory without priors, the ablation of baseline 7."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 from lim2.agents.neural import NeuralLinearFamily, Size
@@ -26,15 +26,17 @@ class NeuralLinearNaive(NeuralLinearFamily):
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None = None,
         n_features: Size = None,
         *,
+        arms: Iterable[Hashable] | None = None,
         hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
         train_every: int = 1,
         initial_pulls: int = 2,
+        min_propensity: float = 0.0,
         prior_precision: float = 1.0,
         a0: float = 6.0,
         b0: float = 6.0,
@@ -51,11 +53,13 @@ class NeuralLinearNaive(NeuralLinearFamily):
         super().__init__(
             n_arms,
             n_features,
+            arms=arms,
             hidden=hidden,
             batch=batch,
             steps=steps,
             train_every=train_every,
             initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
             prior_precision=prior_precision,
             a0=a0,
             b0=b0,

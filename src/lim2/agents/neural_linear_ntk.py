@@ -1,6 +1,6 @@
 """NeuralLinear-NTK: as if the features never changed, the ablation of baseline 8."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -30,14 +30,16 @@ class NeuralLinearNTK(NeuralBeliever):
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None = None,
         n_features: Size = None,
         *,
+        arms: Iterable[Hashable] | None = None,
         hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
         initial_pulls: int = 2,
+        min_propensity: float = 0.0,
         prior_precision: float = 1.0,
         a0: float = 6.0,
         b0: float = 6.0,
@@ -51,10 +53,12 @@ class NeuralLinearNTK(NeuralBeliever):
         super().__init__(
             n_arms,
             n_features,
+            arms=arms,
             hidden=hidden,
             batch=batch,
             steps=steps,
             initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
             prior_precision=prior_precision,
             a0=a0,
             b0=b0,

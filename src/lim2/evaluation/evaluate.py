@@ -196,7 +196,9 @@ def _model(model: str | ArrayLike, table: Table, crossfit: str, folds: int) -> A
         if model != "logged":
             raise ValueError(f"model must be 'ridge', 'logged' or an array of predictions, got {model!r}")
         if table.means is None:
-            raise ValueError("model='logged' needs the means that the deciding agent expected, but they were not logged")
+            raise ValueError(
+                "model='logged' needs the means that the deciding agent expected, but they were not logged"
+            )
         return np.where(table.eligible, table.means, 0.0)
     q = np.asarray(model, dtype=np.float64)
     if q.shape != table.eligible.shape or not np.isfinite(q[table.eligible]).all():
@@ -227,5 +229,3 @@ def _bounded(
     ips = mean_of_bounded(by_weight, (max(high, 0.0) - min(low, 0.0)) * largest, level)
     dr = mean_of_bounded(terms, (high - low) * (1 + 2 * largest), level)
     return ips, dr
-
-

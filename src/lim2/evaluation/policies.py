@@ -112,4 +112,6 @@ def _check(chances: Array, table: Table) -> None:
     sums = chances.sum(axis=1)
     if (np.abs(sums - 1) > 1e-4).any():
         row = int(np.abs(sums - 1).argmax())
-        raise ValueError(f"the policy's probabilities must sum to 1 in each row; in row {row} they sum to {sums[row]:.6g}")
+        raise ValueError(
+            f"the policy's probabilities must sum to 1 in each row; in row {row} they sum to {sums[row]:.6g}"
+        )

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike, NDArray
 
+from lim2.agents import Decision
 from lim2.log import names
-from lim2.log.entries import COLUMNS, Decided, LoggedDecision, as_context, from_row, new_id, to_row
+from lim2.log.entries import COLUMNS, LoggedDecision, as_context, from_row, new_id, to_row
 from lim2.log.errors import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
 from lim2.log.state import LogState, read_state
 from lim2.log.store import Store
@@ -125,7 +126,7 @@ class DecisionLog:
             raise LogError(f"the id {id!r} is taken by an earlier decision: ids are used once")
         return self._record(agent.decide(x, arms, exploit=exploit), x, id, _position(agent))
 
-    def record(self, decision: Decided, context: ArrayLike, *, id: str | None = None) -> LoggedDecision:
+    def record(self, decision: Decision, context: ArrayLike, *, id: str | None = None) -> LoggedDecision:
         """Write down a decision that was made elsewhere.
 
         Parameters
@@ -139,7 +140,7 @@ class DecisionLog:
         """
         return self._record(decision, as_context(context), id, 0)
 
-    def _record(self, decision: Decided, context: NDArray[Any], id: str | None, position: int) -> LoggedDecision:
+    def _record(self, decision: Decision, context: NDArray[Any], id: str | None, position: int) -> LoggedDecision:
         now = self._clock()
         key = new_id(now) if id is None else _checked_id(id)
         row = to_row(decision, context, key, now)

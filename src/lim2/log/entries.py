@@ -4,39 +4,18 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lim2.agents import Decision
 from lim2.log import names
 
-Array = NDArray[np.float64]
 
-
-class Decided(Protocol):
-    """What `agent.decide` returns."""
-
-    @property
-    def arm(self) -> Any: ...
-    @property
-    def propensity(self) -> float: ...
-    @property
-    def arms(self) -> tuple[Any, ...]: ...
-    @property
-    def means(self) -> Any: ...
-    @property
-    def stds(self) -> Any: ...
-    @property
-    def propensities(self) -> Any: ...
-    @property
-    def exploit(self) -> bool: ...
-
-
-@dataclass(frozen=True, eq=False)
-class LoggedDecision:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoggedDecision(Decision):
     """A decision that is in the log.
 
     Parameters
@@ -56,13 +35,6 @@ class LoggedDecision:
         None unless there is one.
     """
 
-    arm: Hashable
-    propensity: float
-    arms: tuple[Hashable, ...]
-    means: Array | None
-    stds: Array | None
-    propensities: Array | None
-    exploit: bool
     id: str
     time: float
     context: NDArray[Any]
@@ -109,7 +81,7 @@ def as_context(context: ArrayLike) -> NDArray[Any]:
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
 
 
-def to_row(decision: Decided, context: NDArray[Any], id: str, time: float) -> tuple[Any, ...]:
+def to_row(decision: Decision, context: NDArray[Any], id: str, time: float) -> tuple[Any, ...]:
     """Return a decision as the values of `COLUMNS`; raise ValueError if it does not hold together.
 
     Parameters
@@ -155,21 +127,18 @@ def from_row(row: tuple[Any, ...], status: str, reward: float | None) -> LoggedD
         exploit=bool(exploit),
         id=id,
         time=time,
-        context=np.frombuffer(context, dtype=dtype).reshape(json.loads(shape)),
+        context=_array(context, dtype).reshape(json.loads(shape)),
         status=status,
         reward=reward,
     )
 
 
-def _blob(decision: Decided, name: str, size: int) -> bytes | None:
-    values = getattr(decision, name)
-    if values is None:
-        return None
-    array = np.asarray(values, dtype="<f8")
+def _blob(decision: Decision, name: str, size: int) -> bytes:
+    array = np.asarray(getattr(decision, name), dtype="<f8")
     if array.shape != (size,):
         raise ValueError(f"a decision's {name} must be {size} numbers, one an eligible arm, got shape {array.shape}")
     return array.tobytes()
 
 
-def _array(blob: bytes | None) -> Array | None:
-    return None if blob is None else np.frombuffer(blob, dtype="<f8")
+def _array(blob: bytes, dtype: str = "<f8") -> NDArray[Any]:
+    return np.frombuffer(blob, dtype=dtype).copy()  # which can be written to, as PyTorch wants

@@ -31,7 +31,7 @@ CREATE TABLE decisions (
     time REAL NOT NULL,
     context BLOB NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,
     arms TEXT NOT NULL, chosen INTEGER NOT NULL, propensity REAL NOT NULL,
-    means BLOB, stds BLOB, propensities BLOB, exploit INTEGER NOT NULL,
+    means BLOB NOT NULL, stds BLOB NOT NULL, propensities BLOB NOT NULL, exploit INTEGER NOT NULL,
     position INTEGER NOT NULL,
     settled INTEGER
 );

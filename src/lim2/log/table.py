@@ -33,9 +33,9 @@ class Table:
     eligible
         (n, K) which arms could have been played.
     propensities
-        (n, K) of all arms, 0 where not eligible; None if they were not logged.
+        (n, K) of all arms, 0 where not eligible; None if they are unknown.
     means
-        (n, K) what the deciding agent expected, NaN where not eligible; None if that was not logged.
+        (n, K) what the deciding agent expected, NaN where not eligible; None if it had no expectations.
     missing
         Decisions that are not in the table because they have no reward.
 
@@ -146,8 +146,8 @@ def make_table(entries: Iterable[LoggedDecision], missing: int) -> Table:
     for i, row in enumerate(rows):
         places = [index[arm] for arm in row.arms]
         eligible[i, places] = True
-        propensities[i, places] = np.nan if row.propensities is None else row.propensities
-        means[i, places] = np.nan if row.means is None else row.means
+        propensities[i, places] = row.propensities
+        means[i, places] = row.means
     return Table(
         contexts=np.array([row.context for row in rows]),
         arms=names,
