@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lim2.evaluation.estimators import Estimate, doubly_robust, effective_size, mean_of, mean_of_bounded, snips
+from lim2.evaluation.estimators import Estimate, doubly_robust, mean_of, mean_of_bounded, snips
 from lim2.evaluation.models import by_folds, by_past, predictions
 from lim2.evaluation.overlap import Overlap, concerns
 from lim2.evaluation.policies import Chooser, Rule, probabilities
@@ -46,8 +46,8 @@ class Evaluation:
     mean_weight, max_weight
         The mean is 1 but for chance, if propensities are right and cover what the policy plays.
     unsupported
-        The share of the policy's plays that the log could not have made: its propensity was 0. NaN if propensities of arms
-        that were not played are unknown.
+        The share of the policy's plays that the log could not have made: its propensity was 0. NaN if propensities of
+        arms that were not played are unknown.
     warnings
         What makes these numbers doubtful.
     """
@@ -73,8 +73,8 @@ class Evaluation:
             interval = f"[{e.low:.4f}, {e.high:.4f}]"
             lines.append(f"{label:<14} {e.value:>10.4f}   {interval}")
         lines.append(
-            f"{self.n} decisions, worth {self.effective_size:.0f} of the policy's own; weights: mean {self.mean_weight:.3f}, "
-            f"largest {self.max_weight:.4g}"
+            f"{self.n} decisions, worth {self.effective_size:.0f} of the policy's own; weights: mean "
+            f"{self.mean_weight:.3f}, largest {self.max_weight:.4g}"
         )
         return "\n".join([line.rstrip() for line in lines] + [f"warning: {text}" for text in self.warnings])
 
@@ -93,32 +93,34 @@ def evaluate(
 
     The intervals are asymptotic (Student's t; the delta method for SNIPS): they cover at their level when contexts are
     alike over time and weights are moderate, which the warnings watch. If the logging agent was learning, as it usually
-    was, IPS and DR with ``crossfit="past"`` remain unbiased, since the propensities are those of the moment; their intervals
-    then need the propensities of what the policy plays not to fade towards 0, for which `min_propensity` takes care.
+    was, IPS and DR with ``crossfit="past"`` remain unbiased, since the propensities are those of the moment; their
+    intervals then need the propensities of what the policy plays not to fade towards 0, for which `min_propensity`
+    takes care.
 
     Parameters
     ----------
     log
         A decision log, or its `table()`, or some rows of that.
     policy
-        An agent, or a snapshot of one, as it is: it does not learn meanwhile, and chooses among the arms that were eligible
-        and that it knows. Or a function of (context, eligible arms) that returns one of the arms, their probabilities, or a
-        dictionary of probabilities. Or an array of probabilities, a row a decision and a column for each of ``table.arms``.
+        An agent, or a snapshot of one, as it is: it does not learn meanwhile, and chooses among the arms that were
+        eligible and that it knows. Or a function of (context, eligible arms) that returns one of the arms, their
+        probabilities, or a dictionary of probabilities. Or an array of probabilities, a row a decision and a column for
+        each of ``table.arms``.
     level
         Of confidence.
     model
-        Predictions of rewards for DR. ``"ridge"``: a linear regression an arm, over the contexts. ``"logged"``: what the
-        deciding agent expected at the time. Or an array (n, K), such as ``other.means(table.contexts)``, of a model that has
-        not seen these rewards.
+        Predictions of rewards for DR. ``"ridge"``: a linear regression an arm, over the contexts. ``"logged"``: what
+        the deciding agent expected at the time. Or an array (n, K), such as ``other.means(table.contexts)``, of a model
+        that has not seen these rewards.
     crossfit
-        How ridge avoids predicting what it has been fitted on. ``"past"``: blocks in time, each predicted from those before,
-        which is right for logs of learning agents, too. ``"folds"``: each fold from all others; a little more precise when
-        the logging policy was fixed.
+        How ridge avoids predicting what it has been fitted on. ``"past"``: blocks in time, each predicted from those
+        before, which is right for logs of learning agents, too. ``"folds"``: each fold from all others; a little more
+        precise when the logging policy was fixed.
     folds
         Number of blocks or folds.
     reward_range
-        The smallest and largest possible reward. When given, IPS and DR have empirical Bernstein intervals, which hold for
-        any n, and are wider.
+        The smallest and largest possible reward. When given, IPS and DR have empirical Bernstein intervals, which hold
+        for any n, and are wider.
 
     Returns
     -------
@@ -203,8 +205,8 @@ def _model(model: str | ArrayLike, table: Table, crossfit: str, folds: int) -> A
     q = np.asarray(model, dtype=np.float64)
     if q.shape != table.eligible.shape or not np.isfinite(q[table.eligible]).all():
         raise ValueError(
-            f"the model's predictions must be finite, of shape {table.eligible.shape}: a row a decision, a column for each of "
-            f"the arms {table.arms!r}; got shape {q.shape}"
+            f"the model's predictions must be finite, of shape {table.eligible.shape}: a row a decision, a column for "
+            f"each of the arms {table.arms!r}; got shape {q.shape}"
         )
     return np.where(table.eligible, q, 0.0)
 
@@ -223,8 +225,8 @@ def _bounded(
     low, high = reward_range
     if not low < high or table.rewards.min() < low or table.rewards.max() > high:
         raise ValueError(
-            f"reward_range must be (smallest, largest) and hold all rewards, which are between {table.rewards.min()} and "
-            f"{table.rewards.max()}; got {reward_range!r}"
+            f"reward_range must be (smallest, largest) and hold all rewards, which are between {table.rewards.min()} "
+            f"and {table.rewards.max()}; got {reward_range!r}"
         )
     ips = mean_of_bounded(by_weight, (max(high, 0.0) - min(low, 0.0)) * largest, level)
     dr = mean_of_bounded(terms, (high - low) * (1 + 2 * largest), level)

@@ -1,5 +1,7 @@
 """A model of the rewards for the doubly robust estimate: ridge regression an arm, never fitted on what it predicts."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,7 +34,7 @@ def ridge(contexts: Array, rewards: Array, penalty: float = 1.0) -> Array:
 
 
 def by_past(n: int, blocks: int) -> list[tuple[Rows, Rows]]:
-    """Return (rows to fit on, rows to predict): each block is predicted from all that came before it, the first from nothing.
+    """Return (rows to fit on, rows to predict), blocks in time: each is predicted from all before, the first from none.
 
     Blocks grow, so that little is predicted from nothing.
 
@@ -49,12 +51,12 @@ def by_past(n: int, blocks: int) -> list[tuple[Rows, Rows]]:
     [(0, 40), (40, 120), (160, 200), (360, 280), (640, 360)]
     """
     rows = np.arange(n)
-    edges = (n * np.linspace(0, 1, blocks + 1) ** 2).astype(int)
-    return [(rows[:start], rows[start:end]) for start, end in zip(edges[:-1], edges[1:], strict=True)]
+    edges = (n * np.linspace(0, 1, blocks + 1) ** 2).astype(int).tolist()
+    return [(rows[:start], rows[start:end]) for start, end in pairwise(edges)]
 
 
 def by_folds(n: int, folds: int) -> list[tuple[Rows, Rows]]:
-    """Return (rows to fit on, rows to predict): each fold is predicted from all others; every `folds`-th row is in one fold.
+    """Return (rows to fit on, rows to predict), folds of every k-th row: each is predicted from all others.
 
     Parameters
     ----------

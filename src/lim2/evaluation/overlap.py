@@ -13,8 +13,7 @@ from lim2.log.table import Table
 
 Array = NDArray[np.float64]
 
-# Where intervals begin to be doubtful: found by `tests/evaluation/test_coverage.py`, not below these.
-LEAST_SIZE = 100  # decisions' worth
+LEAST_SIZE = 100  # decisions' worth: above it, intervals cover about as they should (`python -m benchmarks.coverage`)
 LARGEST_SHARE = 0.05  # of all weight, in one decision
 RARE = 1e-3  # a propensity that a log can hardly show
 MISSING = 0.05  # of decisions
@@ -71,22 +70,22 @@ def concerns(overlap: Overlap, chances: Array, weights: Array, table: Table, und
         )
     total = weights.sum()
     if total > 0 and overlap.max_weight / total > LARGEST_SHARE:
-        found.append(
-            f"one decision carries {overlap.max_weight / total:.0%} of all weight: {overlap.max_weight:.4g} of {total:.4g}"
-        )
+        share = overlap.max_weight / total
+        found.append(f"one decision carries {share:.0%} of all weight: {overlap.max_weight:.4g} of {total:.4g}")
     spread = float(weights.std(ddof=1)) / math.sqrt(n)
     if abs(overlap.mean_weight - 1) > 4 * spread + 1e-6:
         found.append(
-            f"weights average {overlap.mean_weight:.3f}, not 1 +- {spread:.3f}: the policy plays what the log never does, "
-            f"or logged propensities are wrong"
+            f"weights average {overlap.mean_weight:.3f}, not 1 +- {spread:.3f}: the policy plays what the log never "
+            f"does, or logged propensities are wrong"
         )
     never = [table.arms[a] for a in np.flatnonzero(chances.sum(axis=0) > 0) if not (table.chosen == a).any()]
     if never:
         found.append(f"the policy plays arms that the log never played: {never!r}")
     if overlap.unsupported > 1e-9:
         found.append(
-            f"{overlap.unsupported:.2%} of the policy's plays had propensity 0 in the log: they count as if they earned "
-            f"nothing (IPS), or what the model says (DR). table[table.propensity < 1] leaves out decisions without choice"
+            f"{overlap.unsupported:.2%} of the policy's plays had propensity 0 in the log: they count as if they "
+            f"earned nothing (IPS), or what the model says (DR). table[table.propensity < 1] leaves out "
+            f"decisions without choice"
         )
     if table.propensities is not None:
         rare = (table.propensities > 0) & (table.propensities < RARE)
@@ -95,8 +94,8 @@ def concerns(overlap: Overlap, chances: Array, weights: Array, table: Table, und
             found.append(f"{share:.1%} of the policy's plays had a propensity below {RARE:g} in the log")
     if table.missing > MISSING * (n + table.missing):
         found.append(
-            f"{table.missing} decisions have no reward, {table.missing / (n + table.missing):.0%} of all: if that depends on "
-            f"the arm, every estimate is biased"
+            f"{table.missing} decisions have no reward, {table.missing / (n + table.missing):.0%} of all: if that "
+            f"depends on the arm, every estimate is biased"
         )
     if underflown:
         found.append(f"{underflown} decisions were left out: their propensity is 0 to machine precision")

@@ -67,8 +67,8 @@ def _of_agent(agent: Chooser, table: Table) -> Array:
         rows = np.flatnonzero(pattern_of.ravel() == number)
         if not pattern.any():
             raise ValueError(
-                f"the agent has none of the arms that were eligible in row {rows[0]} and {len(rows) - 1} others: leave them "
-                f"out of the table, or give the agent those arms"
+                f"the agent has none of the arms that were eligible in row {rows[0]} and {len(rows) - 1} others: leave "
+                f"them out of the table, or give the agent those arms"
             )
         columns = np.flatnonzero(pattern)
         eligible = [table.arms[column] for column in columns]
@@ -99,7 +99,8 @@ def _as_probabilities(answer: Any, arms: tuple[Hashable, ...]) -> Array:
         values = np.empty(0)
     if values.shape != (len(arms),):
         raise ValueError(
-            f"a policy must return one of the eligible arms {arms!r}, or their {len(arms)} probabilities; got {answer!r}"
+            f"a policy must return one of the eligible arms {arms!r}, or their {len(arms)} probabilities; "
+            f"got {answer!r}"
         )
     return values
 

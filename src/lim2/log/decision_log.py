@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import threading
 import time
@@ -16,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from lim2.agents import Decision
 from lim2.log import names
-from lim2.log.entries import COLUMNS, LoggedDecision, as_context, from_row, new_id, to_row
+from lim2.log.entries import COLUMNS, OF_DECISION, LoggedDecision, as_context, from_row, new_id, to_row
 from lim2.log.errors import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
+from lim2.log.learning import decide_again, learn, position_of, prune
 from lim2.log.state import LogState, read_state
 from lim2.log.store import Store
 from lim2.log.table import Table, make_table
@@ -28,32 +28,34 @@ if TYPE_CHECKING:
 Outcome = Literal["recorded", "duplicate", "late"]
 
 LARGEST = 1e30  # of rewards, as agents take them
-CHUNK = 256  # rows that are read at once while an agent learns
 
 
 class DecisionLog:
     """A file of decisions and their rewards, from which an agent learns each reward exactly once.
 
     What a call has returned is in the file: it survives `kill -9` at any later moment. Any number of threads and
-    processes on one machine may use one log; SQLite lets them write one at a time. An agent still belongs to one thread.
+    processes on one machine may use one log; SQLite lets them write one at a time. An agent still belongs to one
+    thread.
 
     Parameters
     ----------
     path
-        The file, an SQLite database in WAL mode (two files named ``-wal`` and ``-shm`` live beside it); on a local disk,
-        not on a network share. It is made when it is not there.
+        The file, an SQLite database in WAL mode (two files named ``-wal`` and ``-shm`` live beside it); on a local
+        disk, not on a network share. It is made when it is not there.
     expire_after
         Seconds, or a `timedelta`, after which a decision is no longer waited for. None: for ever, and then decisions
         whose reward never comes pile up.
     default_reward
-        The reward of a decision that expires, say 0 for a click that never came. None: it is dropped, nothing is learned.
+        The reward of a decision that expires, say 0 for a click that never came. None: it is dropped, nothing is
+        learned.
     keep
-        How many settled decisions stay in the file, or for how long (a `timedelta`): for `replay`, for evaluation, and for
-        saved agents to catch up with. None: all. They are deleted when an agent that has learned from them calls `apply`.
+        How many settled decisions stay in the file, or for how long (a `timedelta`): for `replay`, for evaluation, and
+        for saved agents to catch up with. None: all. They are deleted when an agent that has learned from them calls
+        `apply`.
     synchronous
         ``"full"``: what was acknowledged survives a loss of power as well, at the price of one flush of the disk each.
-        ``"normal"``: quicker; a loss of power may take the last few decisions and rewards with it, which can leave a saved
-        agent ahead of its log.
+        ``"normal"``: quicker; a loss of power may take the last few decisions and rewards with it, which can leave a
+        saved agent ahead of its log.
     clock
         Returns the time in seconds. Give all processes that share a log the same clock and the same settings.
 
@@ -124,7 +126,7 @@ class DecisionLog:
         x = as_context(context)
         if id is not None and self._store.read("SELECT 1 FROM decisions WHERE id = ?", (_checked_id(id),)):
             raise LogError(f"the id {id!r} is taken by an earlier decision: ids are used once")
-        return self._record(agent.decide(x, arms, exploit=exploit), x, id, _position(agent))
+        return self._record(agent.decide(x, arms, exploit=exploit), x, id, position_of(agent))
 
     def record(self, decision: Decision, context: ArrayLike, *, id: str | None = None) -> LoggedDecision:
         """Write down a decision that was made elsewhere.
@@ -166,8 +168,8 @@ class DecisionLog:
         Returns
         -------
         str
-            ``"recorded"``; ``"duplicate"`` if the same reward was told before; ``"late"`` if the decision had expired or
-            been discarded, and then nothing changes: what stands in for its reward may have been learned.
+            ``"recorded"``; ``"duplicate"`` if the same reward was told before; ``"late"`` if the decision had expired
+            or been discarded, and then nothing changes: what stands in for its reward may have been learned.
         """
         return self.reward_many([(id, reward)])[0]
 
@@ -245,8 +247,8 @@ class DecisionLog:
     def apply(self, agent: Any, limit: int | None = None) -> int:
         """Let an agent learn the rewards that have arrived since it last did, in order of arrival, each exactly once.
 
-        How far it has come is in ``agent.metadata["log_position"]``, and saved with the agent: after a crash, a saved agent
-        catches up here. A reward of an arm that was removed meanwhile is passed over.
+        How far it has come is in ``agent.metadata["log_position"]``, and saved with the agent: after a crash, a saved
+        agent catches up here. A reward of an arm that was removed meanwhile is passed over.
 
         Parameters
         ----------
@@ -262,17 +264,17 @@ class DecisionLog:
         """
         with self._learning:
             self.expire()
-            learned = self._learn(agent, limit=limit)
-            self._prune(_position(agent))
+            learned = learn(self._store, agent, limit=limit)
+            prune(self._store, self.keep, position_of(agent), self._clock())
         return learned
 
     def replay(self, agent: Any, *, decisions: bool = False, allow_partial: bool = False) -> int:
         """Let a fresh agent learn everything from the beginning.
 
-        An agent with the settings and seed of the one that learned live knows the same, bit for bit, since decisions and
-        learning draw from random streams of their own. With ``decisions=True`` the decisions are made again as well, each
-        after as many rewards as it had been made after, and compared: then the agent goes on deciding like the live one,
-        too. That needs a life without a restart, in which one agent made all decisions through `decide`.
+        An agent with the settings and seed of the one that learned live knows the same, bit for bit, since decisions
+        and learning draw from random streams of their own. With ``decisions=True`` the decisions are made again as
+        well, each after as many rewards as it had been made after, and compared: then the agent goes on deciding like
+        the live one, too. That needs a life without a restart, in which one agent made all decisions through `decide`.
 
         Parameters
         ----------
@@ -297,9 +299,9 @@ class DecisionLog:
                 f"allow_partial=True replays the rest, which gives a different agent."
             )
         with self._learning:
-            self._note(agent, pruned if allow_partial else 0)
-            learned = self._decide_again(agent) if decisions else 0
-            return learned + self._learn(agent)
+            agent.metadata.update(log_id=self.id, log_position=pruned)
+            learned = decide_again(self._store, agent) if decisions else 0
+            return learned + learn(self._store, agent)
 
     def add_arm(self, agent: Any, name: Hashable, like: Hashable | None = None) -> None:
         """Add an arm to an agent, and write it down, so that restarts and replay add it at the same place.
@@ -334,127 +336,12 @@ class DecisionLog:
             file.execute("INSERT INTO events (time, kind, change) VALUES (?, ?, ?)", (self._clock(), kind, text))
         self.apply(agent)
 
-    def _learn(self, agent: Any, limit: int | None = None, upto: int | None = None) -> int:
-        """Apply the events after the agent's position, up to one of them; return how many rewards were learned."""
-        learned = 0
-        for position, kind, id, reward, change, row in self._events(self._checked_position(agent), upto):
-            if limit is not None and learned >= limit:
-                break
-            try:
-                if change is not None:
-                    getattr(agent, kind)(*names.loads(change))
-                elif kind in ("reward", "default"):
-                    learned += self._update(agent, from_row(row, kind, reward), position)
-            except Exception as error:
-                what = "change" if id is None else f"reward of decision {id!r}"
-                error.add_note(
-                    f"The {what} at position {position} of the log {self._store.path} could not be applied; the agent stands "
-                    f"before it. `log.discard(id)` leaves a decision out."
-                )
-                raise
-            agent.metadata["log_position"] = position
-        return learned
-
-    def _events(self, after: int, upto: int | None) -> Iterator[tuple[Any, ...]]:
-        """Yield (position, kind, id, reward, change, row) in order; agents learn between the reads, so these are short."""
-        columns = ", ".join(f"d.{column}" for column in COLUMNS.split(", "))
-        query = (
-            f"SELECT e.position, e.kind, e.reward, e.change, {columns} FROM events e "
-            "LEFT JOIN decisions d ON d.seq = e.decision WHERE e.position > ? AND e.position <= ? ORDER BY e.position LIMIT ?"
-        )
-        end = self.position if upto is None else upto
-        while rows := self._store.read(query, (after, end, CHUNK)):
-            for position, kind, reward, change, *row in rows:
-                yield position, kind, row[0], reward, change, tuple(row)
-            after = rows[-1][0]
-
-    def _update(self, agent: Any, entry: LoggedDecision, position: int) -> int:
-        if entry.arm not in agent.arms:
-            if entry.arm in self._removed(position):
-                return 0
-            raise LogError(
-                f"the agent has no arm {entry.arm!r}, which decision {entry.id!r} played: give it the arms that it had when "
-                f"the log began, and change them by log.add_arm and log.remove_arm"
-            )
-        agent.update(entry.context, entry.arm, entry.reward)
-        return 1
-
-    def _removed(self, before: int) -> set[Hashable]:
-        query = "SELECT change FROM events WHERE kind = 'remove_arm' AND position < ?"
-        return {names.loads(change)[0] for (change,) in self._store.read(query, (before,))}
-
-    def _decide_again(self, agent: Any) -> int:
-        learned, seq = 0, 0
-        query = f"SELECT seq, position, {COLUMNS} FROM decisions WHERE seq > ? ORDER BY seq LIMIT ?"
-        while rows := self._store.read(query, (seq, CHUNK)):
-            for seq, position, *row in rows:
-                entry = from_row(tuple(row), "pending", None)
-                learned += self._learn(agent, upto=position)
-                arms = None if entry.arms == tuple(agent.arms) else entry.arms
-                again = agent.decide(entry.context, arms, exploit=entry.exploit)
-                if _position(agent) != position or again.arm != entry.arm or again.propensity != entry.propensity:
-                    raise LogError(
-                        f"decision {entry.id!r} comes out differently: {again.arm!r} after {_position(agent)} events, not "
-                        f"{entry.arm!r} after {position}. Either the agent differs from the live one, or that was restarted, "
-                        f"or decided outside the log; replay without decisions=True gives what it had learned."
-                    )
-        return learned
-
-    def _checked_position(self, agent: Any) -> int:
-        position = _position(agent)
-        owner = agent.metadata.get("log_id", self.id)
-        if owner != self.id:
-            raise LogError(
-                f"the agent has learned from another log ({owner}, this is {self.id}): its position says nothing here. Give "
-                f"the log that it belongs to; or, to go on with a new log, delete log_id and log_position from its metadata."
-            )
-        pruned, last = self._store.meta("pruned"), self.position
-        if position > last:
-            raise LogError(
-                f"the agent has learned up to position {position}, but the log ends at {last}: the file is an older copy, or "
-                f"power was lost with synchronous='normal'. Go on with an agent saved earlier, or with a new log."
-            )
-        if position < pruned:
-            raise PrunedLogError(
-                f"the agent has learned up to position {position}, but the log begins after {pruned}: what is between was "
-                f"deleted, as keep={self.keep!r} says. Save the agent more often, or keep more."
-            )
-        self._note(agent, position)
-        return position
-
-    def _note(self, agent: Any, position: int) -> None:
-        agent.metadata.update(log_id=self.id, log_position=position)
-
-    def _prune(self, learned: int) -> None:
-        """Delete what is settled, learned, and more than `keep`; now and then, many at once."""
-        if self.keep is None:
-            return
-        pruned = self._store.meta("pruned")
-        if isinstance(self.keep, timedelta):
-            before = self._clock() - self.keep.total_seconds()
-            query = "SELECT position - 1 FROM events WHERE position > ? AND time > ? ORDER BY position LIMIT 1"
-            young = self._store.read(query, (pruned, before))
-            upto = min(learned, young[0][0]) if young else learned
-            least = 1
-        else:
-            upto = min(learned, self.position - self.keep)
-            least = min(1 + self.keep // 10, 1000)
-        if upto - pruned < least:
-            return
-        with self._store.writing() as file:
-            chosen = "SELECT decision FROM events WHERE position > ? AND position <= ? AND decision IS NOT NULL"
-            file.execute(f"DELETE FROM decisions WHERE seq IN ({chosen})", (pruned, upto))
-            file.execute("DELETE FROM events WHERE position <= ? AND decision IS NOT NULL", (upto,))
-            file.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'pruned'", (upto,))
-
     # Looking
 
     @property
     def position(self) -> int:
         """The position of the last event: how many there have been."""
-        # AUTOINCREMENT's own counter, which deleted rows do not lower
-        rows = self._store.read("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
-        return rows[0][0] if rows else 0
+        return self._store.last()
 
     def get(self, id: str) -> LoggedDecision:
         """Return a decision, with its reward if it has one.
@@ -474,9 +361,8 @@ class DecisionLog:
         return list(self._entries("d.settled IS NULL", ()))
 
     def _entries(self, where: str, values: tuple[Any, ...]) -> Iterator[LoggedDecision]:
-        columns = ", ".join(f"d.{column}" for column in COLUMNS.split(", "))
         query = (
-            f"SELECT coalesce(e.kind, 'pending'), e.reward, {columns} FROM decisions d "
+            f"SELECT coalesce(e.kind, 'pending'), e.reward, {OF_DECISION} FROM decisions d "
             f"LEFT JOIN events e ON e.position = d.settled WHERE {where} ORDER BY d.seq"
         )
         for status, reward, *row in self._store.read(query, values):
@@ -542,10 +428,6 @@ def _unknown(id: str) -> UnknownDecisionError:
     return UnknownDecisionError(
         f"no decision {id!r} is in the log: it was never recorded, or it was settled and has been deleted since (keep)"
     )
-
-
-def _position(agent: Any) -> int:
-    return int((getattr(agent, "metadata", None) or {}).get("log_position", 0))
 
 
 def _checked_id(id: str) -> str:

@@ -44,6 +44,7 @@ class LoggedDecision(Decision):
 
 # The columns of a row, in the order of `to_row` and `from_row`.
 COLUMNS = "id, time, context, dtype, shape, arms, chosen, propensity, means, stds, propensities, exploit"
+OF_DECISION = ", ".join(f"d.{column}" for column in COLUMNS.split(", "))
 
 
 def new_id(now: float) -> str:

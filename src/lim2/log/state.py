@@ -53,7 +53,6 @@ def read_state(store: Store, now: float) -> LogState:
     """
     waiting, since = store.read("SELECT count(*), min(time) FROM decisions WHERE settled IS NULL")[0]
     kinds = dict(store.read("SELECT kind, count(*) FROM events GROUP BY kind"))
-    last = store.read("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
     return LogState(
         pending=waiting,
         oldest_pending=None if since is None else now - since,
@@ -62,7 +61,7 @@ def read_state(store: Store, now: float) -> LogState:
         dropped=kinds.get("dropped", 0),
         discarded=kinds.get("discarded", 0),
         late=store.meta("late"),
-        position=last[0][0] if last else 0,
+        position=store.last(),
         pruned=store.meta("pruned"),
         nbytes=store.path.stat().st_size,
     )

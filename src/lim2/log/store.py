@@ -103,6 +103,11 @@ class Store:
         """Return a value that belongs to the whole log."""
         return self.read("SELECT value FROM meta WHERE key = ?", (key,))[0][0]
 
+    def last(self) -> int:
+        """Return the position of the last event there was, deleted ones included."""
+        rows = self.read("SELECT seq FROM sqlite_sequence WHERE name = 'events'")  # AUTOINCREMENT's own counter
+        return rows[0][0] if rows else 0
+
     def copy(self, path: Path | str) -> None:
         """Write a consistent copy of the file while others go on reading and writing it."""
         target = Path(path)
@@ -141,7 +146,8 @@ def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
             raise LogError(f"{path} is an SQLite database, but not a decision log: give another path")
         if found > FORMAT:
             raise LogError(
-                f"{path} has format {found}; this version of lim2 reads up to {FORMAT}. Use the lim2 that wrote it, or a newer one."
+                f"{path} has format {found}; this version of lim2 reads up to {FORMAT}. Use the lim2 that "
+                f"wrote it, or a newer one."
             )
         if not tables:
             for statement in SCHEMA.split(";"):
