@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from lim2._arrays import OwnsArrays
+from lim2._arrays import OwnsArrays, with_row, without_row
 
 Array = NDArray[np.float64]
 
@@ -196,6 +196,14 @@ class Matching(OwnsArrays):
     def bind(self, floor: Array) -> None:
         """Start with a lower bound of each arm's smallest eigenvalue; 0 says nothing and is always true."""
         self.floor = np.array(floor, dtype=float)
+
+    def add_arm(self, floor: float) -> None:
+        """Take in one more arm with a lower bound of its smallest eigenvalue."""
+        self.floor = with_row(self.floor, floor)
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm; those after it move up."""
+        self.floor = without_row(self.floor, arm)
 
     def step(self, covs: Array, old: Array, new: Array, groups: Groups, rate: float) -> None:
         """Match the (n_arms, g, g) covariances in place; ``groups`` lists (arm, rows of its samples), in row order.

@@ -109,6 +109,22 @@ class _Store(OwnsArrays):
         groups = [(arm, slice(start, stop)) for arm, (start, stop) in enumerate(bounds) if stop > start]
         return Batch(slots, self._contexts.take(slots, axis=0), arms, self._rewards.take(slots), groups)
 
+    def add_arm(self) -> None:
+        """Make room in the books for one more arm."""
+        self.n_arms += 1
+        self._edges = np.arange(self.n_arms + 1)
+
+    def remove_arm(self, arm: int) -> None:
+        """Forget an arm's tuples; the arms after it move up."""
+        kept = np.flatnonzero(self.arms != arm)
+        for array in (self._contexts, self._arms, self._rewards, self._stamps):
+            if len(array):
+                array[: len(kept)] = array[kept]
+        self._size = len(kept)
+        self._arms[: self._size] -= self.arms > arm
+        self.n_arms -= 1
+        self._edges = np.arange(self.n_arms + 1)
+
     def _check(self, context: NDArray[Any], arm: int) -> None:
         if not 0 <= arm < self.n_arms:
             raise ValueError(f"unknown arm {arm}: this memory has the arms 0 to {self.n_arms - 1}")
@@ -211,6 +227,31 @@ class Buffer(_Store):
             self._write(slot, *evicted)
             self._stamps[slot] = stamp
             self._stored -= 1
+
+    def add_arm(self, capacity: int | None = None) -> None:
+        """Make room in the books for one more arm, and, with a larger capacity, for its tuples."""
+        super().add_arm()
+        self._queues.append(deque())
+        self._resize(self.capacity if capacity is None else capacity)
+
+    def remove_arm(self, arm: int, capacity: int | None = None) -> None:
+        """Forget an arm's tuples; the arms after it move up. A smaller capacity still holds what the others have."""
+        super().remove_arm(arm)
+        by_age = self.stamps.argsort()
+        self._queues = [deque(by_age[self.arms[by_age] == i].tolist()) for i in range(self.n_arms)]
+        self._resize(self.capacity if capacity is None else capacity)
+
+    def _resize(self, capacity: int) -> None:
+        self.capacity = max(capacity, self._size, 1)
+        self._slices = None
+        self._staged = _Staged(0, None, 0)
+        held = slice(0, self._size)
+        for name in ("_contexts", "_arms", "_rewards", "_stamps"):
+            array = getattr(self, name)
+            if len(array) not in (0, self.capacity):
+                new = np.zeros((self.capacity, *array.shape[1:]), dtype=array.dtype)
+                new[held] = array[held]
+                setattr(self, name, new)
 
     def rows(self, arm: int) -> Rows:
         """Return what selects an arm's tuples: a slice when they lie side by side, else their slots."""

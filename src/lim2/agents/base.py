@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import blas
 
-from lim2._arrays import OwnsArrays
+from lim2._arrays import OwnsArrays, with_row, without_row
 from lim2._blas import one_thread
 from lim2.agents.arms import arm_names, describe, is_range, is_same
 from lim2.agents.decision import Decision
@@ -124,6 +124,14 @@ class Agent(OwnsArrays, ABC):
     @abstractmethod
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         """Take one observed reward into account; the inputs have been checked."""
+
+    def _add_arm(self, like: int | None) -> None:
+        """Let all that holds state take in one more arm, from the prior or like another; all of it, or raise."""
+        raise NotImplementedError(f"the arms of a {type(self).__name__} cannot change")
+
+    def _remove_arm(self, arm: int) -> None:
+        """Let all that holds state drop an arm; those after it move up. All of it, or raise."""
+        raise NotImplementedError(f"the arms of a {type(self).__name__} cannot change")
 
     def _components(self) -> Iterable[Sized]:
         """Return what holds the agent's state."""
@@ -249,6 +257,43 @@ class Agent(OwnsArrays, ABC):
         checked_rewards = [self._checked_reward(reward) for reward in earned.tolist()]
         for x, arm, reward in zip(xs, checked_arms, checked_rewards, strict=True):
             self._update(x, arm, reward)
+
+    def add_arm(self, name: Hashable, like: Hashable | None = None) -> None:
+        """Take in a new arm, which is owed its ``initial_pulls`` like the others at the start.
+
+        Parameters
+        ----------
+        name
+            What it is called.
+        like
+            An arm to start as: its beliefs, its part of the network and, as far as there is room, its tuples in memory
+            are taken over. None: start from the prior. Either way nothing changes for the other arms, but that the
+            network is shared.
+        """
+        names = arm_names((*self.arms, name))
+        source = None if like is None else self._checked_arm(like)
+        _checked_floor(self.min_propensity, len(names))
+        with one_thread:
+            self._add_arm(source)
+        self._change_arms(names, with_row(self.pulls, 0), with_row(self._asked, 0))
+
+    def remove_arm(self, name: Hashable) -> None:
+        """Forget an arm: its beliefs, its part of the network and its tuples in memory."""
+        arm = self._checked_arm(name)
+        if self.n_arms == 1:
+            raise ValueError(f"{name!r} is the only arm: an agent needs at least one")
+        with one_thread:
+            self._remove_arm(arm)
+        names = self.arms[:arm] + self.arms[arm + 1 :]
+        self._change_arms(names, without_row(self.pulls, arm), without_row(self._asked, arm))
+
+    def _change_arms(self, names: tuple[Hashable, ...], pulls: NDArray[np.intp], asked: NDArray[np.intp]) -> None:
+        self._name_arms(names)
+        self.pulls, self._asked = pulls, asked
+        self._starting = bool(self._owed().max() > 0)
+        sizes = {k: v for k, v in self._shown.items() if k == "n_features"}
+        rest = {k: v for k, v in self._shown.items() if k not in ("n_arms", "arms", "n_features")}
+        self._shown = {**sizes, "arms": repr(list(names)), **rest}
 
     @property
     def nbytes(self) -> int:

@@ -72,10 +72,16 @@ class Believer(Agent):
     def _chances(self, seen: Array, eligible: NDArray[np.intp]) -> Array:
         if not isinstance(self.exploration, KnowsPropensities):
             raise NotImplementedError(
-                f"{self.exploration!r} does not tell its propensities: give it a method "
-                "`propensities(posterior, features, eligible)`, see lim2.exploration.KnowsPropensities; `act` needs none"
+                f"{self.exploration!r} does not tell its propensities, so only `act` works: give it a method "
+                "`propensities(posterior, features, eligible)`, see lim2.exploration.KnowsPropensities"
             )
         return self.exploration.propensities(self.posterior, seen, eligible)
+
+    def _add_arm(self, like: int | None) -> None:
+        self.posterior.add_arm(like)
+
+    def _remove_arm(self, arm: int) -> None:
+        self.posterior.remove_arm(arm)
 
     def means(self, contexts: ArrayLike) -> Array:
         """Return the expected score of every arm: (n_arms,) for one context, (n, n_arms) for rows of contexts."""

@@ -139,6 +139,16 @@ class GradientBandit(Agent):
         self.precision.observe(inputs[0], arm, factors.gates[0, 0], factors.hidden[0, 0])
         self.memory.commit()
 
+    def _add_arm(self, like: int | None) -> None:
+        # A copy brings no tuples: the network goes on from where it is, nothing starts again from the history.
+        self.precision.add_arm(like)
+        self.network.add_arm(self._init_rng, like)
+
+    def _remove_arm(self, arm: int) -> None:
+        self.precision.remove_arm(arm)
+        self.network.remove_arm(arm)
+        self.memory.remove_arm(arm)
+
     def _train(self, slots: NDArray[np.intp]) -> Trained:
         """Train the network, from where it is, on the tuples in these slots."""
         memory = self.memory

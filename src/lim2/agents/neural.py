@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from lim2._arrays import with_row, without_row
 from lim2.agents.base import Array, Sized, one_of, positive_int
 from lim2.agents.believer import Believer, with_intercept
 from lim2.agents.priors import Carried, Fixed
@@ -20,7 +21,7 @@ from lim2.agents.recompute import Recompute
 from lim2.exploration import Exploration, Posterior
 from lim2.exploration.posterior import condition
 from lim2.memory import Buffer, History
-from lim2.representation import MLP, ContextReader, Representation, RMSProp
+from lim2.representation import MLP, ChangesArms, ContextReader, Representation, RMSProp
 
 BUFFER_PER_ARM, BATCH_PER_ARM = 100, 16
 
@@ -94,6 +95,7 @@ class NeuralBeliever(Believer):
             settings=settings,
         )
         self.batch = positive_int("batch", BATCH_PER_ARM * self.n_arms if batch is None else batch)
+        self._batch_follows_arms, self._buffer_follows_arms = batch is None, False
         self.steps = positive_int("steps", steps)
         self.refresh = one_of("refresh", refresh, ("played", "all"))
         self.intercept = bool(intercept)
@@ -107,6 +109,7 @@ class NeuralBeliever(Believer):
         width = self.representation.width + self.intercept
         self.posterior: Posterior = Posterior(self.n_arms, width, prior_precision, a0, b0)
         self.memory: Buffer | History
+        self._borrowed = np.zeros(self.n_arms)  # plays of another arm, for an arm that was added like it
 
     def _components(self) -> Iterable[Sized]:
         return (self.representation, self.posterior, self.memory)
@@ -127,8 +130,58 @@ class NeuralBeliever(Believer):
         return np.append(weights[arm], bias[arm]) if self.intercept else weights[arm]
 
     def _make_buffer(self, capacity: int | None) -> Buffer:
+        self._buffer_follows_arms = capacity is None
         size = BUFFER_PER_ARM * self.n_arms if capacity is None else positive_int("buffer", capacity)
         return Buffer(size, self.n_arms, self.context_shape, self._context_dtype)
+
+    def _plays(self, arm: int) -> float:
+        """Return how many rewards the noise of an arm is estimated from, those that have left memory included."""
+        return float(self.pulls[arm] + self._borrowed[arm])
+
+    def _add_arm(self, like: int | None) -> None:
+        self._changing_network().add_arm(self._init_rng, like)
+        super()._add_arm(like)
+        self._borrowed = with_row(self._borrowed, 0.0 if like is None else self._plays(like))
+        if isinstance(self.memory, Buffer):
+            self.memory.add_arm(BUFFER_PER_ARM * (self.n_arms + 1) if self._buffer_follows_arms else None)
+        else:
+            self.memory.add_arm()
+        if self._batch_follows_arms:
+            self.batch = BATCH_PER_ARM * (self.n_arms + 1)
+
+    def _remove_arm(self, arm: int) -> None:
+        self._changing_network().remove_arm(arm)
+        super()._remove_arm(arm)
+        self._borrowed = without_row(self._borrowed, arm)
+        if isinstance(self.memory, Buffer):
+            self.memory.remove_arm(arm, BUFFER_PER_ARM * (self.n_arms - 1) if self._buffer_follows_arms else None)
+        else:
+            self.memory.remove_arm(arm)
+        if self._batch_follows_arms:
+            self.batch = BATCH_PER_ARM * (self.n_arms - 1)
+
+    def _changing_network(self) -> ChangesArms:
+        if not isinstance(self.representation, ChangesArms):
+            raise NotImplementedError(
+                f"the arms of this agent cannot change: {self.representation!r} has no methods `add_arm` and "
+                "`remove_arm`, see lim2.representation.ChangesArms"
+            )
+        return self.representation
+
+    def _copy_tuples(self, like: int) -> None:
+        """Give the newest arm the tuples of another, the newest first; what there is no room for counts as evicted."""
+        memory, new = self.memory, self.memory.n_arms - 1
+        slots = np.flatnonzero(memory.arms == like)
+        slots = slots[memory.stamps[slots].argsort()]
+        room = len(slots) if memory.capacity is None else min(memory.capacity - len(memory), len(slots))
+        left, copied = slots[: len(slots) - room], slots[len(slots) - room :]
+        for slot in left:
+            self._leave(memory.contexts[slot], new, float(memory.rewards[slot]))
+        for slot in copied:
+            memory.add(memory.contexts[slot].copy(), new, float(memory.rewards[slot]))
+
+    def _leave(self, context: NDArray[Any], arm: int, reward: float) -> None:
+        """Account for a tuple that is not in memory any more."""
 
     @property
     def _context_dtype(self) -> DTypeLike | None:
@@ -163,6 +216,23 @@ class NeuralLinearFamily(NeuralBeliever):
     def _components(self) -> Iterable[Sized]:
         kept = () if self._recompute is None else (self._recompute,)
         return (*super()._components(), self.prior, *kept)
+
+    def _add_arm(self, like: int | None) -> None:
+        super()._add_arm(like)
+        self._evicted_squares = with_row(self._evicted_squares, 0.0 if like is None else self._evicted_squares[like])
+        self.prior.add_arm(like)
+        if like is not None:
+            self._copy_tuples(like)
+
+    def _remove_arm(self, arm: int) -> None:
+        super()._remove_arm(arm)
+        self._evicted_squares = without_row(self._evicted_squares, arm)
+        self.prior.remove_arm(arm)
+
+    def _leave(self, context: NDArray[Any], arm: int, reward: float) -> None:
+        if self.prior.takes_evicted:
+            self.prior.evict(arm, self._features_like(context))
+        self._evicted_squares[arm] += reward**2
 
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         evicted = self.memory.stage(context, arm, reward)
@@ -223,7 +293,7 @@ class NeuralLinearFamily(NeuralBeliever):
                 prior_mean = self._last_layer(arm) if self.mean_prior else np.zeros(z.shape[1])
                 squares = self.posterior.refit_mean(arm, prior_mean, z, self.memory.rewards[rows])
                 if self.noise == "history":  # rewards that have left still count, as noise
-                    plays = float(self.pulls[arm]) + (arm == played)
+                    plays = self._plays(arm) + (arm == played)
                     self.posterior.set_noise(arm, plays, squares + self._evicted_squares[arm])
                 else:
                     self.posterior.set_noise(arm, len(z), squares)

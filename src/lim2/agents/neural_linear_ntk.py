@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from lim2._arrays import with_row, without_row
 from lim2.agents.base import Array
 from lim2.agents.neural import NeuralBeliever, Size
 from lim2.exploration import Exploration
@@ -81,6 +82,18 @@ class NeuralLinearNTK(NeuralBeliever):
         """Bytes that the agent's state occupies."""
         return super().nbytes + self._plain_mean.nbytes + self._plain_squares.nbytes
 
+    def _add_arm(self, like: int | None) -> None:
+        super()._add_arm(like)
+        self._plain_mean = with_row(self._plain_mean, 0.0 if like is None else self._plain_mean[like])
+        self._plain_squares = with_row(self._plain_squares, 0.0 if like is None else self._plain_squares[like])
+        if like is not None:
+            self._copy_tuples(like)
+
+    def _remove_arm(self, arm: int) -> None:
+        super()._remove_arm(arm)
+        self._plain_mean = without_row(self._plain_mean, arm)
+        self._plain_squares = without_row(self._plain_squares, arm)
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         self.memory.stage(context, arm, reward)
         try:
@@ -95,7 +108,7 @@ class NeuralLinearNTK(NeuralBeliever):
         self._plain_mean[arm] += (surprise / scale) * direction
         self._plain_squares[arm] += surprise * surprise / scale
         for refreshed in range(self.n_arms) if self.refresh == "all" else (arm,):
-            self._refit(refreshed, plays=float(self.pulls[refreshed]) + (refreshed == arm))
+            self._refit(refreshed, plays=self._plays(refreshed) + (refreshed == arm))
 
     def _train(self) -> None:
         """Train on batches from the buffer, once a full batch has been seen."""

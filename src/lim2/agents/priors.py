@@ -6,7 +6,7 @@ I / precision every time, which is what MM, Naive and the full-memory version do
 
 import numpy as np
 
-from lim2._arrays import OwnsArrays
+from lim2._arrays import OwnsArrays, with_row, without_row
 from lim2.exploration.posterior import Array, Posterior, rank_one
 from lim2.matching import Matching
 from lim2.memory import Batch
@@ -41,6 +41,12 @@ class Fixed(OwnsArrays):
 
     def conditioned(self, traces: Array) -> None:
         """Ignore that the posteriors are refitted."""
+
+    def add_arm(self, like: int | None = None) -> None:
+        """Have the same prior for one more arm."""
+
+    def remove_arm(self, arm: int) -> None:
+        """Have the same prior for one arm less."""
 
 
 class Carried(OwnsArrays):
@@ -104,3 +110,18 @@ class Carried(OwnsArrays):
         """Note that each posterior was refitted on features Z with this trace of Z'Z."""
         if self.recount and self.matching is not None:
             self.matching.conditioned(traces)
+
+    def add_arm(self, like: int | None = None) -> None:
+        """Start a prior for one more arm, or carry that of another for it, too."""
+        start = 1.0 / self._posterior.precision
+        if self._own is not None:
+            self._own = with_row(self._own, np.eye(self._own.shape[1]) * start if like is None else self._own[like])
+        if self.matching is not None:
+            self.matching.add_arm(start if like is None else float(self.matching.floor[like]))
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm's prior; those after it move up."""
+        if self._own is not None:
+            self._own = without_row(self._own, arm)
+        if self.matching is not None:
+            self.matching.remove_arm(arm)

@@ -44,5 +44,11 @@ class Uniform(Agent):
     def _chances(self, seen: tuple[int, ...], eligible: NDArray[np.intp]) -> Array:
         return np.full((*seen, len(eligible)), 1.0 / len(eligible))
 
+    def _add_arm(self, like: int | None) -> None:
+        pass
+
+    def _remove_arm(self, arm: int) -> None:
+        pass
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         pass

@@ -65,6 +65,15 @@ class Window:
         """Return the slots of the tuples held, the oldest first."""
         return self._latest(self._stored)
 
+    def remove_arm(self, arm: int) -> None:
+        """Forget an arm's tuples; the arms after it move up."""
+        slots = self.slots()
+        kept = slots[self.arms[slots] != arm]
+        for array in (self.contexts, self.arms, self.rewards):
+            array[: len(kept)] = array[kept]
+        self._stored = len(kept)
+        self.arms[: self._stored] -= self.arms[: self._stored] > arm
+
     def _latest(self, end: int) -> NDArray[np.intp]:
         if self.bound is None:
             return np.arange(end)

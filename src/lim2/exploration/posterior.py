@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from lim2._arrays import OwnsArrays
+from lim2._arrays import OwnsArrays, with_row, without_row
 
 Array = NDArray[np.float64]
 
@@ -131,7 +131,7 @@ class Beliefs(OwnsArrays):
         for name, value in (("prior_precision", precision), ("a0", a0), ("b0", b0)):
             if not isinstance(value, Real) or not 0.0 < value < math.inf:
                 raise ValueError(f"{name} must be positive and finite, got {value!r}")
-        self.a0, self.b0 = float(a0), float(b0)
+        self.precision, self.a0, self.b0 = float(precision), float(a0), float(b0)
         self.mu: Array = np.zeros((n_arms, width))
         self.a: Array = np.full(n_arms, self.a0)
         self.b: Array = np.full(n_arms, self.b0)
@@ -163,6 +163,16 @@ class Beliefs(OwnsArrays):
         self.a[arm] = self.a0 + 0.5 * observations
         self.b[arm] = self.b0 + 0.5 * squares
 
+    def add_arm(self, like: int | None = None) -> None:
+        """Start to believe something about one more arm: the prior, or what is believed about another."""
+        self.mu = with_row(self.mu, 0.0 if like is None else self.mu[like])
+        self.a = with_row(self.a, self.a0 if like is None else self.a[like])
+        self.b = with_row(self.b, self.b0 if like is None else self.b[like])
+
+    def remove_arm(self, arm: int) -> None:
+        """Forget an arm; those after it move up."""
+        self.mu, self.a, self.b = (without_row(rows, arm) for rows in (self.mu, self.a, self.b))
+
     def __repr__(self) -> str:
         n_arms, width = self.mu.shape
         noise = math.sqrt(float(np.mean(self.b / self.a)))
@@ -192,6 +202,16 @@ class Posterior(Beliefs):
     def __init__(self, n_arms: int, width: int, precision: float = 1.0, a0: float = 6.0, b0: float = 6.0) -> None:
         super().__init__(n_arms, width, precision, a0, b0)
         self.cov: Array = np.tile(np.eye(width) / precision, (n_arms, 1, 1))
+
+    def add_arm(self, like: int | None = None) -> None:
+        """Start to believe something about one more arm: the prior, or what is believed about another."""
+        super().add_arm(like)
+        self.cov = with_row(self.cov, np.eye(self.mu.shape[1]) / self.precision if like is None else self.cov[like])
+
+    def remove_arm(self, arm: int) -> None:
+        """Forget an arm; those after it move up."""
+        super().remove_arm(arm)
+        self.cov = without_row(self.cov, arm)
 
     def moments(self, features: Array) -> tuple[Array, Array]:
         """Return the mean and the variance, in units of the noise, of every arm's score."""
@@ -249,6 +269,17 @@ class RecursivePosterior(Beliefs):
     def cov(self) -> Array:
         """The covariances in units of the noise variance, computed from their roots."""
         return self._roots.transpose(0, 2, 1) @ self._roots
+
+    def add_arm(self, like: int | None = None) -> None:
+        """Start to believe something about one more arm: the prior, or what is believed about another."""
+        super().add_arm(like)
+        prior = np.eye(self.mu.shape[1]) / math.sqrt(self.precision)
+        self._roots = with_row(self._roots, prior if like is None else self._roots[like])
+
+    def remove_arm(self, arm: int) -> None:
+        """Forget an arm; those after it move up."""
+        super().remove_arm(arm)
+        self._roots = without_row(self._roots, arm)
 
     def moments(self, features: Array) -> tuple[Array, Array]:
         """Return the mean and the variance, in units of the noise, of every arm's score."""

@@ -18,10 +18,10 @@ from scipy.special import poch, stdtr
 
 Array = NDArray[np.float64]
 
-NODES = 8  # in a panel
-PANEL = 1.6  # length of a panel, in units of the finest arm's hypot(scale, distance)
-SPACING = 0.8  # of the points at which that length is looked up, in asinh of the distance in scales
+NODES = 10  # in a panel
+CENTRE, NEARING, LEAVING = 1.6, 0.5, 1.6  # lengths of panels, see _panels
 REACH = 60.0  # tails are followed as far as the normal's to sqrt(60) = 7.7 deviations: 5e-15 is left out
+TINY = 1e-300  # a distribution function that may be divided by
 NORMAL = 1e12  # degrees of freedom that make a Student-t a normal, to the last digits
 
 
@@ -31,7 +31,7 @@ def _panel_rule(n: int) -> tuple[Array, Array, Array]:
     # Interpolate by Legendre polynomials, and integrate these.
     to_coefficients = np.linalg.inv(legendre.legvander(nodes, n - 1))
     antiderivatives = np.stack([legendre.legval(nodes, legendre.legint(row, lbnd=-1)) for row in np.eye(n)], axis=1)
-    return nodes, weights, antiderivatives @ to_coefficients
+    return nodes, weights, np.ascontiguousarray((antiderivatives @ to_coefficients).T)
 
 
 _NODES, _WEIGHTS, _RUNNING = _panel_rule(NODES)
@@ -60,7 +60,9 @@ def chances_of_largest(means: ArrayLike, scales: ArrayLike, freedom: ArrayLike) 
     [0.168525, 0.0, 0.831475]
     """
     mu, scale = np.asarray(means, dtype=np.float64), np.asarray(scales, dtype=np.float64)
-    df = np.minimum(np.broadcast_to(np.asarray(freedom, dtype=np.float64), mu.shape[-1:]), NORMAL)
+    df = np.minimum(freedom, NORMAL)
+    if not df.ndim:
+        df = np.full(mu.shape[-1], df)
     if mu.ndim == 1:
         return _chances(mu, scale, df)
     out = np.empty(mu.shape)
@@ -85,10 +87,10 @@ def one_hot(scores: Array) -> Array:
 def _chances(mu: Array, scale: Array, df: Array) -> Array:
     reach = np.sqrt(df * np.expm1(np.minimum(REACH / df, 600.0)))  # how many scales the tails are followed
     certain = mu + 8.0 * scale == mu
-    if len(mu) == 1 or certain.all():
-        return one_hot(mu)
     if not certain.any():
         return _from(float((mu - reach * scale).max()), mu, scale, df, reach)[0]
+    if len(mu) == 1 or certain.all():
+        return one_hot(mu)
     best = int(np.where(certain, mu, -np.inf).argmax())
     out, open_ = np.zeros(len(mu)), ~certain
     out[open_], below = _from(mu[best], mu[open_], scale[open_], df[open_], reach[open_])
@@ -100,42 +102,42 @@ def _from(start: float, mu: Array, scale: Array, df: Array, reach: Array) -> tup
     """Return each variable's chance to be the largest and above ``start``, and the chance that all are below."""
     mu = mu - start  # panels begin at 0: distances to the finest arms, which begin last, keep all their digits
     below = stdtr(df, -mu / scale)
-    edges = _panels(mu, scale, reach)
-    half = 0.5 * np.diff(edges)
+    edges = _panels(mu, scale * np.minimum(1.0, np.sqrt(df)), float((mu + reach * scale).max()))
+    half = 0.5 * (edges[1:] - edges[:-1])
     x = edges[:-1, None] + half[:, None] * (1.0 + _NODES)  # (panels, nodes)
-    column = (slice(None), None, None)
-    t = (x - mu[column]) / scale[column]  # (arms, panels, nodes)
-    t *= t
-    t /= df[column]
-    np.log1p(t, out=t)
-    t *= (-0.5 * (df + 1.0))[column]
-    density = np.exp(t, out=t)
-    density *= (poch(0.5 * df, 0.5) / (np.sqrt(np.pi * df) * scale))[column] * half[:, None]
-    reached = np.cumsum(density @ _WEIGHTS, axis=1)
-    distribution = density @ _RUNNING.T
-    distribution[:, 0] += below[:, None]
-    distribution[:, 1:] += (below[:, None] + reached[:, :-1])[:, :, None]
-    np.maximum(distribution, 1e-300, out=distribution)
+    density = x - mu[:, None, None]  # (arms, panels, nodes), up to its last step in place
+    density /= (scale * np.sqrt(df))[:, None, None]
+    density *= density
+    np.log1p(density, out=density)
+    density *= (-0.5 * (df + 1.0))[:, None, None]
+    np.exp(density, out=density)
+    density *= (poch(0.5 * df, 0.5) / (np.sqrt(np.pi * df) * scale))[:, None, None] * half[:, None]
+    mass = density @ _WEIGHTS  # (arms, panels)
+    reached = mass.cumsum(axis=1)
+    reached -= mass
+    reached += below[:, None]
+    distribution = density @ _RUNNING
+    distribution += reached[:, :, None]
+    np.maximum(distribution, TINY, out=distribution)
     density *= distribution.prod(axis=0)
     density /= distribution
-    chances = np.maximum((density @ _WEIGHTS).sum(axis=1), 0.0)
-    all_below = float(below.prod())
-    return chances, all_below
+    return (density @ _WEIGHTS).sum(axis=1), float(below.prod())
 
 
-def _panels(mu: Array, scale: Array, reach: Array) -> Array:
-    """Return the edges of the panels, from 0 to where all tails end."""
-    end = float((mu + reach * scale).max())
-    if end <= 0.0:
-        return np.zeros(2)
-    far = np.arcsinh(reach)
-    count = int(np.ceil(far.max() / SPACING))
-    steps = np.arange(-count, count + 1) / count
-    points = (mu[:, None] + scale[:, None] * np.sinh(far[:, None] * steps)).ravel()
-    points.sort()
-    points = np.concatenate(([0.0], points[points.searchsorted(0.0, "right") : points.searchsorted(end)], [end]))
-    needed = np.hypot(points - mu[:, None], scale[:, None]).min(axis=0)  # length scale at every point
-    np.divide(1.0, needed, out=needed)
-    lengths = np.concatenate(([0.0], np.cumsum(np.diff(points) * (needed[1:] + needed[:-1]))))
-    panels = int(np.ceil(lengths[-1] / (2.0 * PANEL)))
-    return np.interp(np.linspace(0.0, lengths[-1], panels + 1), lengths, points)
+def _panels(mu: Array, scale: Array, end: float) -> Array:
+    """Return the edges of the panels, from 0 to ``end``."""
+    # Around an arm's location panels are CENTRE scales long; they grow with the distance, and shrink towards an arm.
+    centre = CENTRE * scale
+    arms = list(
+        zip(*(part.tolist() for part in (mu, centre, mu - centre / NEARING, mu + centre / LEAVING)), strict=True)
+    )
+    x, edges = 0.0, [0.0]
+    while x < end:
+        x += min(
+            [
+                width if near < x < left else NEARING * (m - x) if x <= near else LEAVING * (x - m)
+                for m, width, near, left in arms
+            ]
+        )
+        edges.append(x)
+    return np.array(edges)

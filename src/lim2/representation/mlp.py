@@ -2,14 +2,14 @@
 
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import blas
 
-from lim2._arrays import OwnsArrays
+from lim2._arrays import OwnsArrays, with_row, without_row
 from lim2.representation.optimizers import Optimizer, RMSProp
 from lim2.representation.protocol import Array, State
 
@@ -148,6 +148,38 @@ class MLP(OwnsArrays):
                 flow = flow @ self._layers[depth][0].T
         self.optimizer.descend(self._parameters, self._gradient)
         return features
+
+    def add_arm(self, rng: np.random.Generator, like: int | None = None) -> None:
+        """Add an output: one with new weights, or a copy of another arm's, optimizer statistics included."""
+        start = np.append(rng.uniform(-self.init, self.init, self.width), 0.0)
+
+        def grown(flat: Array, row: ArrayLike) -> Array:
+            return self._with_outputs(flat, lambda rows: with_row(rows, row if like is None else rows[like]))
+
+        parameters = grown(self._parameters, start)
+        self.optimizer.resize(grown)
+        self._replace(parameters, self.n_arms + 1)
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm's output; those after it move up."""
+
+        def shrunk(flat: Array, _start: float = 0.0) -> Array:
+            return self._with_outputs(flat, lambda rows: without_row(rows, arm))
+
+        parameters = shrunk(self._parameters)
+        self.optimizer.resize(shrunk)
+        self._replace(parameters, self.n_arms - 1)
+
+    def _with_outputs(self, flat: Array, change: Callable[[Array], Array]) -> Array:
+        """Return a flat vector with its outputs changed, as (n_arms, width + 1) rows of weights and bias."""
+        inner, head = flat.size - self.n_arms * (self.width + 1), self.n_arms * self.width
+        rows = np.column_stack((flat[inner : inner + head].reshape(self.n_arms, self.width), flat[inner + head :]))
+        rows = change(rows)
+        return np.concatenate((flat[:inner], rows[:, :-1].ravel(), rows[:, -1]))
+
+    def _replace(self, parameters: Array, n_arms: int) -> None:
+        self._parameters, self.n_arms = parameters, n_arms
+        self._link()
 
     def _counters(self, size: int) -> tuple[NDArray[np.intp], Array]:
         """Return 0, 1, ..., size - 1 and as many ones; made again only when the size of a batch changes."""

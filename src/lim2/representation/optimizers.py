@@ -6,6 +6,7 @@ All three clip the global norm of the gradient and decay the rate by inverse tim
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from numbers import Real
 from typing import ClassVar
 
@@ -62,6 +63,10 @@ class Optimizer(OwnsArrays, ABC):
     def bind(self, size: int) -> None:
         """Allocate the running statistics for ``size`` parameters."""
         self.statistics = {name: np.full(size, self._start()) for name in self.slots}
+
+    def resize(self, change: Callable[[Array, float], Array]) -> None:
+        """Let every running statistic follow a change of the parameters; ``change`` is told where new ones start."""
+        self.statistics = {name: change(values, self._start()) for name, values in self.statistics.items()}
 
     def _start(self) -> float:
         """Return where the running statistics start."""

@@ -60,6 +60,19 @@ class Representation(Protocol):
 
 
 @runtime_checkable
+class ChangesArms(Protocol):
+    """What a representation adds whose arms may come and go."""
+
+    def add_arm(self, rng: np.random.Generator, like: int | None = None) -> None:
+        """Add a row to the head, drawn anew or a copy of another arm's, together with its optimizer statistics."""
+        ...
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm's row of the head, together with its optimizer statistics; rows after it move up."""
+        ...
+
+
+@runtime_checkable
 class ContextReader(Protocol):
     """What a representation adds that takes other contexts than vectors of float64: images, token ids."""
 

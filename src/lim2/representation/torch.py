@@ -294,6 +294,28 @@ class Torch:
             self._descent.step()
         self._descent.zero_grad(set_to_none=True)
 
+    # Arms that change
+
+    def add_arm(self, rng: np.random.Generator, like: int | None = None) -> None:
+        """Add a row to the head, drawn anew or another arm's, with the optimizer's statistics of it."""
+        weights = torch.from_numpy(rng.uniform(-self.init, self.init, (1, self._width)))
+        if like is not None:
+            self._change_head(lambda rows, _: torch.cat((rows, rows[like].unsqueeze(0))))
+            return
+        self._change_head(lambda rows, start: torch.cat((rows, torch.full_like(rows[:1], start))))
+        with torch.no_grad():
+            self._bound().weight[-1:].copy_(weights)
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm's row of the head, with the optimizer's statistics of it; rows after it move up."""
+        self._change_head(lambda rows, _: torch.cat((rows[:arm], rows[arm + 1 :])))
+
+    def _change_head(self, change: Callable[[Tensor, float], Tensor]) -> None:
+        head = self._bound()
+        for parameter in (head.weight, head.bias):
+            torch_optimizers.resize(self._descent, parameter, change)
+        head.out_features = len(head.bias)
+
     # State
 
     def _tensors(self) -> dict[str, Tensor]:
