@@ -30,7 +30,7 @@ def test_estimates_are_those_of_the_formulas() -> None:
     table = logged_table(0, 300)
     chances = target(table.contexts)
     q = expected(table.contexts)
-    found = evaluate(table, chances, model=q)
+    found = quietly(table, chances, model=q)
     n, rows = len(table), np.arange(len(table))
     w = chances[rows, table.chosen] / table.propensity
     r = table.rewards
@@ -147,10 +147,10 @@ def test_agents_choose_among_what_was_eligible_and_known(tmp_path: Path) -> None
         found = evaluate(log, agent)
     assert agent._act_rng.bit_generator.state == before
     for row in (0, 1, 2, 299):
-        np.testing.assert_allclose(chances[row, 0], 0)
-        np.testing.assert_allclose(
-            chances[row, 1:], agent.propensities(table.contexts[row], arms=["b", "c"]), atol=1e-9
-        )
+        of = dict(zip(table.arms, chances[row], strict=True))
+        assert of["a"] == 0
+        same = agent.propensities(table.contexts[row], arms=["b", "c"])
+        np.testing.assert_allclose([of["b"], of["c"]], same, atol=1e-9)
     assert found.ips.low < 1.0 < found.ips.high
     assert found.dr.value > 0.9
     other = lim2.LinearTS(arms=["x"], n_features=FEATURES, seed=0)
@@ -172,9 +172,8 @@ def test_an_arm_that_the_log_never_plays_is_told() -> None:
     assert table.propensities is not None
     never = table.propensities.copy()
     never[:, 2] = 0.0
-    some = Table.of(
-        table.contexts, [0, 1] * 250, table.rewards, np.full(500, 0.5), arms=range(ARMS), propensities=never
-    )
+    played, half = [0, 1] * 250, np.full(500, 0.5)
+    some = Table.of(table.contexts, played, table.rewards, half, arms=range(ARMS), propensities=never)
     with pytest.warns(OverlapWarning) as caught:
         found = evaluate(some, lambda context, arms: 0 if 0 in arms and context[0] > 0 else arms[-1])
     texts = " ".join(str(warning.message) for warning in caught)
@@ -201,15 +200,13 @@ def test_missing_rewards_and_vanished_propensities_are_told(tmp_path: Path) -> N
     propensity = table.propensity.copy()
     propensity[7] = 0.0
     found = quietly(Table(**{**table.__dict__, "propensity": propensity}), lambda context, arms: [0.25] * 4)
-    assert (found.n, found.warnings) == (
-        299,
-        ("1 decisions were left out: their propensity is 0 to machine precision",),
-    )
+    assert found.n == 299
+    assert found.warnings == ("1 decisions were left out: their propensity is 0 to machine precision",)
 
 
 def test_bernstein_intervals_are_wider_and_hold() -> None:
     covered = 0
-    for seed in range(50):
+    for seed in range(20):
         table = logged_table(seed, 400)
         bounded = Table(**{**table.__dict__, "rewards": np.clip(table.rewards, -1, 2)})
         policy = target(table.contexts)
@@ -217,7 +214,7 @@ def test_bernstein_intervals_are_wider_and_hold() -> None:
         assert sure.ips.low < usual.ips.low < usual.ips.high < sure.ips.high
         assert sure.dr.low < usual.dr.low < usual.dr.high < sure.dr.high
         covered += sure.ips.low < TRUTH < sure.ips.high and sure.dr.low < TRUTH < sure.dr.high
-    assert covered == 50
+    assert covered == 20
 
 
 @pytest.mark.parametrize("split", [by_past, by_folds])
@@ -240,11 +237,11 @@ def test_a_learning_agent_may_have_logged() -> None:
     """Thompson sampling, with a floor, learning all the while: IPS and DR stay unbiased, and intervals cover."""
     rng = np.random.default_rng(11)
     z: dict[str, list[float]] = {"ips": [], "snips": [], "dr": []}
-    for seed in range(60):
+    for seed in range(40):
         agent = lim2.LinearTS(n_arms=ARMS, n_features=FEATURES, min_propensity=0.1, seed=seed)
-        contexts = rng.normal(size=(200, FEATURES))
+        contexts = rng.normal(size=(150, FEATURES))
         rows = []
-        for context, noise in zip(contexts, 0.3 * rng.normal(size=200), strict=True):
+        for context, noise in zip(contexts, 0.3 * rng.normal(size=150), strict=True):
             decision = agent.decide(context)
             reward = float(expected(context[None])[0, decision.arm] + noise)
             rows.append((decision.arm, reward, decision.propensity, decision.propensities, decision.means))
