@@ -303,6 +303,21 @@ class DecisionLog:
             learned = decide_again(self._store, agent) if decisions else 0
             return learned + learn(self._store, agent)
 
+    def save(self, agent: Any, path: Path | str) -> None:
+        """Save an agent as ``agent.save(path)`` does, but never while another thread is in `apply`.
+
+        Between learning a reward and noting its position an agent is no agent to save: it would learn the reward again.
+
+        Parameters
+        ----------
+        agent
+            Who has learned from this log.
+        path
+            The agent's file.
+        """
+        with self._learning:
+            agent.save(path)
+
     def add_arm(self, agent: Any, name: Hashable, like: Hashable | None = None) -> None:
         """Add an arm to an agent, and write it down, so that restarts and replay add it at the same place.
 
