@@ -15,7 +15,8 @@ WORLD = np.random.default_rng(7).normal(size=(ARMS, FEATURES))
 
 def expected(contexts: Float) -> Float:
     """Return each arm's mean reward, (n, ARMS): not linear, so that the reward model is wrong."""
-    return np.tanh(contexts @ WORLD.T) + 0.5 * np.abs(contexts[:, :1])
+    means: Float = np.tanh(contexts @ WORLD.T) + 0.5 * np.abs(contexts[:, :1])
+    return means
 
 
 def softmax(scores: Float) -> Float:

@@ -110,7 +110,7 @@ def test_other_arguments_are_checked() -> None:
         ({"reward_range": (0, 0.1)}, "hold all rewards"),
     ):
         with pytest.raises(ValueError, match=message):
-            evaluate(table, policy, **settings)  # type: ignore[arg-type]
+            evaluate(table, policy, **settings)
     with pytest.raises(ValueError, match="at least 2 decisions"):
         evaluate(table[:1], policy[:1])
 
@@ -243,7 +243,7 @@ def test_a_learning_agent_may_have_logged() -> None:
         rows = []
         for context, noise in zip(contexts, 0.3 * rng.normal(size=150), strict=True):
             decision = agent.decide(context)
-            reward = float(expected(context[None])[0, decision.arm] + noise)
+            reward = float(dict(enumerate(expected(context[None])[0]))[decision.arm] + noise)
             rows.append((decision.arm, reward, decision.propensity, decision.propensities, decision.means))
             agent.update(context, decision.arm, reward)
         played, rewards, propensity, propensities, means = zip(*rows, strict=True)

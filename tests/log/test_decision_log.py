@@ -79,7 +79,7 @@ def test_a_reward_is_told_once(tmp_path: Path) -> None:
     agent = make_agent()
     with make_log(tmp_path) as log:
         id = log.decide(agent, X).id
-        assert [log.reward(id, 1.0), log.reward(id, 1), log.reward(id, np.float32(1))] == [
+        assert [log.reward(id, 1.0), log.reward(id, 1), log.reward(id, float(np.float32(1)))] == [
             "recorded",
             "duplicate",
             "duplicate",
