@@ -1,6 +1,6 @@
 """Agents that hold beliefs about every arm's score, and explore by them."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,9 @@ def make_exploration(exploration: str | Exploration) -> Exploration:
 class Believer(Agent):
     """An agent with a linear belief about every arm over some features of the context."""
 
+    _kept: ClassVar[tuple[str, ...]] = (*Agent._kept, "posterior")
+    _served: ClassVar[tuple[str, ...]] = (*Agent._served, "posterior")
+
     def __init__(
         self,
         n_arms: int,
@@ -38,6 +41,9 @@ class Believer(Agent):
         super().__init__(n_arms, n_features, initial_pulls=initial_pulls, seed=seed, settings=settings)
         self.exploration = make_exploration(exploration)
         self.posterior: Beliefs
+
+    def _objects(self) -> dict[str, Any]:
+        return {**super()._objects(), "exploration": self.exploration}
 
     def _features(self, contexts: Array) -> Array:
         """Return the features of (n, n_features) contexts, as (n, width)."""

@@ -8,12 +8,13 @@ trained on the whole history.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lim2._blas import one_thread
+from lim2._state import put_back, state_of
 from lim2.agents.base import Agent, Array, Sized, one_of, positive_int
 from lim2.agents.window import Window
 from lim2.exploration.gradient_precision import Diagonal, Full
@@ -28,6 +29,9 @@ CHUNK = 2**22
 
 class GradientBandit(Agent):
     """A bandit over the gradients of one network; :meth:`_draw` is left to the algorithms."""
+
+    _kept: ClassVar[tuple[str, ...]] = (*Agent._kept, "network", "precision", "memory", "_steps", "_loss")
+    _served: ClassVar[tuple[str, ...]] = (*Agent._served, "network", "precision")
 
     def __init__(
         self,
@@ -69,10 +73,15 @@ class GradientBandit(Agent):
         self.precision: Diagonal | Full = kind(self.n_arms, self.n_features, self.hidden, self.regularization)
         self.network = BlockNetwork(self.n_arms, self.n_features, self.hidden, self._init_rng)
         self.memory = Window(self.n_features, bound)
-        self.trained = Trained(0, float("nan"))  # what the latest training did
+        self._steps, self._loss = 0, float("nan")
 
     def _components(self) -> Iterable[Sized]:
         return (self.network, self.precision, self.memory)
+
+    @property
+    def trained(self) -> Trained:
+        """What the latest training did."""
+        return Trained(self._steps, self._loss)
 
     # Deciding
 
@@ -118,13 +127,24 @@ class GradientBandit(Agent):
 
     # Learning
 
+    def _before(self) -> Any:
+        names = ("network", "_steps", "_loss")
+        return self.memory.stored, self._learn_rng.bit_generator.state, names, state_of(self, names)
+
+    def _undo(self, before: Any) -> None:
+        stored, self._learn_rng.bit_generator.state, names, state = before
+        if self.memory.stored > stored:
+            self.memory.abandon()
+        put_back(self, names, state)
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         inputs = self._inputs(context[None])
         _, factors = self.network.forward(inputs, arm)  # the gradient before this reward is trained on
         slots = self.memory.stage(inputs[0], arm, reward)
-        self.trained = self._train(slots)
-        self.precision.observe(inputs[0], arm, factors.gates[0, 0], factors.hidden[0, 0])
+        self._steps, self._loss = self._train(slots)
         self.memory.commit()
+        # Last, because it is not undone: it computes first and then changes everything in one go.
+        self.precision.observe(inputs[0], arm, factors.gates[0, 0], factors.hidden[0, 0])
 
     def _train(self, slots: NDArray[np.intp]) -> Trained:
         """Train the network, from where it is, on the tuples in these slots."""

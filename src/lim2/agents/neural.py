@@ -8,11 +8,12 @@ memory (a bounded buffer, or everything), the prior of the mean (the last layer,
 import copy
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from lim2._state import State, put_back, state_of
 from lim2.agents.base import Array, Sized, one_of, positive_int
 from lim2.agents.believer import Believer, with_intercept
 from lim2.agents.priors import Carried, Fixed
@@ -54,8 +55,20 @@ def context_shape(n_features: Size, representation: Representation) -> tuple[int
     return shape
 
 
+class Before(NamedTuple):
+    """What a round that fails puts back: the memory to so many tuples stored, the random stream, other attributes."""
+
+    stored: int
+    stream: Any
+    names: tuple[str, ...]
+    state: State
+
+
 class NeuralBeliever(Believer):
     """An agent with linear beliefs over the features of a network, and a memory to train the network from."""
+
+    _kept: ClassVar[tuple[str, ...]] = (*Believer._kept, "representation", "memory", "batch")
+    _served: ClassVar[tuple[str, ...]] = (*Believer._served, "representation")
 
     def __init__(
         self,
@@ -97,6 +110,7 @@ class NeuralBeliever(Believer):
             for unused in ("hidden", "learning_rate"):
                 self._shown.pop(unused, None)
         self.context_shape = shape
+        self._given = representation is not None
         self.representation = network if representation is None else copy.deepcopy(representation)
         self._reader = self.representation if isinstance(self.representation, ContextReader) else None
         self.representation.bind(shape[0] if len(shape) == 1 else shape, self.n_arms, self._init_rng)
@@ -106,6 +120,24 @@ class NeuralBeliever(Believer):
 
     def _components(self) -> Iterable[Sized]:
         return (self.representation, self.posterior, self.memory)
+
+    def _objects(self) -> dict[str, Any]:
+        return {**super()._objects(), "representation": self.representation if self._given else None}
+
+    def _frozen(self) -> Self:
+        twin = super()._frozen()
+        twin._reader = None if self._reader is None else twin.representation  # type: ignore[assignment]
+        return twin
+
+    def _noted(self, *names: str) -> Before:
+        """Return what :meth:`_undo` needs, for a round that changes these attributes besides memory and stream."""
+        return Before(self.memory.stored, self._learn_rng.bit_generator.state, names, state_of(self, names))
+
+    def _undo(self, before: Before) -> None:
+        if self.memory.stored > before.stored:
+            self.memory.abandon()
+        self._learn_rng.bit_generator.state = before.stream
+        put_back(self, before.names, before.state)
 
     def _read(self, values: ArrayLike, what: str) -> NDArray[Any]:
         return super()._read(values, what) if self._reader is None else self._reader.read(values, what)
@@ -135,6 +167,8 @@ class NeuralBeliever(Believer):
 class NeuralLinearFamily(NeuralBeliever):
     """Algorithm 2 with its parts left open."""
 
+    _kept: ClassVar[tuple[str, ...]] = (*NeuralBeliever._kept, "prior", "_recompute", "_evicted_squares")
+
     def __init__(
         self,
         n_arms: int,
@@ -160,25 +194,25 @@ class NeuralLinearFamily(NeuralBeliever):
         kept = () if self._recompute is None else (self._recompute,)
         return (*super()._components(), self.prior, *kept)
 
+    @property
+    def _trains(self) -> bool:
+        """Whether the network is trained in this round."""
+        return (self.rounds + 1) % self.train_every == 0
+
+    def _before(self) -> Before:
+        if not self._trains:  # then one arm's belief changes, as the last thing and in one go
+            return self._noted("_evicted_squares")
+        return self._noted("_evicted_squares", "posterior", "representation", "prior", "_recompute")
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         evicted = self.memory.stage(context, arm, reward)
-        trains = (self.rounds + 1) % self.train_every == 0
-        before = None
-        try:
-            if evicted is not None and self.prior.takes_evicted:
-                before = self.prior.evict(evicted.arm, self._features_like(evicted.context))
-            features = self._train() if trains else self._features(context[None])
-        except BaseException:  # an update happens whole or not at all
-            self.memory.abandon()
-            if evicted is not None and before is not None:
-                self.prior.put_back(evicted.arm, before)
-            if self._recompute is not None:
-                self._recompute.forget()
-            raise
+        if evicted is not None and self.prior.takes_evicted:
+            self.prior.evict(evicted.arm, self._features_like(evicted.context))
+        features = self._train() if self._trains else self._features(context[None])
         self.memory.commit()
         if evicted is not None:
             self._evicted_squares[evicted.arm] += evicted.reward**2
-        if trains:
+        if self._trains:
             self._refit(features, arm)
         else:
             self.posterior.observe(arm, features[0], reward)

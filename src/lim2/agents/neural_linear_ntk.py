@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from lim2.agents.base import Array
-from lim2.agents.neural import NeuralBeliever, Size
+from lim2.agents.neural import Before, NeuralBeliever, Size
 from lim2.exploration import Exploration
 from lim2.exploration.posterior import rank_one
 from lim2.representation import Representation
@@ -27,6 +27,8 @@ class NeuralLinearNTK(NeuralBeliever):
     """
 
     name: ClassVar[str] = "NeuralLinear-NTK"
+
+    _kept: ClassVar[tuple[str, ...]] = (*NeuralBeliever._kept, "_plain_mean", "_plain_squares")
 
     def __init__(
         self,
@@ -77,14 +79,13 @@ class NeuralLinearNTK(NeuralBeliever):
         """Bytes that the agent's state occupies."""
         return super().nbytes + self._plain_mean.nbytes + self._plain_squares.nbytes
 
+    def _before(self) -> Before:
+        return self._noted("posterior", "representation", "_plain_mean", "_plain_squares")
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         self.memory.stage(context, arm, reward)
-        try:
-            z = self._features_like(context)
-            self._train()
-        except BaseException:
-            self.memory.abandon()
-            raise
+        z = self._features_like(context)
+        self._train()
         self.memory.commit()
         surprise = reward - float(np.dot(self._plain_mean[arm], z))
         direction, scale = rank_one(self.posterior.cov[arm], z)

@@ -4,15 +4,17 @@
 I / precision every time, which is what MM, Naive and the full-memory version do.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
-from lim2._arrays import OwnsArrays
+from lim2._state import Stateful
 from lim2.exploration.posterior import Array, Posterior, rank_one
 from lim2.matching import Matching
 from lim2.memory import Batch
 
 
-class Fixed(OwnsArrays):
+class Fixed(Stateful):
     """The prior covariance is always I / precision."""
 
     follows_features = False
@@ -29,9 +31,6 @@ class Fixed(OwnsArrays):
     def evict(self, arm: int, features: Array) -> None:
         """Forget a tuple that leaves the memory."""
 
-    def put_back(self, arm: int, cov: Array) -> None:
-        """Undo nothing."""
-
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Ignore a change of features."""
 
@@ -43,7 +42,7 @@ class Fixed(OwnsArrays):
         """Ignore that the posteriors are refitted."""
 
 
-class Carried(OwnsArrays):
+class Carried(Stateful):
     """The prior covariance carries what was believed before, matched to the features as they change.
 
     Parameters
@@ -58,6 +57,8 @@ class Carried(OwnsArrays):
     precision
         Where the prior starts.
     """
+
+    _kept: ClassVar[tuple[str, ...]] = ("_own", "matching")  # the posterior is the agent's
 
     def __init__(self, posterior: Posterior, matching: Matching | None, recount: bool, precision: float) -> None:
         self.matching = matching
@@ -79,17 +80,11 @@ class Carried(OwnsArrays):
         """Bytes of the arrays that are not the posterior's."""
         return 0 if self._own is None else self._own.nbytes
 
-    def evict(self, arm: int, features: Array) -> Array:
-        """Take over a tuple that leaves the memory; return the arm's covariance as it was before."""
-        before: Array = self.covs[arm].copy()
+    def evict(self, arm: int, features: Array) -> None:
+        """Take over a tuple that leaves the memory."""
         rank_one(self.covs[arm], features)
         if self.matching is not None:
             self.matching.conditioned(float(np.dot(features, features)), arm)
-        return before
-
-    def put_back(self, arm: int, cov: Array) -> None:
-        """Undo an :meth:`evict`: the tuple did not leave after all."""
-        self.covs[arm] = cov
 
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Match every arm's prior to the change of the batch's features from old to new."""

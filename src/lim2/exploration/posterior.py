@@ -7,13 +7,13 @@ covariance is conditioned on features through Cholesky factors, on the smaller s
 
 import math
 from numbers import Real
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from lim2._arrays import OwnsArrays
+from lim2._state import Stateful
 
 Array = NDArray[np.float64]
 
@@ -116,7 +116,7 @@ def rank_one(cov: Array, z: Array) -> tuple[Array, float]:
     return direction, 1.0 + spread
 
 
-class Beliefs(OwnsArrays):
+class Beliefs(Stateful):
     """What every kind of belief shares: means, and the noise with its inverse-gamma parameters.
 
     Attributes
@@ -126,6 +126,8 @@ class Beliefs(OwnsArrays):
     a, b
         (n_arms,), the inverse-gamma parameters.
     """
+
+    _kept: ClassVar[tuple[str, ...]] = ("mu", "a", "b")
 
     def __init__(self, n_arms: int, width: int, precision: float, a0: float, b0: float) -> None:
         for name, value in (("prior_precision", precision), ("a0", a0), ("b0", b0)):
@@ -189,6 +191,8 @@ class Posterior(Beliefs):
         (n_arms, width, width), the covariances in units of the noise variance.
     """
 
+    _kept: ClassVar[tuple[str, ...]] = (*Beliefs._kept, "cov")
+
     def __init__(self, n_arms: int, width: int, precision: float = 1.0, a0: float = 6.0, b0: float = 6.0) -> None:
         super().__init__(n_arms, width, precision, a0, b0)
         self.cov: Array = np.tile(np.eye(width) / precision, (n_arms, 1, 1))
@@ -240,6 +244,8 @@ class RecursivePosterior(Beliefs):
     >>> posterior.cov[0].round(3).tolist(), posterior.mu[0].tolist()
     ([[0.5, 0.0], [0.0, 1.0]], [0.5, 0.0])
     """
+
+    _kept: ClassVar[tuple[str, ...]] = (*Beliefs._kept, "_roots")
 
     def __init__(self, n_arms: int, width: int, precision: float = 1.0, a0: float = 6.0, b0: float = 6.0) -> None:
         super().__init__(n_arms, width, precision, a0, b0)

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from lim2._arrays import OwnsArrays
+from lim2._state import a_count, check_names, fitting
 from lim2.representation.protocol import Array, State
 
 # Norm of a gradient that would throw the parameters so far off that features overflow before training is seen to fail.
@@ -99,8 +100,10 @@ class Optimizer(OwnsArrays, ABC):
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
-        self.steps = int(state["steps"])
-        self.statistics = {name: np.array(state[name], dtype=float) for name in self.slots}
+        check_names(state, ("steps", *self.slots))
+        steps = fitting(state["steps"], np.array(0))
+        statistics = {name: fitting(state[name], self.statistics[name]) for name in self.slots}
+        self.steps, self.statistics = a_count(int(steps)), statistics
 
     def __repr__(self) -> str:
         shown = {k: v for k, v in self.__dict__.items() if k not in ("steps", "statistics")}

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch import Tensor, nn
 
+from lim2._state import shallow
 from lim2.representation import torch_optimizers
 from lim2.representation.optimizers import Adam, Optimizer
 from lim2.representation.protocol import Array, State
@@ -205,13 +206,14 @@ class Torch:
         """Return the type in which the module takes contexts of some type, found by trying."""
         if self._dtype is not None:
             return self._dtype
-        if dtype.str not in self._read_as:
+        known = self._read_as.get(dtype.str)
+        if known is None:
             candidates = [self._float_type] if dtype.kind == "f" else [dtype, np.dtype(np.int64), self._float_type]
             refusals = [self._refusal(candidate) for candidate in candidates]
             if None not in refusals:
                 raise ValueError(f"{what} must hold values that the module takes, got {dtype}: {refusals[0]}")
-            self._read_as[dtype.str] = candidates[refusals.index(None)]
-        return self._read_as[dtype.str]
+            self._read_as[dtype.str] = known = candidates[refusals.index(None)]
+        return known
 
     def _check_tokens(self, array: NDArray[Any], what: str) -> None:
         if self.n_tokens is not None:
@@ -307,26 +309,41 @@ class Torch:
         tensors |= {f"optimizer.{name}": value for name, value in optimizer.items()}
         steps = self._schedule.steps if self._schedule is not None else 0
         copies = {name: array_of(value).copy() for name, value in tensors.items()}
-        return {**copies, "steps": np.array([steps, self.skipped])}
+        settled = {} if self._dtype is None else {"context_type": np.empty(0, self._dtype)}
+        return {**copies, **settled, "steps": np.array([steps, self.skipped])}
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
         tensors, prefix = self._tensors(), "optimizer."
         given = {name: np.shape(value) for name, value in state.items() if not name.startswith(prefix)}
-        given.pop("steps", None)
+        steps = given.pop("steps", None)
+        given.pop("context_type", None)
         expected = {name: tuple(value.shape) for name, value in tensors.items()}
         if given != expected:
             differing = sorted(set(given.items()) ^ set(expected.items()))
             raise ValueError(f"the state is of another network: it differs in {differing}")
+        if steps != (2,):
+            raise ValueError(f"steps must be two counts, got shape {steps}")
         with torch.no_grad():
             for name, value in tensors.items():
                 value.copy_(torch.from_numpy(np.array(state[name])))
         optimizer = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
         named = {name: torch.from_numpy(np.array(value)) for name, value in optimizer.items()}
         torch_optimizers.restore_statistics(self._descent, named)
-        steps, self.skipped = (int(count) for count in state["steps"])
+        taken, self.skipped = (int(count) for count in state["steps"])
         if self._schedule is not None:
-            self._schedule.steps = steps
+            self._schedule.steps = taken
+        self._dtype = state["context_type"].dtype if "context_type" in state else None
+        self._read_as = {}
+
+    def frozen(self) -> "Torch":
+        """Return a copy that computes features and nothing else; training this one does not reach it."""
+        twin = shallow(self)
+        for name in ("_descent", "_parameters"):
+            twin.__dict__.pop(name, None)
+        twin.module, twin._head = copy.deepcopy((self.module, self._head))
+        twin._read_as = dict(self._read_as)
+        return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Torch":
         new = type(self).__new__(type(self))
