@@ -20,6 +20,9 @@ from lim2.agents import (
     NeuralUCB,
     Uniform,
 )
+from lim2.agents.container import LoadError
+from lim2.agents.saving import load
+from lim2.agents.snapshot import Snapshot
 from lim2.matching import match
 
 __version__ = "0.1.0"
@@ -29,13 +32,16 @@ __all__ = [
     "Agent",
     "LiM2",
     "LinearTS",
+    "LoadError",
     "NeuralLinear",
     "NeuralLinearMM",
     "NeuralLinearNTK",
     "NeuralLinearNaive",
     "NeuralTS",
     "NeuralUCB",
+    "Snapshot",
     "Uniform",
+    "load",
     "match",
     "problems",
 ]

@@ -86,17 +86,18 @@ def _taken(value: Any) -> Any:
 
 def put_back(owner: object, names: Iterable[str], state: Mapping[str, Any]) -> None:
     """Set the named attributes to what :func:`state_of` returned; a ValueError tells what does not fit."""
-    keys = {name: name.lstrip("_") for name in names}
-    check_names(state, keys.values())
-    for name, key in keys.items():
-        now, given = getattr(owner, name), state[key]
+    current = {name.lstrip("_"): (name, getattr(owner, name)) for name in names}
+    # In a file a component that has no state leaves no trace.
+    empty: State = {key: {} for key, (_, now) in current.items() if hasattr(now, "restore")}
+    check_names({**empty, **state}, current)
+    for key, (name, now) in current.items():
         try:
             if isinstance(now, np.random.Generator):
-                _set_position(now, given)
-            elif hasattr(now, "restore"):
-                now.restore(_mapping(given))
+                _set_position(now, state[key])
+            elif key in empty:
+                now.restore(_mapping(state.get(key, {})))
             else:
-                setattr(owner, name, fitting(given, now))
+                setattr(owner, name, fitting(state[key], now))
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from error
 
@@ -144,6 +145,16 @@ def _mapping(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise ValueError(f"it is {type(given).__name__}, expected the state of a component")
     return given
+
+
+def note(part: Any) -> Any:
+    """Return what :func:`undo` needs to put a component back; one with a quicker way than its state has a ``note``."""
+    return part.note() if hasattr(part, "note") else part.state()
+
+
+def undo(part: Any, noted: Any) -> None:
+    """Put a component back to what :func:`note` returned."""
+    (part.undo if hasattr(part, "undo") else part.restore)(noted)
 
 
 # Random streams

@@ -199,6 +199,14 @@ class Matching(Stateful):
         """Start with a lower bound of each arm's smallest eigenvalue; 0 says nothing and is always true."""
         self.floor = np.array(floor, dtype=float)
 
+    def note(self) -> tuple[Array, int]:
+        """Return what :meth:`undo` needs to put the bounds back as they are now."""
+        return self.floor.copy(), self.projections
+
+    def undo(self, noted: tuple[Array, int]) -> None:
+        """Put back what :meth:`note` returned."""
+        self.floor, self.projections = noted
+
     def step(self, covs: Array, old: Array, new: Array, groups: Groups, rate: float) -> None:
         """Match the (n_arms, g, g) covariances in place; ``groups`` lists (arm, rows of its samples), in row order.
 

@@ -8,7 +8,7 @@ import inspect
 import operator
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -114,11 +114,19 @@ class Agent(OwnsArrays, ABC):
         """Return what holds the agent's state."""
         return ()
 
-    def _before(self) -> Any:
-        """Return what :meth:`_undo` needs, if ``_learn`` can fail after it has changed something."""
+    def _before(self, arm: int) -> Any:
+        """Return what :meth:`_undo` needs, if learning of an arm can fail after something has changed."""
 
     def _undo(self, before: Any) -> None:
         """Put everything back as it was before ``_learn``, which failed."""
+
+    @classmethod
+    def _least_numbers(cls, n_arms: int, settings: Mapping[str, Any]) -> int:  # noqa: ARG003
+        """Return how many numbers the state of an agent with these settings has at least.
+
+        A file that holds fewer is refused before the constructor allocates them.
+        """
+        return n_arms
 
     def _objects(self) -> dict[str, Any]:
         """Return the settings that are objects, as the agent has them now, by the name of their argument."""
@@ -224,7 +232,7 @@ class Agent(OwnsArrays, ABC):
 
     def _update(self, context: Array, arm: int, reward: float) -> None:
         with self._locks.learning, one_thread:
-            before = self._before()
+            before = self._before(arm)
             try:
                 self._learn(context, arm, reward)
             except BaseException:  # an update happens whole or not at all

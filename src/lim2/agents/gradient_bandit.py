@@ -7,7 +7,7 @@ trained on the whole history.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,6 +75,11 @@ class GradientBandit(Agent):
         self.memory = Window(self.n_features, bound)
         self._steps, self._loss = 0, float("nan")
 
+    @classmethod
+    def _least_numbers(cls, n_arms: int, settings: Mapping[str, Any]) -> int:
+        weights = n_arms * positive_int("n_features", settings["n_features"]) * _width(settings["hidden"])
+        return weights**2 if settings["covariance"] == "full" else weights
+
     def _components(self) -> Iterable[Sized]:
         return (self.network, self.precision, self.memory)
 
@@ -127,7 +132,7 @@ class GradientBandit(Agent):
 
     # Learning
 
-    def _before(self) -> Any:
+    def _before(self, arm: int) -> Any:  # noqa: ARG002
         names = ("network", "_steps", "_loss")
         return self.memory.stored, self._learn_rng.bit_generator.state, names, state_of(self, names)
 

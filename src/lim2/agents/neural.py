@@ -6,14 +6,15 @@ memory (a bounded buffer, or everything), the prior of the mean (the last layer,
 """
 
 import copy
+import itertools
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from lim2._state import State, put_back, state_of
+from lim2._state import note, undo
 from lim2.agents.base import Array, Sized, one_of, positive_int
 from lim2.agents.believer import Believer, with_intercept
 from lim2.agents.priors import Carried, Fixed
@@ -53,15 +54,6 @@ def context_shape(n_features: Size, representation: Representation) -> tuple[int
             "numbers, or give a representation that takes such arrays, e.g. Torch(module)"
         )
     return shape
-
-
-class Before(NamedTuple):
-    """What a round that fails puts back: the memory to so many tuples stored, the random stream, other attributes."""
-
-    stored: int
-    stream: Any
-    names: tuple[str, ...]
-    state: State
 
 
 class NeuralBeliever(Believer):
@@ -118,6 +110,14 @@ class NeuralBeliever(Believer):
         self.posterior: Posterior = Posterior(self.n_arms, width, prior_precision, a0, b0)
         self.memory: Buffer | History
 
+    @classmethod
+    def _least_numbers(cls, n_arms: int, settings: Mapping[str, Any]) -> int:
+        given = settings["representation"]
+        network = MLP(settings["hidden"]) if given is None else given
+        shape = context_shape(settings["n_features"], network)
+        sizes = (*shape, *network.hidden) if isinstance(network, MLP) else ()
+        return sum(n * m for n, m in itertools.pairwise(sizes)) + n_arms * int(network.width) ** 2
+
     def _components(self) -> Iterable[Sized]:
         return (self.representation, self.posterior, self.memory)
 
@@ -129,15 +129,19 @@ class NeuralBeliever(Believer):
         twin._reader = None if self._reader is None else twin.representation  # type: ignore[assignment]
         return twin
 
-    def _noted(self, *names: str) -> Before:
-        """Return what :meth:`_undo` needs, for a round that changes these attributes besides memory and stream."""
-        return Before(self.memory.stored, self._learn_rng.bit_generator.state, names, state_of(self, names))
+    def _note_training(self, arm: int | None = None) -> Any:
+        """Return what :meth:`_undo_training` needs: beliefs, of covariances all or one arm's, network and stream."""
+        return self.posterior.note(arm), note(self.representation), self._learn_rng.bit_generator.state
 
-    def _undo(self, before: Before) -> None:
-        if self.memory.stored > before.stored:
+    def _undo_training(self, noted: Any) -> None:
+        beliefs, network, self._learn_rng.bit_generator.state = noted
+        self.posterior.undo(beliefs)
+        undo(self.representation, network)
+
+    def _undo_storing(self, stored: int) -> None:
+        """Put the memory back to as many tuples as were stored."""
+        if self.memory.stored > stored:
             self.memory.abandon()
-        self._learn_rng.bit_generator.state = before.stream
-        put_back(self, before.names, before.state)
 
     def _read(self, values: ArrayLike, what: str) -> NDArray[Any]:
         return super()._read(values, what) if self._reader is None else self._reader.read(values, what)
@@ -199,20 +203,32 @@ class NeuralLinearFamily(NeuralBeliever):
         """Whether the network is trained in this round."""
         return (self.rounds + 1) % self.train_every == 0
 
-    def _before(self) -> Before:
-        if not self._trains:  # then one arm's belief changes, as the last thing and in one go
-            return self._noted("_evicted_squares")
-        return self._noted("_evicted_squares", "posterior", "representation", "prior", "_recompute")
+    def _before(self, arm: int) -> Any:  # noqa: ARG002
+        kept = self.memory.stored, self._evicted_squares.copy()
+        if not self._trains:  # then one arm's belief changes besides, as the last thing and in one go
+            return kept, None, None, None
+        recompute = None if self._recompute is None else self._recompute.state()
+        return kept, self._note_training(), self.prior.note(), recompute
+
+    def _undo(self, before: Any) -> None:
+        (stored, self._evicted_squares), trained, prior, recompute = before
+        self._undo_storing(stored)
+        if trained is not None:
+            self._undo_training(trained)
+            self.prior.undo(prior)
+        if self._recompute is not None and recompute is not None:
+            self._recompute.restore(recompute)
 
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         evicted = self.memory.stage(context, arm, reward)
         if evicted is not None and self.prior.takes_evicted:
             self.prior.evict(evicted.arm, self._features_like(evicted.context))
-        features = self._train() if self._trains else self._features(context[None])
+        trains = self._trains
+        features = self._train() if trains else self._features(context[None])
         self.memory.commit()
         if evicted is not None:
             self._evicted_squares[evicted.arm] += evicted.reward**2
-        if self._trains:
+        if trains:
             self._refit(features, arm)
         else:
             self.posterior.observe(arm, features[0], reward)

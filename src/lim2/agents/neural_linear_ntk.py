@@ -1,12 +1,12 @@
 """NeuralLinear-NTK: as if the features never changed, the ablation of baseline 8."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lim2.agents.base import Array
-from lim2.agents.neural import Before, NeuralBeliever, Size
+from lim2.agents.neural import NeuralBeliever, Size
 from lim2.exploration import Exploration
 from lim2.exploration.posterior import rank_one
 from lim2.representation import Representation
@@ -79,8 +79,14 @@ class NeuralLinearNTK(NeuralBeliever):
         """Bytes that the agent's state occupies."""
         return super().nbytes + self._plain_mean.nbytes + self._plain_squares.nbytes
 
-    def _before(self) -> Before:
-        return self._noted("posterior", "representation", "_plain_mean", "_plain_squares")
+    def _before(self, arm: int) -> Any:
+        plain = self._plain_mean.copy(), self._plain_squares.copy()
+        return self.memory.stored, self._note_training(arm), plain
+
+    def _undo(self, before: Any) -> None:
+        stored, trained, (self._plain_mean, self._plain_squares) = before
+        self._undo_storing(stored)
+        self._undo_training(trained)
 
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         self.memory.stage(context, arm, reward)

@@ -4,7 +4,7 @@
 I / precision every time, which is what MM, Naive and the full-memory version do.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,12 @@ class Fixed(Stateful):
     def nbytes(self) -> int:
         """Bytes of the matrix."""
         return self._cov.nbytes
+
+    def note(self) -> None:
+        """Return nothing: it never changes."""
+
+    def undo(self, noted: None) -> None:
+        """Put back nothing."""
 
     def evict(self, arm: int, features: Array) -> None:
         """Forget a tuple that leaves the memory."""
@@ -79,6 +85,16 @@ class Carried(Stateful):
     def nbytes(self) -> int:
         """Bytes of the arrays that are not the posterior's."""
         return 0 if self._own is None else self._own.nbytes
+
+    def note(self) -> Any:
+        """Return what :meth:`undo` needs to put the prior back as it is now; the posterior is noted by itself."""
+        return None if self._own is None else self._own.copy(), None if self.matching is None else self.matching.note()
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        self._own, bounds = noted
+        if self.matching is not None:
+            self.matching.undo(bounds)
 
     def evict(self, arm: int, features: Array) -> None:
         """Take over a tuple that leaves the memory."""

@@ -174,6 +174,17 @@ class MLP(OwnsArrays):
         self.optimizer.restore({name.removeprefix(prefix): value for name, value in optimizer.items()})
         self._parameters[:] = parameters
 
+    def note(self) -> Any:
+        """Return what :meth:`undo` needs to put parameters and optimizer back as they are now."""
+        optimizer = self.optimizer
+        return self._parameters.copy(), optimizer.steps, [array.copy() for array in optimizer.statistics.values()]
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        self._parameters[:], self.optimizer.steps, statistics = noted
+        for array, before in zip(self.optimizer.statistics.values(), statistics, strict=True):
+            array[:] = before
+
     def frozen(self) -> Self:
         """Return a copy that computes features and nothing else; training this MLP does not reach it."""
         twin = shallow(self)

@@ -4,10 +4,11 @@ All three clip the global norm of the gradient and decay the rate by inverse tim
 ``learning_rate / (1 + decay * step)``, as the published runs did.
 """
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import blas
@@ -93,6 +94,10 @@ class Optimizer(OwnsArrays, ABC):
     def nbytes(self) -> int:
         """Bytes of the running statistics."""
         return sum(s.nbytes for s in self.statistics.values())
+
+    def settings(self) -> dict[str, Any]:
+        """Return what it was made with, by the names of the arguments."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def state(self) -> State:
         """Return a copy of everything that changes from step to step."""

@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,11 @@ import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch import Tensor, nn
 
-from lim2._state import shallow
+from lim2._state import check_names, shallow
 from lim2.representation import torch_optimizers
-from lim2.representation.optimizers import Adam, Optimizer
+from lim2.representation.optimizers import SGD, Adam, Optimizer, RMSProp
 from lim2.representation.protocol import Array, State
+from lim2.representation.text import TextCNN
 from lim2.representation.torch_arrays import array_of, converted, floats_of, pickled
 from lim2.representation.torch_optimizers import Factory
 
@@ -22,6 +23,8 @@ CHUNK = 1024
 
 # What a module raises when it is given a type or a shape that it cannot take.
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError)
+
+_OPTIMIZERS = {kind.__name__: kind for kind in (RMSProp, SGD, Adam)}
 
 
 class Torch:
@@ -302,6 +305,32 @@ class Torch:
         named = {f"module.{name}": value for name, value in self.module.state_dict().items()}
         return named | {f"head.{name}": value for name, value in self._bound().state_dict().items()}
 
+    def description(self) -> dict[str, Any]:
+        """Return what :meth:`from_description` makes this again of, parameters aside, as JSON; {} where nothing can.
+
+        A module of one's own is only known to who wrote it, and so is an optimizer of PyTorch.
+        """
+        if type(self.module) is not TextCNN or self._schedule is None:
+            return {}
+        return {
+            "object": "Torch",
+            "module": self.module.description(),
+            "optimizer": {"object": type(self._schedule).__name__, "settings": self._schedule.settings()},
+            "width": self._width,
+            "device": str(self.device),
+            "n_tokens": self.n_tokens,
+            "init": self.init,
+        }
+
+    @classmethod
+    def from_description(cls, described: Mapping[str, Any], state: Mapping[str, Any]) -> "Torch":
+        """Return a fresh Torch as :meth:`description` tells, for the state given; a ValueError where they do not fit."""
+        check_names(described, ("object", "module", "optimizer", "width", "device", "n_tokens", "init"))
+        settings = {name: described[name] for name in ("width", "device", "n_tokens", "init")}
+        named = described["optimizer"]
+        optimizer = _OPTIMIZERS[named["object"]](**named["settings"])
+        return cls(TextCNN.from_description(described["module"], state), optimizer=optimizer, **settings)
+
     def state(self) -> State:
         """Return a copy of the parameters, of the module's buffers, and of the optimizer's statistics."""
         tensors = self._tensors()
@@ -335,6 +364,30 @@ class Torch:
             self._schedule.steps = taken
         self._dtype = state["context_type"].dtype if "context_type" in state else None
         self._read_as = {}
+
+    def note(self) -> Any:
+        """Return what :meth:`undo` needs: the same as :meth:`state`, left in tensors, which is several times quicker."""
+        tensors = [*self._parameters, *self.module.buffers()]
+        statistics = {
+            parameter: {k: v.clone() if isinstance(v, Tensor) else v for k, v in values.items()}
+            for parameter, values in self._descent.state.items()
+        }
+        copies = [(tensor, tensor.detach().clone()) for tensor in tensors]
+        steps = None if self._schedule is None else self._schedule.steps
+        return copies, statistics, steps, self.skipped, self._dtype
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        copies, statistics, steps, self.skipped, self._dtype = noted
+        with torch.no_grad():
+            for tensor, before in copies:
+                tensor.copy_(before)
+        self._descent.state.clear()
+        self._descent.state.update(statistics)
+        self._descent.zero_grad(set_to_none=True)
+        self._read_as = {}
+        if self._schedule is not None:
+            self._schedule.steps = steps
 
     def frozen(self) -> "Torch":
         """Return a copy that computes features and nothing else; training this one does not reach it."""
