@@ -21,6 +21,9 @@ from lim2.agents import (
     NeuralUCB,
     Uniform,
 )
+from lim2.agents.container import LoadError
+from lim2.agents.saving import load
+from lim2.agents.snapshot import Snapshot
 from lim2.evaluation import evaluate
 from lim2.log import DecisionLog
 from lim2.matching import match
@@ -34,14 +37,17 @@ __all__ = [
     "DecisionLog",
     "LiM2",
     "LinearTS",
+    "LoadError",
     "NeuralLinear",
     "NeuralLinearMM",
     "NeuralLinearNTK",
     "NeuralLinearNaive",
     "NeuralTS",
     "NeuralUCB",
+    "Snapshot",
     "Uniform",
     "evaluate",
+    "load",
     "match",
     "problems",
 ]

@@ -27,9 +27,7 @@ class Clock:
 
 def make_agent(kind: str = "LinearTS", seed: int = 0, **settings: Any) -> Any:
     small = {} if kind == "LinearTS" else {"hidden": (5,), "batch": 8, "buffer": 20}
-    agent: Any = lim2.AGENTS[kind](arms=ARMS, n_features=N_FEATURES, seed=seed, **small, **settings)
-    agent.metadata = {}
-    return agent
+    return lim2.AGENTS[kind](arms=ARMS, n_features=N_FEATURES, seed=seed, **small, **settings)
 
 
 def make_log(folder: Path, **settings: Any) -> lim2.DecisionLog:
@@ -43,9 +41,7 @@ def contexts(n: int, seed: int = 0) -> Any:
 def learned(agent: Any) -> bytes:
     """Return all that an agent has learned, bit for bit: the agent without what deciding changes."""
     twin = copy.deepcopy(agent)
-    twin._act_rng = None
-    twin._asked = None
-    twin._starting = None
+    twin._act_rng = twin._serve_rng = twin._asked = twin._starting = None
     return pickle.dumps(twin)
 
 

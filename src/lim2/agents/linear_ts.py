@@ -1,9 +1,9 @@
 """LinearTS: Thompson sampling on the raw context, the paper's Algorithm 1 with unknown noise."""
 
-from collections.abc import Hashable, Iterable
-from typing import ClassVar
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, ClassVar
 
-from lim2.agents.base import Array, Sized
+from lim2.agents.base import Array, Sized, positive_int
 from lim2.agents.believer import Believer, with_intercept
 from lim2.exploration import Exploration, RecursivePosterior
 
@@ -75,6 +75,10 @@ class LinearTS(Believer):
         self.posterior: RecursivePosterior = RecursivePosterior(
             self.n_arms, self.n_features + self.intercept, prior_precision, a0, b0
         )
+
+    @classmethod
+    def _least_numbers(cls, n_arms: int, settings: Mapping[str, Any]) -> int:
+        return n_arms * positive_int("n_features", settings["n_features"]) ** 2
 
     def _components(self) -> Iterable[Sized]:
         return (self.posterior,)

@@ -1,7 +1,7 @@
 """NeuralLinear-NTK: as if the features never changed, the ablation of baseline 8."""
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ class NeuralLinearNTK(NeuralBeliever):
     """
 
     name: ClassVar[str] = "NeuralLinear-NTK"
+
+    _kept: ClassVar[tuple[str, ...]] = (*NeuralBeliever._kept, "_plain_mean", "_plain_squares")
 
     def __init__(
         self,
@@ -94,14 +96,19 @@ class NeuralLinearNTK(NeuralBeliever):
         self._plain_mean = without_row(self._plain_mean, arm)
         self._plain_squares = without_row(self._plain_squares, arm)
 
+    def _before(self, arm: int) -> Any:
+        plain = self._plain_mean.copy(), self._plain_squares.copy()
+        return self.memory.stored, self._note_training(arm), plain
+
+    def _undo(self, before: Any) -> None:
+        stored, trained, (self._plain_mean, self._plain_squares) = before
+        self._undo_storing(stored)
+        self._undo_training(trained)
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         self.memory.stage(context, arm, reward)
-        try:
-            z = self._features_like(context)
-            self._train()
-        except BaseException:
-            self.memory.abandon()
-            raise
+        z = self._features_like(context)
+        self._train()
         self.memory.commit()
         surprise = reward - float(np.dot(self._plain_mean[arm], z))
         direction, scale = rank_one(self.posterior.cov[arm], z)

@@ -4,16 +4,18 @@ All three clip the global norm of the gradient and decay the rate by inverse tim
 ``learning_rate / (1 + decay * step)``, as the published runs did.
 """
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import blas
 
 from lim2._arrays import OwnsArrays
+from lim2._state import a_count, check_names, fitting
 from lim2.representation.protocol import Array, State
 
 # Norm of a gradient that would throw the parameters so far off that features overflow before training is seen to fail.
@@ -98,14 +100,20 @@ class Optimizer(OwnsArrays, ABC):
         """Bytes of the running statistics."""
         return sum(s.nbytes for s in self.statistics.values())
 
+    def settings(self) -> dict[str, Any]:
+        """Return what it was made with, by the names of the arguments."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
     def state(self) -> State:
         """Return a copy of everything that changes from step to step."""
         return {"steps": np.array(self.steps), **{k: v.copy() for k, v in self.statistics.items()}}
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
-        self.steps = int(state["steps"])
-        self.statistics = {name: np.array(state[name], dtype=float) for name in self.slots}
+        check_names(state, ("steps", *self.slots))
+        steps = fitting(state["steps"], np.array(0))
+        statistics = {name: fitting(state[name], self.statistics[name]) for name in self.slots}
+        self.steps, self.statistics = a_count(int(steps)), statistics
 
     def __repr__(self) -> str:
         shown = {k: v for k, v in self.__dict__.items() if k not in ("steps", "statistics")}
