@@ -24,6 +24,11 @@ from lim2.agents import (
     NeuralUCB,
     Uniform,
 )
+from lim2.agents.container import LoadError
+from lim2.agents.saving import load
+from lim2.agents.snapshot import Snapshot
+from lim2.evaluation import evaluate
+from lim2.log import DecisionLog
 from lim2.matching import match
 
 logging.getLogger("lim2").addHandler(logging.NullHandler())  # silent until the application says otherwise
@@ -34,16 +39,21 @@ __all__ = [
     "AGENTS",
     "Agent",
     "Decision",
+    "DecisionLog",
     "Info",
     "LiM2",
     "LinearTS",
+    "LoadError",
     "NeuralLinear",
     "NeuralLinearMM",
     "NeuralLinearNTK",
     "NeuralLinearNaive",
     "NeuralTS",
     "NeuralUCB",
+    "Snapshot",
     "Uniform",
+    "evaluate",
+    "load",
     "match",
     "problems",
 ]

@@ -26,13 +26,14 @@ end of the loop. That no projection interfered is certain if A0 minus the positi
 import logging
 import math
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from lim2._arrays import OwnsArrays, with_row, without_row
+from lim2._arrays import with_row, without_row
+from lim2._state import Stateful
 
 Array = NDArray[np.float64]
 
@@ -163,7 +164,7 @@ def transport_map(old: Array, new: Array, ridge: float = 0.01) -> Array:
     return np.ascontiguousarray(lapack.dpotrs(factor, mixed, lower=1)[0])
 
 
-class Matching(OwnsArrays):
+class Matching(Stateful):
     """The matching step for all arms at once, with the lower bounds that make most projections unnecessary.
 
     Parameters
@@ -173,6 +174,8 @@ class Matching(OwnsArrays):
     rate, clip, jitter, ridge
         As in :func:`match`. The rate of round t is ``rate / (t + 1)``; the caller decides on t.
     """
+
+    _kept: ClassVar[tuple[str, ...]] = ("floor", "projections")
 
     def __init__(
         self,
@@ -206,6 +209,14 @@ class Matching(OwnsArrays):
     def remove_arm(self, arm: int) -> None:
         """Drop an arm; those after it move up."""
         self.floor = without_row(self.floor, arm)
+
+    def note(self) -> tuple[Array, int]:
+        """Return what :meth:`undo` needs to put the bounds back as they are now."""
+        return self.floor.copy(), self.projections
+
+    def undo(self, noted: tuple[Array, int]) -> None:
+        """Put back what :meth:`note` returned."""
+        self.floor, self.projections = noted
 
     def step(self, covs: Array, old: Array, new: Array, groups: Groups, rate: float) -> None:
         """Match the (n_arms, g, g) covariances in place; ``groups`` lists (arm, rows of its samples), in row order.

@@ -8,17 +8,21 @@ the number of tuples stored before.
 import itertools
 import logging
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from lim2._arrays import OwnsArrays
+from lim2._state import State, Stateful, a_count, an_array, check_names
 
 _logger = logging.getLogger("lim2")
 
 Array = NDArray[np.float64]
 Rows = slice | NDArray[np.intp]
+
+# Where a history starts; it doubles when it is full.
+FIRST_SLOTS = 64
 
 
 class Evicted(NamedTuple):
@@ -31,10 +35,15 @@ class Evicted(NamedTuple):
 
 
 class _Staged(NamedTuple):
-    """Where the tuple staged last was written, and the tuple that was there and leaves."""
+    """Where the tuple staged last was written, and the tuple that was there and leaves.
+
+    ``grouping`` is what grouping the slots for it changed: their order, and the queues before; None if nothing.
+    """
 
     slot: int
     evicted: Evicted | None
+    slices: list[slice] | None = None
+    grouping: tuple[NDArray[np.intp], list[deque[int]]] | None = None
 
 
 class Batch(NamedTuple):
@@ -47,18 +56,19 @@ class Batch(NamedTuple):
     groups: list[tuple[int, slice]]
 
 
-class _Store(OwnsArrays):
+class _Store(Stateful):
     """Parallel arrays of tuples, and how to sample them.
 
-    A tuple may be staged before it is committed: it is then seen, and can be trained on, but :meth:`abandon` puts
-    everything back as it was.
+    A tuple may be staged before it is committed: it is then seen, and can be trained on. :meth:`abandon` puts
+    everything back as it was, also after the commit as long as nothing else was staged.
     """
 
     def __init__(self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike | None) -> None:
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         self.n_arms = n_arms
         # Without a dtype the first context brings it; until then there are no slots for contexts.
-        self._contexts: NDArray[Any] = np.zeros((0 if dtype is None else capacity, *shape), dtype=dtype)
+        self._typed = dtype is not None
+        self._contexts: NDArray[Any] = np.zeros((capacity if self._typed else 0, *shape), dtype=dtype)
         self._arms = np.zeros(capacity, dtype=np.intp)
         self._rewards = np.zeros(capacity)
         self._stamps = np.zeros(capacity, dtype=np.int64)
@@ -68,6 +78,11 @@ class _Store(OwnsArrays):
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def stored(self) -> int:
+        """How many tuples were ever stored, the one that is staged included."""
+        return self._stored
 
     @property
     def contexts(self) -> NDArray[Any]:
@@ -106,8 +121,7 @@ class _Store(OwnsArrays):
 
     def fading(self, keep: float) -> Array:
         """Return what each tuple still counts, ``keep`` to the power of how many were stored since, in slot order."""
-        weights: Array = keep ** (self._stored - 1.0 - self.stamps)
-        return weights
+        return np.asarray(keep ** (self._stored - 1.0 - self.stamps), dtype=np.float64)
 
     def age(self, stamp: int) -> int:
         """Return how many tuples were stored after the one with this stamp."""
@@ -179,6 +193,47 @@ class _Store(OwnsArrays):
         self._stamps[slot] = self._stored
         self._stored += 1
 
+    def _unwrite(self) -> None:
+        """Count one tuple less; before the first one there is no type of contexts, unless it was given."""
+        self._stored -= 1
+        if not self._stored and not self._typed:
+            self._contexts = np.zeros((0, *self._contexts.shape[1:]))
+
+    def state(self) -> State:
+        """Return a copy of the tuples held."""
+        return {
+            "contexts": self.contexts.copy(),
+            "arms": self.arms.astype(np.int64),
+            "rewards": self.rewards.copy(),
+            "stamps": self.stamps.copy(),
+            "stored": self._stored,
+        }
+
+    def _hold(self, state: Mapping[str, Any], capacity: int) -> None:
+        """Take over the tuples of a state, in as many slots as there shall be; a ValueError tells what is wrong."""
+        stored = a_count(state["stored"])
+        contexts, stamps = state["contexts"], an_array(state["stamps"], np.int64)
+        arms, rewards = an_array(state["arms"], np.intp), an_array(state["rewards"], np.float64)
+        if not isinstance(contexts, np.ndarray) or contexts.shape != (len(contexts), *self._contexts.shape[1:]):
+            raise ValueError(f"contexts must have shape (n, {', '.join(map(str, self._contexts.shape[1:]))})")
+        if self._typed and contexts.dtype != self._contexts.dtype:
+            raise ValueError(f"contexts are {contexts.dtype}, expected {self._contexts.dtype}")
+        size = len(contexts)
+        if not arms.shape == rewards.shape == stamps.shape == (size,) or not size <= min(capacity, stored):
+            raise ValueError(f"there are {size} contexts, {arms.shape} arms, {rewards.shape} rewards, {stored} stored")
+        if size and not (0 <= arms.min() <= arms.max() < self.n_arms and 0 <= stamps.min() <= stamps.max() < stored):
+            raise ValueError(f"there are arms beyond 0 to {self.n_arms - 1}, or stamps beyond 0 to {stored - 1}")
+        if len(np.unique(stamps)) != size:
+            raise ValueError("two tuples have the same stamp")
+        typed = self._typed or stored > 0
+        held = zip(("_contexts", "_arms", "_rewards", "_stamps"), (contexts, arms, rewards, stamps), strict=True)
+        for name, array in held:
+            # Zeros take no memory until they are written, so a large capacity that is not used costs nothing.
+            slots = np.zeros((capacity if typed or name != "_contexts" else 0, *array.shape[1:]), array.dtype)
+            slots[:size] = array
+            setattr(self, name, slots)
+        self._size, self._stored = size, stored
+
 
 class Buffer(_Store):
     """The bounded replay buffer.
@@ -222,6 +277,7 @@ class Buffer(_Store):
         self._queues: list[deque[int]] = [deque() for _ in range(n_arms)]  # each arm's slots, the oldest first
         self._slices: list[slice] | None = None  # each arm's rows once they are side by side
         self._staged = _Staged(0, None)
+        self._committed = False
 
     def add(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
         """Store a tuple; return the one that had to leave for it, if any."""
@@ -232,24 +288,27 @@ class Buffer(_Store):
     def stage(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
         """Write a tuple where it will be stored; return the one that has to leave for it, if any."""
         self._check(context, arm)
-        evicted = None
+        evicted = grouping = None
         if self._size < self.capacity:
             slot = self._size
             self._size += 1
         else:
             if self._slices is None:
-                self._group()
+                before = self._queues
+                grouping = self._group(), before
             victim = arm if self._queues[arm] else max(range(self.n_arms), key=lambda i: len(self._queues[i]))
             slot = self._queues[victim][0]
             stamp = int(self._stamps[slot])
             evicted = Evicted(self._contexts[slot].copy(), victim, float(self._rewards[slot]), stamp)
-        self._staged = _Staged(slot, evicted)
+        self._staged = _Staged(slot, evicted, self._slices, grouping)
+        self._committed = False
         self._write(slot, context, arm, reward)
         return evicted
 
     def commit(self) -> None:
         """Keep the tuple staged last."""
-        slot, evicted = self._staged
+        slot, evicted, *_ = self._staged
+        self._committed = True
         arm = int(self._arms[slot])
         if evicted is not None:
             self._queues[evicted.arm].popleft()
@@ -262,14 +321,24 @@ class Buffer(_Store):
 
     def abandon(self) -> None:
         """Forget the tuple staged last, and put the one that it replaced back."""
-        slot, evicted = self._staged
-        self._stored -= 1
+        slot, evicted, slices, grouping = self._staged
+        if self._committed:
+            self._queues[int(self._arms[slot])].pop()
+            if evicted is not None:
+                self._queues[evicted.arm].appendleft(slot)
+            self._slices = slices
         if evicted is None:
             self._size -= 1
         else:
             self._write(slot, evicted.context, evicted.arm, evicted.reward)
-            self._stamps[slot] = evicted.stamp
             self._stored -= 1
+            self._stamps[slot] = evicted.stamp
+        self._unwrite()
+        if grouping is not None:
+            order, self._queues = grouping
+            self._slices = None
+            for array in (self._contexts, self._arms, self._rewards, self._stamps):
+                array[order] = array.copy()
 
     def add_arm(self, capacity: int | None = None) -> None:
         """Make room in the books for one more arm, and, with a larger capacity, for its tuples."""
@@ -302,14 +371,37 @@ class Buffer(_Store):
             return self._slices[arm]
         return np.fromiter(self._queues[arm], dtype=np.intp, count=len(self._queues[arm]))
 
-    def _group(self) -> None:
-        """Lay each arm's tuples side by side, in order of age."""
+    def _group(self) -> NDArray[np.intp]:
+        """Lay each arm's tuples side by side, in order of age; return the slots that they come from."""
         order = np.lexsort((self._stamps, self._arms))
         for array in (self._contexts, self._arms, self._rewards, self._stamps):
             array[:] = array[order]
-        ends: list[int] = np.cumsum(self.counts).tolist()
-        self._slices = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        self._slices = self._side_by_side()
         self._queues = [deque(range(rows.start, rows.stop)) for rows in self._slices]
+        return order
+
+    def _side_by_side(self) -> list[slice]:
+        ends: list[int] = np.cumsum(self.counts).tolist()
+        return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+    def state(self) -> State:
+        """Return a copy of the tuples held, in slot order, and whether each arm's lie side by side."""
+        return {**super().state(), "capacity": self.capacity, "grouped": self._slices is not None}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` returned; a ValueError tells what does not fit."""
+        check_names(state, ("contexts", "arms", "rewards", "stamps", "stored", "capacity", "grouped"))
+        capacity, grouped = a_count(state["capacity"]), state["grouped"]
+        arms = an_array(state["arms"], np.intp)
+        if not isinstance(grouped, bool) or (grouped and ((np.diff(arms) < 0).any() or arms.size != capacity)):
+            raise ValueError("grouped must tell whether the buffer is full and each arm's tuples lie side by side")
+        if capacity < 1:
+            raise ValueError("its capacity is 0")
+        self._hold(state, capacity)
+        self.capacity = capacity
+        by_age = np.argsort(self.stamps)
+        self._queues = [deque(by_age[self._arms[by_age] == arm].tolist()) for arm in range(self.n_arms)]
+        self._slices = self._side_by_side() if grouped else None
 
     @property
     def nbytes(self) -> int:
@@ -335,7 +427,7 @@ class History(_Store):
     capacity = None
 
     def __init__(self, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike | None = np.float64) -> None:
-        super().__init__(64, n_arms, shape, dtype)
+        super().__init__(FIRST_SLOTS, n_arms, shape, dtype)
 
     def add(self, context: NDArray[Any], arm: int, reward: float) -> None:
         """Store a tuple; nothing ever leaves."""
@@ -358,7 +450,15 @@ class History(_Store):
     def abandon(self) -> None:
         """Forget the tuple staged last."""
         self._size -= 1
-        self._stored -= 1
+        self._unwrite()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` returned; a ValueError tells what does not fit."""
+        check_names(state, ("contexts", "arms", "rewards", "stamps", "stored"))
+        slots = FIRST_SLOTS
+        while slots < len(state["arms"]):
+            slots *= 2
+        self._hold(state, slots)
 
     def rows(self, arm: int) -> Rows:
         """Return the slots of an arm's tuples."""

@@ -7,12 +7,13 @@ drawn in to there: whatever comes, the features stay of moderate size.
 """
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2._arrays import OwnsArrays
+from lim2._state import Stateful
 
 Array = NDArray[np.float64]
 
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
-class Scaling(OwnsArrays):
+class Scaling(Stateful):
     """A fixed affine map of every column: (x - center) / scale where the column is known to vary, else 0.
 
     Parameters
@@ -32,6 +33,8 @@ class Scaling(OwnsArrays):
     limit
         Largest size of a scaled value.
     """
+
+    _kept: ClassVar[tuple[str, ...]] = ("center", "scale", "factor", "limit")
 
     def __init__(self, center: Array, scale: Array, varies: NDArray[np.bool_], limit: float) -> None:
         self.center, self.scale, self.limit = center, scale, limit
@@ -64,7 +67,7 @@ class Scaling(OwnsArrays):
         return self.center.nbytes + self.scale.nbytes + self.factor.nbytes
 
 
-class Standardizer(OwnsArrays):
+class Standardizer(Stateful):
     """The moments of every column over all contexts learned from, and the scaling that follows from them.
 
     Welford's recursion about the first context, so that a column of 1e9 with a little noise keeps all its digits.
@@ -94,6 +97,8 @@ class Standardizer(OwnsArrays):
     ([1000000002.0, 5.0, 3.0], [1.633, 0.0, 2.16])
     """
 
+    _kept: ClassVar[tuple[str, ...]] = ("count", "_origin", "_offset", "_squares")
+
     def __init__(self, shape: int | tuple[int, ...], forget: float = 0.0) -> None:
         self.keep = 1.0 - forget
         self.count = 0.0  # contexts seen, each with the weight that it still has
@@ -111,6 +116,11 @@ class Standardizer(OwnsArrays):
         surprise = place - self._offset
         self._offset = self._offset + surprise / self.count
         self._squares = self.keep * self._squares + surprise * (place - self._offset)
+        self.scaling = self._scaled_so_far()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` returned; a ValueError tells what does not fit."""
+        super().restore(state)
         self.scaling = self._scaled_so_far()
 
     def __call__(self, contexts: NDArray[Any]) -> Array:

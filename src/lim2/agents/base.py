@@ -9,10 +9,12 @@ reward (``_learn``); which components hold its state (``_components``); how an a
 import inspect
 import logging
 import operator
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +22,11 @@ from scipy.linalg import blas
 
 from lim2._arrays import OwnsArrays, with_row, without_row
 from lim2._blas import one_thread
+from lim2._state import Locks, frozen, shallow
 from lim2.agents.arms import arm_names, describe, is_range, is_same
 from lim2.agents.decision import Decision
 from lim2.agents.info import Info
+from lim2.agents.snapshot import Snapshot
 
 Array = NDArray[np.float64]
 
@@ -46,7 +50,8 @@ class Sized(Protocol):
 class Agent(OwnsArrays, ABC):
     """A contextual bandit agent: ``act``, get a reward, ``update``.
 
-    An agent is for one thread at a time: calls that may overlap need a lock of their caller's.
+    An agent is for one thread at a time, except that :meth:`snapshot` and :meth:`save` may be called while another
+    thread updates it; they wait for the update to be whole. Other threads decide by a snapshot.
 
     Parameters
     ----------
@@ -63,11 +68,23 @@ class Agent(OwnsArrays, ABC):
     seed
         The same seed and the same inputs give the same decisions, bit for bit. None: a fresh one from the system.
     settings
-        The arguments that the agent was made with, for its ``repr``.
+        The arguments that the agent was made with: for its ``repr``, and to make it again when it is loaded.
+
+    Attributes
+    ----------
+    metadata
+        A dict of JSON values that belongs to the user, and is saved with the agent.
     """
 
     name: ClassVar[str]
     _passing: ClassVar[frozenset[str]] = frozenset({"_updated"})  # tells of the latest update, and is not copied
+
+    # What changes as the agent works, and so is saved; and which of that is needed to decide, and so is in a snapshot.
+    # An algorithm adds its own.
+    _kept: ClassVar[tuple[str, ...]] = (
+        "rounds", "pulls", "_asked", "_starting", "_init_rng", "_act_rng", "_learn_rng", "_serve_rng",
+    )  # fmt: skip
+    _served: ClassVar[tuple[str, ...]] = ("pulls",)
 
     def __init__(
         self,
@@ -88,14 +105,20 @@ class Agent(OwnsArrays, ABC):
         self.initial_pulls = positive_int("initial_pulls", initial_pulls, least=0)
         self.min_propensity = _checked_floor(min_propensity, self.n_arms)
         # Deciding and learning draw from streams of their own, so what is learned depends on the updates alone.
-        streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3)]
-        self._init_rng, self._act_rng, self._learn_rng = streams
+        # Snapshots decide from one stream as well.
+        streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(4)]
+        self._init_rng, self._act_rng, self._learn_rng, self._serve_rng = streams
         self.rounds = 0
         self.pulls = np.zeros(self.n_arms, dtype=np.intp)  # updates of each arm
         self._asked = np.zeros(self.n_arms, dtype=np.intp)  # decisions for each arm made by taking turns
         self._starting = self.initial_pulls > 0
         self._shown = self._to_show(settings)
         self._updated: int | None = None  # the arm updated last
+        self._settings = {
+            k: settings[k] for k in inspect.signature(type(self)).parameters if _is_plain(settings.get(k))
+        }
+        self.metadata: dict[str, Any] = {}
+        self._locks = Locks()
 
     @classmethod
     def _to_show(cls, settings: dict[str, Any]) -> dict[str, str]:
@@ -145,6 +168,24 @@ class Agent(OwnsArrays, ABC):
 
     def _diagnosis(self) -> dict[str, Any]:
         """Return what the algorithm can tell of its latest update, as fields of :class:`lim2.agents.info.Info`."""
+        return {}
+
+    def _before(self, arm: int) -> Any:
+        """Return what :meth:`_undo` needs, if learning of an arm can fail after something has changed."""
+
+    def _undo(self, before: Any) -> None:
+        """Put everything back as it was before ``_learn``, which failed."""
+
+    @classmethod
+    def _least_numbers(cls, n_arms: int, settings: Mapping[str, Any]) -> int:  # noqa: ARG003
+        """Return how many numbers the state of an agent with these settings has at least.
+
+        A file that holds fewer is refused before the constructor allocates them.
+        """
+        return n_arms
+
+    def _objects(self) -> dict[str, Any]:
+        """Return the settings that are objects, as the agent has them now, by the name of their argument."""
         return {}
 
     def _read(self, values: ArrayLike, what: str) -> NDArray[Any]:
@@ -305,6 +346,40 @@ class Agent(OwnsArrays, ABC):
         rest = {k: v for k, v in self._shown.items() if k not in ("n_arms", "arms", "n_features")}
         self._shown = {**sizes, "arms": repr(list(names)), **rest}
 
+    def snapshot(self) -> Snapshot:
+        """Return the agent as it is now, to decide by in other threads while this one learns.
+
+        Nothing that happens to the agent afterwards changes a snapshot. What is copied is what deciding needs: beliefs
+        and network, not the memory. While another thread is in ``update``, this waits until the update is whole.
+
+        Examples
+        --------
+        >>> from lim2 import LinearTS
+        >>> agent = LinearTS(n_arms=2, n_features=1, seed=0)
+        >>> snapshot = agent.snapshot()
+        >>> agent.update([1.0], 0, 1.0)
+        >>> snapshot.means([1.0]).tolist(), agent.means([1.0]).round(3).tolist()
+        ([0.0, 0.0], [0.889, 0.0])
+        """
+        with self._locks.learning:
+            return Snapshot(self._frozen())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the agent to a file, whole or not at all, whatever happens to the process or the machine.
+
+        :func:`lim2.load` makes an agent of it that goes on, bit for bit, as this one would. When this returns the file
+        is on disk. The format is described in ``docs/file-format.md``. What cannot be saved, such as an exploration of
+        your own or names of arms that are not JSON values, is a ValueError before anything is written.
+
+        Parameters
+        ----------
+        path
+            Where to; its folder must exist. A file that is there is replaced.
+        """
+        from lim2.agents.saving import dump, write  # here, because it knows all agents
+
+        write(Path(path), dump(self))
+
     @property
     def info(self) -> Info | None:
         """What the latest update did; None before the first, and in a copy.
@@ -327,16 +402,33 @@ class Agent(OwnsArrays, ABC):
     # Behind them
 
     def _update(self, context: Array, arm: int, reward: float) -> None:
-        with one_thread:
-            self._learn(context, arm, reward)
-        self.rounds += 1
-        self.pulls[arm] += 1
-        self._updated = arm
+        with self._locks.learning, one_thread:
+            before = self._before(arm)
+            try:
+                self._learn(context, arm, reward)
+            except BaseException:  # an update happens whole or not at all
+                self._undo(before)
+                raise
+            self.rounds += 1
+            self.pulls[arm] += 1
+            self._updated = arm
         if _logger.isEnabledFor(logging.DEBUG):
             _logger.debug("%s: %r", self.name, self.info)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, **dict.fromkeys(self._passing & self.__dict__.keys())}
+
+    def _frozen(self) -> Self:
+        """Return a copy that can decide and do nothing else; no update of this agent reaches it."""
+        twin = shallow(self)
+        for name in self._kept:
+            del twin.__dict__[name]
+        for name in self._served:
+            twin.__dict__[name] = frozen(getattr(self, name))
+        # Turns are counted together, so that the start is not repeated by every snapshot; so is the stream.
+        twin.rounds, twin._asked, twin._starting = self.rounds, self._asked, self._starting
+        twin._act_rng = self._serve_rng
+        return twin
 
     def _named(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
         """Return the names of many arms as an array."""
@@ -357,11 +449,12 @@ class Agent(OwnsArrays, ABC):
             if piece < (self.n_arms if eligible is None else len(eligible)):
                 chosen = piece if eligible is None else int(eligible[piece])
         if self._starting:
-            if chosen is None:
-                chosen = self._whose_turn(eligible)
-            if chosen is not None:
-                self._asked[chosen] += 1
-            self._starting = bool(self._owed().max() > 0)
+            with self._locks.turns:
+                if chosen is None:
+                    chosen = self._whose_turn(eligible)
+                if chosen is not None:
+                    self._asked[chosen] += 1
+                self._starting = bool(self._owed().max() > 0)
         return chosen
 
     def _policy(self, seen: Any, eligible: NDArray[np.intp], exploit: bool) -> Array:
@@ -488,6 +581,13 @@ def one_of(name: str, value: str, choices: Sequence[str]) -> str:
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a setting is a value, not an object of which the agent has a copy."""
+    if isinstance(value, list | tuple):
+        return all(_is_plain(part) for part in value)
+    return value is None or isinstance(value, bool | int | float | str | np.generic | np.ndarray)
 
 
 def _as_floats(values: ArrayLike, what: str) -> Array:

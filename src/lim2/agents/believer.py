@@ -1,7 +1,7 @@
 """Agents that hold beliefs about every arm's score, and explore by them."""
 
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,9 @@ def make_exploration(exploration: str | Exploration) -> Exploration:
 class Believer(Agent):
     """An agent with a linear belief about every arm over some features of the context."""
 
+    _kept: ClassVar[tuple[str, ...]] = (*Agent._kept, "posterior")
+    _served: ClassVar[tuple[str, ...]] = (*Agent._served, "posterior")
+
     def __init__(
         self,
         n_arms: int | None,
@@ -49,6 +52,9 @@ class Believer(Agent):
         )
         self.exploration = make_exploration(exploration)
         self.posterior: Beliefs
+
+    def _objects(self) -> dict[str, Any]:
+        return {**super()._objects(), "exploration": self.exploration}
 
     def _features(self, contexts: Array) -> Array:
         """Return the features of (n, n_features) contexts, as (n, width)."""

@@ -7,13 +7,14 @@ trained on the whole history.
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lim2._blas import one_thread
+from lim2._state import put_back, state_of
 from lim2.agents.base import Agent, Array, Sized, one_of, positive_int
 from lim2.agents.window import Window
 from lim2.exploration.gradient_precision import Diagonal, Full
@@ -29,6 +30,17 @@ CHUNK = 2**22
 
 class GradientBandit(Agent):
     """A bandit over the gradients of one network; how a score is drawn is left to the algorithms."""
+
+    _kept: ClassVar[tuple[str, ...]] = (
+        *Agent._kept,
+        "network",
+        "precision",
+        "memory",
+        "_steps",
+        "_loss",
+        "standardizer",
+    )
+    _served: ClassVar[tuple[str, ...]] = (*Agent._served, "network", "precision", "standardizer")
 
     def __init__(
         self,
@@ -81,8 +93,13 @@ class GradientBandit(Agent):
         self.precision: Diagonal | Full = kind(self.n_arms, self.n_features, self.hidden, self.regularization)
         self.network = BlockNetwork(self.n_arms, self.n_features, self.hidden, self._init_rng)
         self.memory = Window(self.n_features, bound)
-        self.trained = Trained(0, float("nan"))  # what the latest training did
         self.standardizer = Standardizer(self.context_shape) if standardize else None
+        self._steps, self._loss = 0, float("nan")
+
+    @classmethod
+    def _least_numbers(cls, n_arms: int, settings: Mapping[str, Any]) -> int:
+        weights = n_arms * positive_int("n_features", settings["n_features"]) * _width(settings["hidden"])
+        return weights**2 if settings["covariance"] == "full" else weights
 
     def _components(self) -> Iterable[Sized]:
         scaling = () if self.standardizer is None else (self.standardizer,)
@@ -90,6 +107,11 @@ class GradientBandit(Agent):
 
     def _diagnosis(self) -> dict[str, Any]:
         return {"loss": self.trained.loss, "stored": len(self.memory), "evicted": self.memory.evicted}
+
+    @property
+    def trained(self) -> Trained:
+        """What the latest training did."""
+        return Trained(self._steps, self._loss)
 
     # Deciding
 
@@ -140,14 +162,25 @@ class GradientBandit(Agent):
 
     # Learning
 
+    def _before(self, arm: int) -> Any:  # noqa: ARG002
+        names = ("network", "_steps", "_loss")
+        return self.memory.stored, self._learn_rng.bit_generator.state, names, state_of(self, names)
+
+    def _undo(self, before: Any) -> None:
+        stored, self._learn_rng.bit_generator.state, names, state = before
+        if self.memory.stored > stored:
+            self.memory.abandon()
+        put_back(self, names, state)
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         inputs = self._inputs(context[None])
         _, factors = self.network.forward(inputs, arm)  # the gradient before this reward is trained on
         # What the network sees of a raw context changes with the scaling: then the context itself is kept.
         slots = self.memory.stage(inputs[0] if self.standardizer is None else context, arm, reward)
-        self.trained = self._train(slots)
-        self.precision.observe(inputs[0], arm, factors.gates[0, 0], factors.hidden[0, 0])
+        self._steps, self._loss = self._train(slots)
         self.memory.commit()
+        # Last, because it is not undone: it computes first and then changes everything in one go.
+        self.precision.observe(inputs[0], arm, factors.gates[0, 0], factors.hidden[0, 0])
         if self.standardizer is not None:
             self.standardizer.observe(context)
 

@@ -1,9 +1,10 @@
 """LinearTS: Thompson sampling on the raw context, the paper's Algorithm 1 with unknown noise."""
 
-from collections.abc import Hashable, Iterable
-from typing import ClassVar
+import copy
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, ClassVar
 
-from lim2.agents.base import Array, Sized, share
+from lim2.agents.base import Array, Sized, positive_int, share
 from lim2.agents.believer import Believer, with_intercept
 from lim2.exploration import Exploration, RecursivePosterior, Summed
 from lim2.standardize import Scaling, Standardizer
@@ -56,6 +57,8 @@ class LinearTS(Believer):
     """
 
     name: ClassVar[str] = "LinearTS"
+    _kept: ClassVar[tuple[str, ...]] = (*Believer._kept, "standardizer", "scaling", "_renewed")
+    _served: ClassVar[tuple[str, ...]] = (*Believer._served, "scaling")
 
     def __init__(
         self,
@@ -87,27 +90,43 @@ class LinearTS(Believer):
         self.intercept = bool(intercept)
         self.forget = share("forget", forget)
         self.standardizer: Standardizer | None = None
+        self.scaling: Scaling | None = None  # in use; it follows the standardizer's now and then
+        self._renewed = 0.0
         if standardize:
             if not intercept:
                 raise ValueError(
                     "standardize=True needs intercept=True: when a column's mean moves, an intercept takes it up"
                 )
             self.standardizer = Standardizer(self.context_shape, self.forget)
-            self.scaling: Scaling = self.standardizer.scaling
-            self._renewed = 0.0
+            self.scaling = self.standardizer.scaling
         summed = standardize or self.forget > 0.0
         kind = Summed if summed else RecursivePosterior
         self.posterior: RecursivePosterior | Summed = kind(
             self.n_arms, self.n_features + self.intercept, prior_precision, a0, b0
         )
 
+    @classmethod
+    def _least_numbers(cls, n_arms: int, settings: Mapping[str, Any]) -> int:
+        return n_arms * positive_int("n_features", settings["n_features"]) ** 2
+
     def _components(self) -> Iterable[Sized]:
-        return (self.posterior,) if self.standardizer is None else (self.posterior, self.standardizer, self.scaling)
+        scaling = () if self.scaling is None or self.standardizer is None else (self.standardizer, self.scaling)
+        return (self.posterior, *scaling)
 
     def _features(self, contexts: Array) -> Array:
-        if self.standardizer is not None:
+        if self.scaling is not None:
             contexts = self.scaling(contexts)
         return with_intercept(contexts) if self.intercept else contexts
+
+    def _before(self, arm: int) -> Any:  # noqa: ARG002
+        # Without sums, one arm's belief changes in one go.
+        sums = self.posterior.state() if isinstance(self.posterior, Summed) else None
+        return sums, copy.copy(self.standardizer), self.scaling, self._renewed
+
+    def _undo(self, before: Any) -> None:
+        sums, self.standardizer, self.scaling, self._renewed = before
+        if sums is not None:
+            self.posterior.restore(sums)
 
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         renewed = self.standardizer is not None and self._renew_scaling(self.standardizer, context)
@@ -129,8 +148,9 @@ class LinearTS(Believer):
         """Take a context into the moments; where that makes the scaling in use out of date, renew it and say so."""
         standardizer.observe(context)
         count = standardizer.count
-        due = self.forget or count <= EVERY_UP_TO or count >= GROWTH * self._renewed or not self.scaling.covers(context)
+        used = self.scaling or standardizer.scaling
+        due = self.forget or count <= EVERY_UP_TO or count >= GROWTH * self._renewed or not used.covers(context)
         if due:
-            self._summed.move(standardizer.scaling.map_from(self.scaling))
+            self._summed.move(standardizer.scaling.map_from(used))
             self.scaling, self._renewed = standardizer.scaling, count
         return bool(due)

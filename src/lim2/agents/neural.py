@@ -6,14 +6,16 @@ memory (a bounded buffer, or everything), the prior of the mean (the last layer,
 """
 
 import copy
+import itertools
 import math
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lim2._arrays import with_row, without_row
+from lim2._state import note, undo
 from lim2.agents.base import Array, Sized, one_of, positive_int, share
 from lim2.agents.believer import Believer, with_intercept
 from lim2.agents.info import Movement, drift, residual
@@ -77,6 +79,16 @@ def check_takes_floats(representation: Representation, shape: tuple[int, ...]) -
 class NeuralBeliever(Believer):
     """An agent with linear beliefs over the features of a network, and a memory to train the network from."""
 
+    _kept: ClassVar[tuple[str, ...]] = (
+        *Believer._kept,
+        "representation",
+        "memory",
+        "batch",
+        "_borrowed",
+        "standardizer",
+    )
+    _served: ClassVar[tuple[str, ...]] = (*Believer._served, "representation", "standardizer")
+
     def __init__(
         self,
         n_arms: int | None,
@@ -125,6 +137,7 @@ class NeuralBeliever(Believer):
             for unused in ("hidden", "learning_rate"):
                 self._shown.pop(unused, None)
         self.context_shape = shape
+        self._given = representation is not None
         self.representation = network if representation is None else copy.deepcopy(representation)
         # Raw columns are read and kept as float64, whatever the representation would have them in.
         keeps = isinstance(self.representation, ContextReader) and not standardize
@@ -140,6 +153,14 @@ class NeuralBeliever(Believer):
         self.memory: Buffer | History
         self._borrowed = np.zeros(self.n_arms)  # plays of another arm, for an arm that was added like it
 
+    @classmethod
+    def _least_numbers(cls, n_arms: int, settings: Mapping[str, Any]) -> int:
+        given = settings["representation"]
+        network = MLP(settings["hidden"]) if given is None else given
+        shape = context_shape(settings["n_features"], network)
+        sizes = (*shape, *network.hidden) if isinstance(network, MLP) else ()
+        return sum(n * m for n, m in itertools.pairwise(sizes)) + n_arms * int(network.width) ** 2
+
     def _components(self) -> Iterable[Sized]:
         scaling = () if self.standardizer is None else (self.standardizer,)
         return (self.representation, self.posterior, self.memory, *scaling)
@@ -150,6 +171,28 @@ class NeuralBeliever(Believer):
         if isinstance(network, Watched) and not math.isnan(network.gradient_norm):
             told.update(loss=network.loss, gradient_norm=network.gradient_norm)
         return told | ({"skipped": network.skipped} if isinstance(network, Watched) else {})
+
+    def _objects(self) -> dict[str, Any]:
+        return {**super()._objects(), "representation": self.representation if self._given else None}
+
+    def _frozen(self) -> Self:
+        twin = super()._frozen()
+        twin._reader = None if self._reader is None else twin.representation  # type: ignore[assignment]
+        return twin
+
+    def _note_training(self, arm: int | None = None) -> Any:
+        """Return what :meth:`_undo_training` needs: beliefs, of covariances all or one arm's, network and stream."""
+        return self.posterior.note(arm), note(self.representation), self._learn_rng.bit_generator.state
+
+    def _undo_training(self, noted: Any) -> None:
+        beliefs, network, self._learn_rng.bit_generator.state = noted
+        self.posterior.undo(beliefs)
+        undo(self.representation, network)
+
+    def _undo_storing(self, stored: int) -> None:
+        """Put the memory back to as many tuples as were stored."""
+        if self.memory.stored > stored:
+            self.memory.abandon()
 
     def _read(self, values: ArrayLike, what: str) -> NDArray[Any]:
         return super()._read(values, what) if self._reader is None else self._reader.read(values, what)
@@ -244,6 +287,7 @@ class NeuralLinearFamily(NeuralBeliever):
     """Algorithm 2 with its parts left open."""
 
     _passing: ClassVar[frozenset[str]] = NeuralBeliever._passing | {"_movement"}
+    _kept: ClassVar[tuple[str, ...]] = (*NeuralBeliever._kept, "prior", "_recompute", "_evicted_squares", "_counted")
 
     def __init__(
         self,
@@ -303,22 +347,34 @@ class NeuralLinearFamily(NeuralBeliever):
                 told["residual"] = residual(self._movement, self.prior.latest, self.prior.matching)
         return told
 
+    @property
+    def _trains(self) -> bool:
+        """Whether the network is trained in this round."""
+        return (self.rounds + 1) % self.train_every == 0
+
+    def _before(self, arm: int) -> Any:  # noqa: ARG002
+        # The standardizer's arrays are replaced, never changed: a shallow copy keeps them.
+        kept = self.memory.stored, self._evicted_squares.copy(), self._counted.copy(), copy.copy(self.standardizer)
+        if not self._trains and not self.forget:  # then one arm's belief changes besides, last and in one go
+            return kept, None, None, None
+        recompute = None if self._recompute is None else self._recompute.state()
+        return kept, self._note_training(), self.prior.note(), recompute
+
+    def _undo(self, before: Any) -> None:
+        (stored, self._evicted_squares, self._counted, self.standardizer), trained, prior, recompute = before
+        self._undo_storing(stored)
+        if trained is not None:
+            self._undo_training(trained)
+            self.prior.undo(prior)
+        if self._recompute is not None and recompute is not None:
+            self._recompute.restore(recompute)
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         evicted = self.memory.stage(context, arm, reward)
-        trains = (self.rounds + 1) % self.train_every == 0
-        before, moments = None, None if self.standardizer is None else copy.copy(self.standardizer)
-        try:
-            if evicted is not None and self.prior.takes_evicted:
-                before = self.prior.evict(evicted.arm, self._leaving_features(evicted))
-            features = self._train(context) if trains else self._rescaled(context)
-        except BaseException:  # an update happens whole or not at all
-            self.memory.abandon()
-            if evicted is not None and before is not None:
-                self.prior.put_back(evicted.arm, before)
-            if self._recompute is not None:
-                self._recompute.forget()
-            self.standardizer = moments
-            raise
+        if evicted is not None and self.prior.takes_evicted:
+            self.prior.evict(evicted.arm, self._leaving_features(evicted))
+        trains = self._trains
+        features = self._train(context) if trains else self._rescaled(context)
         self.memory.commit()
         if not trains:
             self._movement = None
@@ -378,11 +434,11 @@ class NeuralLinearFamily(NeuralBeliever):
         if features is None:
             features = self._memory_features()
             if steps:
-                movement = Movement(old, *self._kept(features, batch.slots))
+                movement = Movement(old, *self._settled(features, batch.slots))
         self._movement = movement
         return features
 
-    def _kept(self, features: Array, slots: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp] | None]:
+    def _settled(self, features: Array, slots: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp] | None]:
         """Return features that nobody will change, and which rows of them are the batch's."""
         return (features, slots) if self._recompute is None else (features.take(slots, axis=0), None)
 

@@ -1,7 +1,8 @@
 """NeuralLinear-NTK: as if the features never changed, the ablation of baseline 8."""
 
+import copy
 from collections.abc import Hashable, Iterable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +29,8 @@ class NeuralLinearNTK(NeuralBeliever):
     """
 
     name: ClassVar[str] = "NeuralLinear-NTK"
+
+    _kept: ClassVar[tuple[str, ...]] = (*NeuralBeliever._kept, "_plain_mean", "_plain_squares")
 
     def __init__(
         self,
@@ -99,14 +102,19 @@ class NeuralLinearNTK(NeuralBeliever):
         self._plain_mean = without_row(self._plain_mean, arm)
         self._plain_squares = without_row(self._plain_squares, arm)
 
+    def _before(self, arm: int) -> Any:
+        plain = self._plain_mean.copy(), self._plain_squares.copy(), copy.copy(self.standardizer)
+        return self.memory.stored, self._note_training(None if self.forget else arm), plain
+
+    def _undo(self, before: Any) -> None:
+        stored, trained, (self._plain_mean, self._plain_squares, self.standardizer) = before
+        self._undo_storing(stored)
+        self._undo_training(trained)
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         self.memory.stage(context, arm, reward)
-        try:
-            z = self._features_like(context)
-            self._train()
-        except BaseException:
-            self.memory.abandon()
-            raise
+        z = self._features_like(context)
+        self._train()
         self.memory.commit()
         self._rescale(context)
         refreshed = range(self.n_arms) if self.refresh == "all" else (arm,)

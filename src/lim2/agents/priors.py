@@ -4,18 +4,19 @@
 I / precision every time, which is what MM, Naive and the full-memory version do.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from lim2._arrays import OwnsArrays, with_row, without_row
+from lim2._arrays import with_row, without_row
+from lim2._state import Stateful
 from lim2.agents.info import MatchingStep
 from lim2.exploration.posterior import Array, Posterior, rank_one, relax
 from lim2.matching import Matching
 from lim2.memory import Batch
 
 
-class Fixed(OwnsArrays):
+class Fixed(Stateful):
     """The prior covariance is always I / precision."""
 
     follows_features = False
@@ -31,11 +32,14 @@ class Fixed(OwnsArrays):
         """Bytes of the matrix."""
         return self._cov.nbytes
 
+    def note(self) -> None:
+        """Return nothing: it never changes."""
+
+    def undo(self, noted: None) -> None:
+        """Put back nothing."""
+
     def evict(self, arm: int, features: Array) -> None:
         """Forget a tuple that leaves the memory."""
-
-    def put_back(self, arm: int, cov: Array) -> None:
-        """Undo nothing."""
 
     def fade(self, keep: float) -> None:
         """Forget nothing: the prior holds nothing of the past."""
@@ -57,7 +61,7 @@ class Fixed(OwnsArrays):
         """Have the same prior for one arm less."""
 
 
-class Carried(OwnsArrays):
+class Carried(Stateful):
     """The prior covariance carries what was believed before, matched to the features as they change.
 
     Parameters
@@ -72,6 +76,8 @@ class Carried(OwnsArrays):
     precision
         Where the prior starts.
     """
+
+    _kept: ClassVar[tuple[str, ...]] = ("_own", "matching")  # the posterior is the agent's
 
     def __init__(self, posterior: Posterior, matching: Matching | None, recount: bool, precision: float) -> None:
         self.matching = matching
@@ -95,17 +101,21 @@ class Carried(OwnsArrays):
         """Bytes of the arrays that are not the posterior's."""
         return 0 if self._own is None else self._own.nbytes
 
-    def evict(self, arm: int, features: Array) -> Array:
-        """Take over a tuple that leaves the memory; return the arm's covariance as it was before."""
-        before: Array = self.covs[arm].copy()
+    def note(self) -> Any:
+        """Return what :meth:`undo` needs to put the prior back as it is now; the posterior is noted by itself."""
+        return None if self._own is None else self._own.copy(), None if self.matching is None else self.matching.note()
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        self._own, bounds = noted
+        if self.matching is not None:
+            self.matching.undo(bounds)
+
+    def evict(self, arm: int, features: Array) -> None:
+        """Take over a tuple that leaves the memory."""
         rank_one(self.covs[arm], features)
         if self.matching is not None:
             self.matching.conditioned(float(np.dot(features, features)), arm)
-        return before
-
-    def put_back(self, arm: int, cov: Array) -> None:
-        """Undo an :meth:`evict`: the tuple did not leave after all."""
-        self.covs[arm] = cov
 
     def fade(self, keep: float) -> None:
         """Let what is carried count less: every arm's precision moves towards where it started."""

@@ -6,11 +6,14 @@ comes as the factors ``gates`` and ``hidden`` (last axis: the hidden layer), and
 weights of its own arm's block, 0 for the other blocks, and (gates, hidden, 1) for the parameters shared by all arms.
 """
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dger
 
 from lim2._arrays import with_row, without_row
+from lim2._state import Stateful
 
 Array = NDArray[np.float64]
 
@@ -18,7 +21,7 @@ Array = NDArray[np.float64]
 LARGEST_FULL = 16384
 
 
-class Diagonal:
+class Diagonal(Stateful):
     """The diagonal of U, held as its inverse.
 
     Examples
@@ -29,6 +32,8 @@ class Diagonal:
     >>> known.blocks.ravel().tolist(), known.shared.round(3).tolist()  # 1 / (0.5 + 2^2) for the arm played
     ([0.2222222222222222, 2.0], [0.667, 0.105, 0.667])
     """
+
+    _kept: ClassVar[tuple[str, ...]] = ("blocks", "shared")
 
     def __init__(self, n_arms: int, n_features: int, hidden: int, start: float) -> None:
         self.start = start
@@ -53,9 +58,11 @@ class Diagonal:
     def observe(self, context: Array, arm: int, gates: Array, hidden: Array) -> None:
         """Add the square of a gradient to U."""
         block = self.blocks[arm]
-        block /= 1.0 + block * np.outer(context * context, gates * gates)
         shared = np.concatenate((gates, hidden, [1.0]))
-        self.shared /= 1.0 + self.shared * shared * shared
+        shrink = 1.0 + block * np.outer(context * context, gates * gates)
+        shrink_shared = 1.0 + self.shared * shared * shared
+        block /= shrink
+        self.shared /= shrink_shared
 
     def add_arm(self, like: int | None = None) -> None:
         """Add a block: unknown, or known as well as another arm's."""
@@ -66,7 +73,7 @@ class Diagonal:
         self.blocks = without_row(self.blocks, arm)
 
 
-class Full:
+class Full(Stateful):
     """The inverse of U, updated by the formula of Sherman and Morrison; for small networks.
 
     The update costs the square of the number of parameters, a spread that of one arm's block and the shared ones.
@@ -80,6 +87,8 @@ class Full:
     >>> np.allclose(known.inverse @ (0.5 * np.eye(5) + np.outer(gradient, gradient)), np.eye(5))
     True
     """
+
+    _kept: ClassVar[tuple[str, ...]] = ("inverse",)
 
     def __init__(self, n_arms: int, n_features: int, hidden: int, start: float) -> None:
         size = n_arms * n_features * hidden + 2 * hidden + 1

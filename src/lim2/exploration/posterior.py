@@ -7,15 +7,17 @@ covariance is conditioned on features through Cholesky factors, on the smaller s
 
 import math
 from numbers import Real
-from typing import cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from lim2._arrays import OwnsArrays, with_row, without_row
+from lim2._arrays import with_row, without_row
+from lim2._state import Stateful
 
 Array = NDArray[np.float64]
+Noted = tuple[int | None, Array, Array, Array]
 
 _dpotrf, _dtrmm, _dtrsm, _dger, _dgemm = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dger, blas.dgemm
 
@@ -130,7 +132,7 @@ def rank_one(cov: Array, z: Array) -> tuple[Array, float]:
     return direction, 1.0 + spread
 
 
-class Beliefs(OwnsArrays):
+class Beliefs(Stateful):
     """What every kind of belief shares: means, and the noise with its inverse-gamma parameters.
 
     Attributes
@@ -140,6 +142,8 @@ class Beliefs(OwnsArrays):
     a, b
         (n_arms,), the inverse-gamma parameters.
     """
+
+    _kept: ClassVar[tuple[str, ...]] = ("mu", "a", "b")
 
     def __init__(self, n_arms: int, width: int, precision: float, a0: float, b0: float) -> None:
         for name, value in (("prior_precision", precision), ("a0", a0), ("b0", b0)):
@@ -220,9 +224,35 @@ class Posterior(Beliefs):
         (n_arms, width, width), the covariances in units of the noise variance.
     """
 
+    _kept: ClassVar[tuple[str, ...]] = (*Beliefs._kept, "cov")
+
     def __init__(self, n_arms: int, width: int, precision: float = 1.0, a0: float = 6.0, b0: float = 6.0) -> None:
         super().__init__(n_arms, width, precision, a0, b0)
         self.cov: Array = np.tile(np.eye(width) / precision, (n_arms, 1, 1))
+        self._spare: list[Array] = []  # where `note` puts the covariances, which is no state
+
+    def note(self, arm: int | None = None) -> Noted:
+        """Return what :meth:`undo` needs to put the beliefs back as they are now; of ``cov`` all arms, or one.
+
+        Only what was noted last can be put back.
+        """
+        # Kept between rounds: as much memory, if asked for anew each time, costs several times the copy.
+        if not self._spare or self._spare[0].shape != self.cov.shape:
+            self._spare = [np.empty_like(self.cov)]
+        if arm is None:
+            np.copyto(self._spare[0], self.cov)
+        else:
+            self._spare[0][arm] = self.cov[arm]
+        return arm, self.mu.copy(), self.a.copy(), self.b.copy()
+
+    def undo(self, noted: Noted) -> None:
+        """Put back what :meth:`note` returned."""
+        arm, self.mu[...], self.a[...], self.b[...] = noted
+        arms = slice(None) if arm is None else arm
+        self.cov[arms] = self._spare[0][arms]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_spare": []}
 
     def add_arm(self, like: int | None = None) -> None:
         """Start to believe something about one more arm: the prior, or what is believed about another."""
@@ -281,6 +311,8 @@ class RecursivePosterior(Beliefs):
     >>> posterior.cov[0].round(3).tolist(), posterior.mu[0].tolist()
     ([[0.5, 0.0], [0.0, 1.0]], [0.5, 0.0])
     """
+
+    _kept: ClassVar[tuple[str, ...]] = (*Beliefs._kept, "_roots")
 
     def __init__(self, n_arms: int, width: int, precision: float = 1.0, a0: float = 6.0, b0: float = 6.0) -> None:
         super().__init__(n_arms, width, precision, a0, b0)

@@ -1,5 +1,7 @@
 """Beliefs that can be computed anew from sums over the data, which may fade, or be moved to other coordinates."""
 
+from typing import Any, ClassVar
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -35,6 +37,8 @@ class Summed(Posterior):
     ([[0.4]], [1.2])
     """
 
+    _kept: ClassVar[tuple[str, ...]] = (*Posterior._kept, *SUMS)
+
     def __init__(self, n_arms: int, width: int, precision: float = 1.0, a0: float = 6.0, b0: float = 6.0) -> None:
         super().__init__(n_arms, width, precision, a0, b0)
         self.precision = float(precision)
@@ -42,6 +46,17 @@ class Summed(Posterior):
         self.cross: Array = np.zeros((n_arms, width))
         self.squares: Array = np.zeros(n_arms)
         self.weight: Array = np.zeros(n_arms)
+
+    def note(self, arm: int | None = None) -> Any:
+        """Return what :meth:`undo` needs to put beliefs and sums back as they are now."""
+        return super().note(arm), [getattr(self, name).copy() for name in SUMS]
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        beliefs, sums = noted
+        super().undo(beliefs)
+        for name, before in zip(SUMS, sums, strict=True):
+            setattr(self, name, before)
 
     def add_arm(self, like: int | None = None) -> None:
         """Start to believe something about one more arm: the prior, or what is believed about another."""

@@ -6,12 +6,13 @@ block only.
 """
 
 import itertools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lim2._arrays import with_row, without_row
+from lim2._state import check_names, fitting, frozen, shallow
 from lim2.representation.protocol import Array, State
 
 # Rows of one arm that a batch is worked through at a time.
@@ -208,9 +209,17 @@ class BlockNetwork:
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
+        check_names(state, ("parameters",))
         if np.shape(state["parameters"]) != self._parameters.shape:
             raise ValueError(f"the state holds {np.size(state['parameters'])} parameters, this network has {self.size}")
-        self._parameters[:] = state["parameters"]
+        self._parameters[:] = fitting(state["parameters"], self._parameters)
+
+    def frozen(self) -> Self:
+        """Return a copy that predicts and nothing else; training this network does not reach it."""
+        twin = shallow(self)
+        twin._parameters, twin._spare = frozen(self._parameters), np.empty(0)
+        twin.weights, twin.bias, twin.head, twin.head_bias = twin._views(twin._parameters)
+        return twin
 
     def __getstate__(self) -> dict[str, Any]:
         # Copies and pickles carry the flat vector only: views would come back as separate arrays.

@@ -4,13 +4,14 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import blas
 
 from lim2._arrays import OwnsArrays, with_row, without_row
+from lim2._state import check_names, fitting, frozen, shallow
 from lim2.representation.optimizers import Optimizer, RMSProp
 from lim2.representation.protocol import Array, State
 
@@ -212,13 +213,40 @@ class MLP(OwnsArrays):
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
+        prefix = "optimizer."
+        optimizer = {name: value for name, value in state.items() if name.startswith(prefix)}
+        check_names(state, ("parameters", *optimizer))
         if np.shape(state["parameters"]) != self._parameters.shape:
             raise ValueError(
                 f"the state holds {np.size(state['parameters'])} parameters, this MLP has {self._parameters.size}"
             )
-        self._parameters[:] = state["parameters"]
-        prefix = "optimizer."
-        self.optimizer.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        parameters = fitting(state["parameters"], self._parameters)
+        self.optimizer.restore({name.removeprefix(prefix): value for name, value in optimizer.items()})
+        self._parameters[:] = parameters
+
+    def note(self) -> Any:
+        """Return what :meth:`undo` needs to put parameters and optimizer back as they are now."""
+        optimizer = self.optimizer
+        counts = optimizer.steps, optimizer.skips.total, optimizer.skips.in_a_row
+        return self._parameters.copy(), counts, [array.copy() for array in optimizer.statistics.values()]
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        optimizer = self.optimizer
+        self._parameters[:], counts, statistics = noted
+        optimizer.steps, optimizer.skips.total, optimizer.skips.in_a_row = counts
+        for array, before in zip(optimizer.statistics.values(), statistics, strict=True):
+            array[:] = before
+
+    def frozen(self) -> Self:
+        """Return a copy that computes features and nothing else; training this MLP does not reach it."""
+        twin = shallow(self)
+        for name in ("_gradient", "_layer_gradients", "_head_gradient", "_bias_gradient", "optimizer"):
+            twin.__dict__.pop(name, None)
+        twin._parameters = frozen(self._parameters)
+        twin._layers, twin._head, twin._bias = twin._views(twin._parameters)
+        twin._shown_head = twin._head, twin._bias
+        return twin
 
     def __getstate__(self) -> dict[str, Any]:
         # Copies and pickles carry the flat vector only: views would come back as separate arrays.

@@ -4,16 +4,18 @@ All three clip the global norm of the gradient and decay the rate by inverse tim
 ``learning_rate / (1 + decay * step)``, as the published runs did.
 """
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import blas
 
 from lim2._arrays import OwnsArrays
+from lim2._state import a_count, check_names, fitting
 from lim2.representation.protocol import Array, State
 from lim2.representation.skips import Skips
 
@@ -102,6 +104,10 @@ class Optimizer(OwnsArrays, ABC):
         """Bytes of the running statistics."""
         return sum(s.nbytes for s in self.statistics.values())
 
+    def settings(self) -> dict[str, Any]:
+        """Return what it was made with, by the names of the arguments."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
     def state(self) -> State:
         """Return a copy of everything that changes from step to step."""
         skips = np.array([self.skips.total, self.skips.in_a_row])
@@ -109,9 +115,11 @@ class Optimizer(OwnsArrays, ABC):
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
-        self.steps = int(state["steps"])
-        self.skips.total, self.skips.in_a_row = (int(count) for count in state["skips"])
-        self.statistics = {name: np.array(state[name], dtype=float) for name in self.slots}
+        check_names(state, ("steps", "skips", *self.slots))
+        steps, skips = fitting(state["steps"], np.array(0)), fitting(state["skips"], np.zeros(2, dtype=np.int64))
+        statistics = {name: fitting(state[name], self.statistics[name]) for name in self.slots}
+        self.steps, self.statistics = a_count(int(steps)), statistics
+        self.skips.total, self.skips.in_a_row = (a_count(int(count)) for count in skips)
 
     def __repr__(self) -> str:
         changing = ("steps", "skips", "gradient_norm", "statistics")

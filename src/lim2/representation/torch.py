@@ -3,7 +3,7 @@
 import copy
 import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch import Tensor, nn
 
+from lim2._state import check_names, shallow
 from lim2.representation import torch_optimizers
-from lim2.representation.optimizers import Adam, Optimizer
+from lim2.representation.optimizers import SGD, Adam, Optimizer, RMSProp
 from lim2.representation.protocol import Array, State
 from lim2.representation.skips import Skips
+from lim2.representation.text import TextCNN
 from lim2.representation.torch_arrays import array_of, converted, floats_of, pickled
 from lim2.representation.torch_optimizers import Factory
 
@@ -23,6 +25,8 @@ CHUNK = 1024
 
 # What a module raises when it is given a type or a shape that it cannot take.
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError)
+
+_OPTIMIZERS = {kind.__name__: kind for kind in (RMSProp, SGD, Adam)}
 
 
 class Torch:
@@ -213,13 +217,14 @@ class Torch:
         """Return the type in which the module takes contexts of some type, found by trying."""
         if self._dtype is not None:
             return self._dtype
-        if dtype.str not in self._read_as:
+        known = self._read_as.get(dtype.str)
+        if known is None:
             candidates = [self._float_type] if dtype.kind == "f" else [dtype, np.dtype(np.int64), self._float_type]
             refusals = [self._refusal(candidate) for candidate in candidates]
             if None not in refusals:
                 raise ValueError(f"{what} must hold values that the module takes, got {dtype}: {refusals[0]}")
-            self._read_as[dtype.str] = candidates[refusals.index(None)]
-        return self._read_as[dtype.str]
+            self._read_as[dtype.str] = known = candidates[refusals.index(None)]
+        return known
 
     def _check_tokens(self, array: NDArray[Any], what: str) -> None:
         if self.n_tokens is not None:
@@ -333,6 +338,32 @@ class Torch:
         named = {f"module.{name}": value for name, value in self.module.state_dict().items()}
         return named | {f"head.{name}": value for name, value in self._bound().state_dict().items()}
 
+    def description(self) -> dict[str, Any]:
+        """Return what :meth:`from_description` makes this again of, parameters aside, as JSON; {} where nothing can.
+
+        A module of one's own is only known to who wrote it, and so is an optimizer of PyTorch.
+        """
+        if type(self.module) is not TextCNN or self._schedule is None:
+            return {}
+        return {
+            "object": "Torch",
+            "module": self.module.description(),
+            "optimizer": {"object": type(self._schedule).__name__, "settings": self._schedule.settings()},
+            "width": self._width,
+            "device": str(self.device),
+            "n_tokens": self.n_tokens,
+            "init": self.init,
+        }
+
+    @classmethod
+    def from_description(cls, described: Mapping[str, Any], state: Mapping[str, Any]) -> "Torch":
+        """Return a fresh Torch as :meth:`description` tells, for the state given; a ValueError where they do not fit."""
+        check_names(described, ("object", "module", "optimizer", "width", "device", "n_tokens", "init"))
+        settings = {name: described[name] for name in ("width", "device", "n_tokens", "init")}
+        named = described["optimizer"]
+        optimizer = _OPTIMIZERS[named["object"]](**named["settings"])
+        return cls(TextCNN.from_description(described["module"], state), optimizer=optimizer, **settings)
+
     def state(self) -> State:
         """Return a copy of the parameters, of the module's buffers, and of the optimizer's statistics."""
         tensors = self._tensors()
@@ -340,26 +371,65 @@ class Torch:
         tensors |= {f"optimizer.{name}": value for name, value in optimizer.items()}
         steps = self._schedule.steps if self._schedule is not None else 0
         copies = {name: array_of(value).copy() for name, value in tensors.items()}
-        return {**copies, "steps": np.array([steps, self.skips.total, self.skips.in_a_row])}
+        settled = {} if self._dtype is None else {"context_type": np.empty(0, self._dtype)}
+        return {**copies, **settled, "steps": np.array([steps, self.skips.total, self.skips.in_a_row])}
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
         tensors, prefix = self._tensors(), "optimizer."
         given = {name: np.shape(value) for name, value in state.items() if not name.startswith(prefix)}
-        given.pop("steps", None)
+        steps = given.pop("steps", None)
+        given.pop("context_type", None)
         expected = {name: tuple(value.shape) for name, value in tensors.items()}
         if given != expected:
             differing = sorted(set(given.items()) ^ set(expected.items()))
             raise ValueError(f"the state is of another network: it differs in {differing}")
+        if steps != (3,):
+            raise ValueError(f"steps must be three counts, got shape {steps}")
         with torch.no_grad():
             for name, value in tensors.items():
                 value.copy_(torch.from_numpy(np.array(state[name])))
         optimizer = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
         named = {name: torch.from_numpy(np.array(value)) for name, value in optimizer.items()}
         torch_optimizers.restore_statistics(self._descent, named)
-        steps, self.skips.total, self.skips.in_a_row = (int(count) for count in state["steps"])
+        taken, self.skips.total, self.skips.in_a_row = (int(count) for count in state["steps"])
+        if self._schedule is not None:
+            self._schedule.steps = taken
+        self._dtype = state["context_type"].dtype if "context_type" in state else None
+        self._read_as = {}
+
+    def note(self) -> Any:
+        """Return what :meth:`undo` needs: the same as :meth:`state`, left in tensors, which is several times quicker."""
+        tensors = [*self._parameters, *self.module.buffers()]
+        statistics = {
+            parameter: {k: v.clone() if isinstance(v, Tensor) else v for k, v in values.items()}
+            for parameter, values in self._descent.state.items()
+        }
+        copies = [(tensor, tensor.detach().clone()) for tensor in tensors]
+        steps = None if self._schedule is None else self._schedule.steps
+        return copies, statistics, steps, (self.skips.total, self.skips.in_a_row), self._dtype
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        copies, statistics, steps, (self.skips.total, self.skips.in_a_row), self._dtype = noted
+        with torch.no_grad():
+            for tensor, before in copies:
+                tensor.copy_(before)
+        self._descent.state.clear()
+        self._descent.state.update(statistics)
+        self._descent.zero_grad(set_to_none=True)
+        self._read_as = {}
         if self._schedule is not None:
             self._schedule.steps = steps
+
+    def frozen(self) -> "Torch":
+        """Return a copy that computes features and nothing else; training this one does not reach it."""
+        twin = shallow(self)
+        for name in ("_descent", "_parameters"):
+            twin.__dict__.pop(name, None)
+        twin.module, twin._head = copy.deepcopy((self.module, self._head))
+        twin._read_as = dict(self._read_as)
+        return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Torch":
         new = type(self).__new__(type(self))
