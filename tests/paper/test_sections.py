@@ -57,7 +57,7 @@ def test_a_worse_lim2_is_told() -> None:
 def test_some_methods_and_datasets_are_enough() -> None:
     section = table.section(rewards({("statlog", "LiM2"): [4800.0], ("statlog", "Uniform"): [700.0]}))
     assert section is not None
-    assert "Census" in section.notes[0]
+    assert "Census" in section.notes[-1]
     assert len(section.sheets[0].rows) == 3  # Statlog, average, median
     assert table.section(rewards({("wheel", "Uniform"): [1.0]})) is None
 

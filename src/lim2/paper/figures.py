@@ -80,6 +80,7 @@ def forgetting(curves: Sequence[Curve], every: int, rounds: int) -> Drawn:
         axes.set_ylim(0, 1.15 * max(tops))
         axes.set_title("Catastrophic forgetting")
         margins(figure)
+        figure.subplots_adjust(right=0.97)
         with_legend(figure)
     return Drawn("forgetting", "Instantaneous regret on Statlog with a memory of 100 tuples", figure)
 

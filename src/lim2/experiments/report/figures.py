@@ -325,7 +325,7 @@ def with_legend(figure: Figure) -> None:
     if not labels:
         return
     width, height = figure.get_size_inches()
-    columns = max(3, int(width / 1.6))
+    columns = max(3, int(width / 1.4))
     more = 0.08 + 0.2 * -(-len(labels) // columns)
     box = figure.subplotpars
     figure.set_size_inches(width, height + more)
