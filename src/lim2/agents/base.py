@@ -20,6 +20,7 @@ from lim2._arrays import OwnsArrays, with_row, without_row
 from lim2._blas import one_thread
 from lim2.agents.arms import arm_names, describe, is_range, is_same
 from lim2.agents.decision import Decision
+from lim2.exploration.propensity import one_hot
 
 Array = NDArray[np.float64]
 
@@ -339,15 +340,15 @@ class Agent(OwnsArrays, ABC):
 
     def _policy(self, seen: Any, eligible: NDArray[np.intp], exploit: bool) -> Array:
         """Return the probability of each eligible arm, (k,) or (n, k)."""
-        turn = None if exploit or not self._starting else self._whose_turn(eligible)
-        if exploit or turn is not None:
-            means = self._beliefs(seen)[0][..., eligible]
-            first = means.argmax(axis=-1)[..., None] if turn is None else np.flatnonzero(eligible == turn)
-            policy = (np.arange(len(eligible)) == first).astype(np.float64)
-            policy = np.broadcast_to(policy, means.shape).copy()
-        else:
+        if exploit:
+            return one_hot(self._beliefs(seen)[0][..., eligible])
+        turn = self._whose_turn(eligible) if self._starting else None
+        if turn is None:
             policy = self._chances(seen, eligible)
-        if self.min_propensity and not exploit:
+        else:
+            policy = np.zeros((*self._beliefs(seen)[0].shape[:-1], len(eligible)))
+            policy[..., eligible == turn] = 1.0
+        if self.min_propensity:
             policy = self.min_propensity + (1.0 - len(eligible) * self.min_propensity) * policy
         return policy
 
@@ -435,7 +436,8 @@ def _largest(scores: Array, eligible: NDArray[np.intp] | None) -> int:
 
 
 def _largest_of_rows(scores: Array, eligible: NDArray[np.intp] | None) -> NDArray[np.intp]:
-    return scores.argmax(axis=1) if eligible is None else eligible[scores[:, eligible].argmax(axis=1)]
+    best: NDArray[np.intp] = (scores if eligible is None else scores[:, eligible]).argmax(axis=1)
+    return best if eligible is None else eligible[best]
 
 
 def positive_int(name: str, value: int, least: int = 1) -> int:
