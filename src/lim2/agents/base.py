@@ -419,7 +419,7 @@ class Agent(OwnsArrays, ABC):
 def _names_of(n_arms: int | None, arms: Iterable[Hashable] | None) -> tuple[Hashable, ...]:
     if (n_arms is None) == (arms is None):
         raise ValueError(f"give either n_arms or arms, their names: got n_arms={n_arms!r} and arms={arms!r}")
-    return tuple(range(positive_int("n_arms", n_arms))) if n_arms is not None else arm_names(arms or ())
+    return arm_names(arms) if arms is not None else tuple(range(positive_int("n_arms", n_arms or 0)))
 
 
 def _checked_floor(floor: float, n_arms: int) -> float:
