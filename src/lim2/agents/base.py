@@ -27,6 +27,7 @@ from lim2.agents.arms import arm_names, describe, is_range, is_same
 from lim2.agents.decision import Decision
 from lim2.agents.info import Info
 from lim2.agents.snapshot import Snapshot
+from lim2.exploration.propensity import one_hot
 
 Array = NDArray[np.float64]
 
@@ -459,15 +460,15 @@ class Agent(OwnsArrays, ABC):
 
     def _policy(self, seen: Any, eligible: NDArray[np.intp], exploit: bool) -> Array:
         """Return the probability of each eligible arm, (k,) or (n, k)."""
-        turn = None if exploit or not self._starting else self._whose_turn(eligible)
-        if exploit or turn is not None:
-            means = self._beliefs(seen)[0][..., eligible]
-            first = means.argmax(axis=-1)[..., None] if turn is None else np.flatnonzero(eligible == turn)
-            policy = (np.arange(len(eligible)) == first).astype(np.float64)
-            policy = np.broadcast_to(policy, means.shape).copy()
-        else:
+        if exploit:
+            return one_hot(self._beliefs(seen)[0][..., eligible])
+        turn = self._whose_turn(eligible) if self._starting else None
+        if turn is None:
             policy = self._chances(seen, eligible)
-        if self.min_propensity and not exploit:
+        else:
+            policy = np.zeros((*self._beliefs(seen)[0].shape[:-1], len(eligible)))
+            policy[..., eligible == turn] = 1.0
+        if self.min_propensity:
             policy = self.min_propensity + (1.0 - len(eligible) * self.min_propensity) * policy
         return policy
 
@@ -538,7 +539,7 @@ class Agent(OwnsArrays, ABC):
 def _names_of(n_arms: int | None, arms: Iterable[Hashable] | None) -> tuple[Hashable, ...]:
     if (n_arms is None) == (arms is None):
         raise ValueError(f"give either n_arms or arms, their names: got n_arms={n_arms!r} and arms={arms!r}")
-    return tuple(range(positive_int("n_arms", n_arms))) if n_arms is not None else arm_names(arms or ())
+    return arm_names(arms) if arms is not None else tuple(range(positive_int("n_arms", n_arms or 0)))
 
 
 def _checked_floor(floor: float, n_arms: int) -> float:
@@ -555,7 +556,8 @@ def _largest(scores: Array, eligible: NDArray[np.intp] | None) -> int:
 
 
 def _largest_of_rows(scores: Array, eligible: NDArray[np.intp] | None) -> NDArray[np.intp]:
-    return scores.argmax(axis=1) if eligible is None else eligible[scores[:, eligible].argmax(axis=1)]
+    best: NDArray[np.intp] = (scores if eligible is None else scores[:, eligible]).argmax(axis=1)
+    return best if eligible is None else eligible[best]
 
 
 def positive_int(name: str, value: int, least: int = 1) -> int:
