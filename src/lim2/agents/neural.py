@@ -205,7 +205,9 @@ class NeuralLinearFamily(NeuralBeliever):
 
     def _before(self, arm: int) -> Any:  # noqa: ARG002
         kept = self.memory.stored, self._evicted_squares.copy()
-        if not self._trains:  # then one arm's belief changes besides, as the last thing and in one go
+        # Without training one arm's belief changes besides, as the last thing and in one go. In the first round the
+        # network may also settle on a type of contexts.
+        if not self._trains and self.rounds:
             return kept, None, None, None
         recompute = None if self._recompute is None else self._recompute.state()
         return kept, self._note_training(), self.prior.note(), recompute
