@@ -34,6 +34,10 @@ class Evicted(NamedTuple):
     stamp: int
 
 
+# The slots that grouped tuples come from, and the queues before.
+_Grouping = tuple[NDArray[np.intp], list[deque[int]]]
+
+
 class _Staged(NamedTuple):
     """Where the tuple staged last was written, and the tuple that was there and leaves.
 
@@ -43,7 +47,7 @@ class _Staged(NamedTuple):
     slot: int
     evicted: Evicted | None
     slices: list[slice] | None = None
-    grouping: tuple[NDArray[np.intp], list[deque[int]]] | None = None
+    grouping: _Grouping | None = None
 
 
 class Batch(NamedTuple):
@@ -289,20 +293,23 @@ class Buffer(_Store):
         """Write a tuple where it will be stored; return the one that has to leave for it, if any."""
         self._check(context, arm)
         evicted = grouping = None
-        if self._size < self.capacity:
-            slot = self._size
-            self._size += 1
-        else:
-            if self._slices is None:
-                before = self._queues
-                grouping = self._group(), before
+        slot = self._size
+        if slot == self.capacity:
             victim = arm if self._queues[arm] else max(range(self.n_arms), key=lambda i: len(self._queues[i]))
+            if self._slices is None:
+                grouping = self._group()
             slot = self._queues[victim][0]
             stamp = int(self._stamps[slot])
             evicted = Evicted(self._contexts[slot].copy(), victim, float(self._rewards[slot]), stamp)
         self._staged = _Staged(slot, evicted, self._slices, grouping)
         self._committed = False
-        self._write(slot, context, arm, reward)
+        try:
+            self._write(slot, context, arm, reward)
+        except BaseException:
+            self._ungroup(grouping)
+            raise
+        if evicted is None:
+            self._size += 1
         return evicted
 
     def commit(self) -> None:
@@ -334,11 +341,7 @@ class Buffer(_Store):
             self._stored -= 1
             self._stamps[slot] = evicted.stamp
         self._unwrite()
-        if grouping is not None:
-            order, self._queues = grouping
-            self._slices = None
-            for array in (self._contexts, self._arms, self._rewards, self._stamps):
-                array[order] = array.copy()
+        self._ungroup(grouping)
 
     def add_arm(self, capacity: int | None = None) -> None:
         """Make room in the books for one more arm, and, with a larger capacity, for its tuples."""
@@ -371,14 +374,22 @@ class Buffer(_Store):
             return self._slices[arm]
         return np.fromiter(self._queues[arm], dtype=np.intp, count=len(self._queues[arm]))
 
-    def _group(self) -> NDArray[np.intp]:
-        """Lay each arm's tuples side by side, in order of age; return the slots that they come from."""
-        order = np.lexsort((self._stamps, self._arms))
+    def _group(self) -> _Grouping:
+        """Lay each arm's tuples side by side, in order of age; return what :meth:`_ungroup` needs."""
+        order, before, slices = np.lexsort((self._stamps, self._arms)), self._queues, self._side_by_side()
+        queues = [deque(range(rows.start, rows.stop)) for rows in slices]
         for array in (self._contexts, self._arms, self._rewards, self._stamps):
             array[:] = array[order]
-        self._slices = self._side_by_side()
-        self._queues = [deque(range(rows.start, rows.stop)) for rows in self._slices]
-        return order
+        self._slices, self._queues = slices, queues
+        return order, before
+
+    def _ungroup(self, grouping: _Grouping | None) -> None:
+        """Put the slots back into the order that they had before they were grouped."""
+        if grouping is not None:
+            order, self._queues = grouping
+            self._slices = None
+            for array in (self._contexts, self._arms, self._rewards, self._stamps):
+                array[order] = array.copy()
 
     def _side_by_side(self) -> list[slice]:
         ends: list[int] = np.cumsum(self.counts).tolist()

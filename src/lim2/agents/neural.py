@@ -355,7 +355,9 @@ class NeuralLinearFamily(NeuralBeliever):
     def _before(self, arm: int) -> Any:  # noqa: ARG002
         # The standardizer's arrays are replaced, never changed: a shallow copy keeps them.
         kept = self.memory.stored, self._evicted_squares.copy(), self._counted.copy(), copy.copy(self.standardizer)
-        if not self._trains and not self.forget:  # then one arm's belief changes besides, last and in one go
+        # Without training one arm's belief changes besides, as the last thing and in one go. In the first round the
+        # network may also settle on a type of contexts; and forgetting changes all beliefs.
+        if not self._trains and self.rounds and not self.forget:
             return kept, None, None, None
         recompute = None if self._recompute is None else self._recompute.state()
         return kept, self._note_training(), self.prior.note(), recompute

@@ -9,13 +9,13 @@ INCOMPARABLE = {
 }
 UNKNOWN = "than published, and the cause is not known."
 GRADIENT_BANDITS = (
-    "than published, and the cause is not known. Contexts are scaled to norm 1 here, because the published rate diverges "
-    "on standardised ones; the paper does not tell what its runs did."
+    "than published, and the cause is not known. Contexts are scaled to norm 1 here, because the published rate "
+    "diverges on standardised ones; the paper does not tell what its runs did."
 )
 METHODS = {"NeuralUCB": GRADIENT_BANDITS, "NeuralTS": GRADIENT_BANDITS}
 DATASETS = {
-    "Census": "than published. The file here is the first 15,317 of 2,458,285 rows. The neural methods are a few percent "
-    "lower, LinearTS is not, and the order is the same; that the sample is the cause is likely, not shown.",
+    "Census": "than published. The file here is the first 15,317 of 2,458,285 rows. The neural methods are a few "
+    "percent lower, LinearTS is not, and the order is the same; that the sample is the cause is likely, not shown.",
     "Amazon": "than published. The file here is 10,000 of 413,840 reviews, with fewer of five stars (50% against 54%).",
 }
 
