@@ -21,8 +21,7 @@ def test_the_guide_runs(tmp_path: Path) -> None:
     assert shop.startswith("# shop.py\n")
     (tmp_path / "shop.py").write_text(shop)
     (tmp_path / "guide.py").write_text("\n".join(steps))
-    command = [sys.executable, "-W", "error", "-W", "ignore::lim2.evaluation.OverlapWarning", "guide.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-W", "error", "guide.py"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     (table,) = blocks("text")
     assert without_numbers(table) in without_numbers(done.stdout)

@@ -21,7 +21,8 @@ def expected(contexts: Float) -> Float:
 
 def softmax(scores: Float) -> Float:
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
+    chances: Float = powers / powers.sum(axis=1, keepdims=True)
+    return chances
 
 
 def logging(contexts: Float) -> Float:

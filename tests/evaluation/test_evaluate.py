@@ -243,7 +243,7 @@ def test_a_learning_agent_may_have_logged() -> None:
         rows = []
         for context, noise in zip(contexts, 0.3 * rng.normal(size=150), strict=True):
             decision = agent.decide(context)
-            reward = float(dict(enumerate(expected(context[None])[0]))[decision.arm] + noise)
+            reward = float(expected(context[None])[0, decision.arms.index(decision.arm)] + noise)
             rows.append((decision.arm, reward, decision.propensity, decision.propensities, decision.means))
             agent.update(context, decision.arm, reward)
         played, rewards, propensity, propensities, means = zip(*rows, strict=True)

@@ -386,6 +386,7 @@ def test_the_table_has_what_was_logged(tmp_path: Path) -> None:
         log.reward(two.id, 0.25)
         log.reward(one.id, 0.5)
         table = log.table()
+        assert log.table(last=2).rewards.tolist() == [0.25]
     assert table.arms == ARMS
     assert (table.rewards.tolist(), table.missing) == ([0.5, 0.25], 1)
     assert [table.arms[i] for i in table.chosen] == [one.arm, two.arm]

@@ -74,6 +74,18 @@ def test_one_of_many_conflicting_rewards_wins(tmp_path: Path) -> None:
         assert log.apply(agent) == 1
 
 
+def test_nobody_saves_between_a_reward_and_its_position(tmp_path: Path) -> None:
+    seen = []
+    with make_log(tmp_path) as log:
+
+        class Saved:
+            def save(self, path: Path) -> None:
+                seen.append((path.name, log._learning.locked()))
+
+        log.save(Saved(), tmp_path / "agent.lim2")
+    assert seen == [("agent.lim2", True)]
+
+
 PROCESSES = """
 import os, sys
 import numpy as np

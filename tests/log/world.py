@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import lim2
+from lim2.agents.saving import dump
 
 ARMS = ("a", "b", "c")
 N_FEATURES = 4
@@ -41,8 +41,9 @@ def contexts(n: int, seed: int = 0) -> Any:
 def learned(agent: Any) -> bytes:
     """Return all that an agent has learned, bit for bit: the agent without what deciding changes."""
     twin = copy.deepcopy(agent)
-    twin._act_rng = twin._serve_rng = twin._asked = twin._starting = None
-    return pickle.dumps(twin)
+    twin._act_rng = twin._serve_rng = np.random.default_rng(0)
+    twin._asked, twin._starting = np.zeros_like(agent._asked), False
+    return dump(twin)
 
 
 def live(log: lim2.DecisionLog, agent: Any, rounds: int = 60, seed: int = 0) -> list[str]:

@@ -110,8 +110,8 @@ def evaluate(
         Of confidence.
     model
         Predictions of rewards for DR. ``"ridge"``: a linear regression an arm, over the contexts. ``"logged"``: what
-        the deciding agent expected at the time. Or an array (n, K), such as ``other.means(table.contexts)``, of a model
-        that has not seen these rewards.
+        the deciding agent expected at the time, which suits texts and images, too. Or an array (n, K), such as
+        ``other.means(table.contexts)``, of a model that has not seen these rewards.
     crossfit
         How ridge avoids predicting what it has been fitted on. ``"past"``: blocks in time, each predicted from those
         before, which is right for logs of learning agents, too. ``"folds"``: each fold from all others; a little more

@@ -17,7 +17,7 @@ from lim2.agents import Decision
 from lim2.log import names
 from lim2.log.entries import COLUMNS, OF_DECISION, LoggedDecision, as_context, from_row, new_id, to_row
 from lim2.log.errors import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
-from lim2.log.learning import decide_again, learn, position_of, prune
+from lim2.log.learning import CHUNK, decide_again, learn, position_of, prune
 from lim2.log.state import LogState, read_state
 from lim2.log.store import Store
 from lim2.log.table import Table, make_table
@@ -373,22 +373,36 @@ class DecisionLog:
 
     def pending(self) -> list[LoggedDecision]:
         """Return the decisions that wait for their reward, the oldest first."""
-        return list(self._entries("d.settled IS NULL", ()))
+        return list(self._entries("d.settled IS NULL"))
 
-    def _entries(self, where: str, values: tuple[Any, ...]) -> Iterator[LoggedDecision]:
+    def _entries(self, where: str, values: tuple[Any, ...] = ()) -> Iterator[LoggedDecision]:
+        """Yield some decisions in the order in which they were made, read a chunk at a time."""
         query = (
-            f"SELECT coalesce(e.kind, 'pending'), e.reward, {OF_DECISION} FROM decisions d "
-            f"LEFT JOIN events e ON e.position = d.settled WHERE {where} ORDER BY d.seq"
+            f"SELECT d.seq, coalesce(e.kind, 'pending'), e.reward, {OF_DECISION} FROM decisions d "
+            f"LEFT JOIN events e ON e.position = d.settled WHERE d.seq > ? AND {where} ORDER BY d.seq LIMIT {CHUNK}"
         )
-        for status, reward, *row in self._store.read(query, values):
-            yield from_row(tuple(row), status, reward)
+        after = 0
+        while rows := self._store.read(query, (after, *values)):
+            for _, status, reward, *row in rows:
+                yield from_row(tuple(row), status, reward)
+            after = rows[-1][0]
 
-    def table(self) -> Table:
-        """Return the decisions that have a reward, default rewards included, as arrays for evaluation."""
-        entries = self._entries("coalesce(e.kind, '') IN ('reward', 'default')", ())
-        query = "SELECT count(*) FROM decisions d LEFT JOIN events e ON e.position = d.settled WHERE "
-        missing = self._store.read(query + "coalesce(e.kind, 'pending') IN ('pending', 'dropped')")[0][0]
-        return make_table(entries, missing)
+    def table(self, last: int | None = None) -> Table:
+        """Return the decisions that have a reward, default rewards included, as arrays for evaluation.
+
+        Parameters
+        ----------
+        last
+            Only the newest of all decisions, as many. None: all that are in the file.
+        """
+        newest = self._store.read("SELECT coalesce(max(seq), 0) FROM decisions")[0][0]
+        first = 0 if last is None else newest - last
+        entries = self._entries("d.seq > ? AND coalesce(e.kind, '') IN ('reward', 'default')", (first,))
+        query = (
+            "SELECT count(*) FROM decisions d LEFT JOIN events e ON e.position = d.settled "
+            "WHERE d.seq > ? AND coalesce(e.kind, 'pending') IN ('pending', 'dropped')"
+        )
+        return make_table(entries, missing=self._store.read(query, (first,))[0][0])
 
     @property
     def state(self) -> LogState:

@@ -138,24 +138,30 @@ def make_table(entries: Iterable[LoggedDecision], missing: int) -> Table:
     missing
         How many others have none.
     """
-    rows = list(entries)
-    names = tuple(dict.fromkeys(arm for row in rows for arm in row.arms))
-    index = {name: i for i, name in enumerate(names)}
-    shape = (len(rows), len(names))
-    eligible, propensities, means = np.zeros(shape, dtype=bool), np.zeros(shape), np.full(shape, np.nan)
-    for i, row in enumerate(rows):
-        places = [index[arm] for arm in row.arms]
-        eligible[i, places] = True
-        propensities[i, places] = row.propensities
-        means[i, places] = row.means
+    index: dict[Hashable, int] = {}
+    contexts, chosen, rewards, propensity, places, chances, means = [], [], [], [], [], [], []
+    for row in entries:
+        places.append([index.setdefault(arm, len(index)) for arm in row.arms])
+        chosen.append(index[row.arm])
+        contexts.append(row.context)
+        rewards.append(row.reward)
+        propensity.append(row.propensity)
+        chances.append(row.propensities)
+        means.append(row.means)
+    shape = (len(rewards), len(index))
+    eligible, propensities, expected = np.zeros(shape, dtype=bool), np.zeros(shape), np.full(shape, np.nan)
+    for i, columns in enumerate(places):
+        eligible[i, columns] = True
+        propensities[i, columns] = chances[i]
+        expected[i, columns] = means[i]
     return Table(
-        contexts=np.array([row.context for row in rows]),
-        arms=names,
-        chosen=np.array([index[row.arm] for row in rows], dtype=np.intp),
-        propensity=np.array([row.propensity for row in rows]),
-        rewards=np.array([row.reward for row in rows], dtype=np.float64),
+        contexts=np.array(contexts),
+        arms=tuple(index),
+        chosen=np.array(chosen, dtype=np.intp),
+        propensity=np.array(propensity, dtype=np.float64),
+        rewards=np.array(rewards, dtype=np.float64),
         eligible=eligible,
         propensities=None if np.isnan(propensities).any() else propensities,
-        means=None if np.isnan(means[eligible]).any() else means,
+        means=None if np.isnan(expected[eligible]).any() else expected,
         missing=missing,
     )
