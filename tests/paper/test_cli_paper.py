@@ -10,6 +10,7 @@ from experiments.helpers import ended, lim2
 from lim2.commands.paper import HELP
 from lim2.paper import ablation, forgetting, memory, table
 from lim2.paper.experiment import Scale
+from lim2.paper.published import METHODS
 from lim2.paper.run import EXPERIMENTS
 from lim2.paper.write import commands_of, write_report
 
@@ -25,7 +26,7 @@ def test_the_plans_are_the_papers() -> None:
     scale = Scale(runs=10, slow_runs=3)
     quick, slow, *_ = table.plans(scale)
     assert len(quick.problems) == 10
-    assert {agent.label for agent in (*quick.agents, *slow.agents)} == {*table.METHODS, "Uniform"}
+    assert {agent.label for agent in (*quick.agents, *slow.agents)} == {*METHODS, "Uniform"}
     assert (len(quick.seeds), len(slow.seeds)) == (10, 3)
     assert {run.rounds for run in quick} == {5000, 3713}
     [plan] = forgetting.plans(scale)

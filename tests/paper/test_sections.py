@@ -21,7 +21,8 @@ def verdicts(section: Section | None) -> list[str]:
 
 
 def jittered(mean: float, n: int = 10, spread: float = 1.0) -> list[float]:
-    return (mean + spread * np.random.default_rng(int(abs(mean))).normal(size=n)).tolist()
+    noise = np.random.default_rng(int(abs(mean))).normal(size=n)
+    return [mean + spread * float(value) for value in noise]
 
 
 def as_published(**changed: float) -> dict[tuple[str, str], list[float]]:
