@@ -19,10 +19,11 @@ from scipy.special import poch, stdtr
 Array = NDArray[np.float64]
 
 NODES = 10  # in a panel
-CENTRE, NEARING, LEAVING = 1.6, 0.5, 1.6  # lengths of panels, see _panels
-REACH = 60.0  # tails are followed as far as the normal's to sqrt(60) = 7.7 deviations: 5e-15 is left out
+CENTRE, NEARING, LEAVING = 2.5, 0.5, 3.0  # lengths of panels, see _panels
+REACH = 50.0  # tails are followed as far as the normal's to sqrt(50) = 7.1 deviations: 1e-12 is left out
 CERTAIN = 1e-11  # a scale that is nothing against the distances between arms: the arm is where its location is
 BULK = 1e4  # scales around its location that hold nearly all of a variable, whatever its tails
+ROOT_PI = float(np.sqrt(np.pi))
 TINY = 1e-300  # a distribution function that may be divided by
 NORMAL = 1e12  # degrees of freedom that make a Student-t a normal, to the last digits
 
@@ -71,9 +72,7 @@ def chances_of_largest(means: ArrayLike, scales: ArrayLike, freedom: ArrayLike) 
         chances = np.empty(mu.shape)
         for row, (m, s) in enumerate(zip(mu, scale, strict=True)):
             chances[row] = _chances(m, s, df)
-    np.maximum(chances, 0.0, out=chances)
-    chances /= chances.sum(axis=-1, keepdims=True)
-    return chances
+    return np.divide(chances, chances.sum(axis=-1, keepdims=True), out=chances)
 
 
 def one_hot(scores: Array) -> Array:
@@ -129,13 +128,14 @@ def _above(start: float, mu: Array, scale: Array, df: Array, reach: Array) -> tu
     edges = _panels(start, float((mu + reach).max()), mu, scale * np.minimum(1.0, np.sqrt(df)))
     half = 0.5 * (edges[1:] - edges[:-1])
     x = edges[:-1, None] + half[:, None] * (1.0 + _NODES)  # (panels, nodes)
+    spread = scale * np.sqrt(df)
     density = x - mu[:, None, None]  # (arms, panels, nodes), up to its last step in place
-    density /= (scale * np.sqrt(df))[:, None, None]
+    density /= spread[:, None, None]
     density *= density
     np.log1p(density, out=density)
     density *= (-0.5 * (df + 1.0))[:, None, None]
     np.exp(density, out=density)
-    density *= (poch(0.5 * df, 0.5) / (np.sqrt(np.pi * df) * scale))[:, None, None] * half[:, None]
+    density *= (poch(0.5 * df, 0.5) / (ROOT_PI * spread))[:, None, None] * half[:, None]
     mass = density @ _WEIGHTS  # (arms, panels)
     reached = mass.cumsum(axis=1)
     reached -= mass
