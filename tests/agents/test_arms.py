@@ -172,7 +172,7 @@ def test_propensities_change_nothing_and_take_rows(variant: str) -> None:
 def test_decisions_follow_their_propensities(variant: str, floor: float) -> None:
     if variant == "Uniform" and floor:
         pytest.skip("Uniform has no floor: its propensities are 1 / k")
-    agent = played(variant, **({"min_propensity": floor} if floor else {}))
+    agent = played(variant, 30, **({"min_propensity": floor} if floor else dict[str, Any]()))
     context, eligible = contexts_of(1, seed=3)[0], ["red", 7]
     for names in (NAMES, eligible):
         said = agent.propensities(context, arms=names)
@@ -357,10 +357,10 @@ def test_an_arm_added_before_the_first_round_is_as_if_it_had_been_there(variant:
 def test_numbers_stay_numbers_when_arms_change() -> None:
     agent = lim2.LinearTS(3, 2, seed=0)
     agent.remove_arm(1)
-    assert agent.arms == (0, 2)
+    assert list(agent.arms) == [0, 2]
     assert agent.act_many(np.ones((4, 2))).tolist() == [0, 2, 0, 2]
     agent.add_arm(1)
-    assert agent.arms == (0, 2, 1)
+    assert list(agent.arms) == [0, 2, 1]
     assert agent.act_many(np.ones((4, 2))).dtype == np.intp
     assert repr(agent).startswith("LinearTS(n_features=2, arms=[0, 2, 1]")
 

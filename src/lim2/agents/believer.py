@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lim2._blas import one_thread
 from lim2.agents.base import Agent, Array, one_of
-from lim2.exploration import UCB, Beliefs, Exploration, KnowsPropensities, Thompson
+from lim2.exploration import UCB, Beliefs, Exploration, Thompson
 
 
 def make_exploration(exploration: str | Exploration) -> Exploration:
@@ -76,12 +76,14 @@ class Believer(Agent):
         return means, np.sqrt(self.posterior.with_noise(spread))
 
     def _chances(self, seen: Array, eligible: NDArray[np.intp]) -> Array:
-        if not isinstance(self.exploration, KnowsPropensities):
+        propensities = getattr(self.exploration, "propensities", None)  # isinstance of a protocol is slow
+        if not callable(propensities):
             raise NotImplementedError(
                 f"{self.exploration!r} does not tell its propensities, so only `act` works: give it a method "
                 "`propensities(posterior, features, eligible)`, see lim2.exploration.KnowsPropensities"
             )
-        return self.exploration.propensities(self.posterior, seen, eligible)
+        chances: Array = propensities(self.posterior, seen, eligible)
+        return chances
 
     def _add_arm(self, like: int | None) -> None:
         self.posterior.add_arm(like)

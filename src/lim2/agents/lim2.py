@@ -28,6 +28,8 @@ class LiM2(NeuralLinearFamily):
     n_features
         Size of a context; for a representation that takes arrays of several axes, e.g. images, their shape. May be left
         out where the representation knows it.
+    arms
+        Instead of ``n_arms``: what the arms are called, any hashable values.
     hidden
         Sizes of the network's hidden layers; the last is the number of features.
     buffer
@@ -38,6 +40,8 @@ class LiM2(NeuralLinearFamily):
         Batches a round, the paper's P.
     initial_pulls
         How often every arm is played, in turn, at the start.
+    min_propensity
+        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
     prior_precision
         The prior covariance starts at I / prior_precision.
     a0, b0

@@ -24,10 +24,14 @@ class LinearTS(Believer):
     ----------
     n_arms, n_features
         Number of arms, and size of a context.
+    arms
+        Instead of ``n_arms``: what the arms are called, any hashable values.
     intercept
         Append a constant 1 to the context, as in the published runs.
     initial_pulls
         How often every arm is played, in turn, at the start.
+    min_propensity
+        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
     prior_precision
         The weights start at N(0, noise / prior_precision).
     a0, b0

@@ -19,8 +19,8 @@ class NeuralLinear(NeuralLinearFamily):
 
     Parameters
     ----------
-    n_arms, n_features, hidden, batch, initial_pulls, prior_precision, a0, b0, learning_rate, intercept, exploration, \
-    representation, seed, standardize, forget
+    n_arms, n_features, arms, hidden, batch, initial_pulls, min_propensity, prior_precision, a0, b0, learning_rate, \
+    intercept, exploration, representation, seed, standardize, forget
         As for :class:`lim2.LiM2`.
     train_every, steps
         Rounds between training phases, and batches in a phase.

@@ -14,8 +14,8 @@ class NeuralLinearNaive(NeuralLinearFamily):
 
     Parameters
     ----------
-    n_arms, n_features, hidden, buffer, batch, steps, initial_pulls, prior_precision, a0, b0, learning_rate, refresh, \
-    noise, intercept, exploration, representation, seed, recompute_every, recompute_share, \
+    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, min_propensity, prior_precision, a0, b0, \
+    learning_rate, refresh, noise, intercept, exploration, representation, seed, recompute_every, recompute_share, \
     standardize, forget
         As for :class:`lim2.LiM2`.
     train_every

@@ -23,8 +23,8 @@ class NeuralLinearNTK(NeuralBeliever):
 
     Parameters
     ----------
-    n_arms, n_features, hidden, buffer, batch, steps, initial_pulls, prior_precision, a0, b0, learning_rate, refresh, \
-    intercept, exploration, representation, seed, standardize, forget
+    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, min_propensity, prior_precision, a0, b0, \
+    learning_rate, refresh, intercept, exploration, representation, seed, standardize, forget
         As for :class:`lim2.LiM2`.
     """
 

@@ -23,6 +23,8 @@ class NeuralTS(GradientBandit):
     ----------
     n_arms, n_features
         Number of arms, and size of a context.
+    arms
+        Instead of ``n_arms``: what the arms are called, any hashable values.
     hidden
         Width of the hidden layer.
     regularization
@@ -52,6 +54,8 @@ class NeuralTS(GradientBandit):
     initial_pulls
         How often every arm is played, in turn, at the start. 0, as in the official code: what is unknown is explored
         by its deviation.
+    min_propensity
+        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
     seed
         The same seed and inputs give the same decisions.
     standardize

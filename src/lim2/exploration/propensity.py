@@ -18,22 +18,23 @@ from scipy.special import poch, stdtr
 
 Array = NDArray[np.float64]
 
-NODES = 10  # in a panel
-CENTRE, NEARING, LEAVING = 1.6, 0.5, 1.6  # lengths of panels, see _panels
-REACH = 60.0  # tails are followed as far as the normal's to sqrt(60) = 7.7 deviations: 5e-15 is left out
+NODES = 14  # in a panel
+CENTRE, NEARING, LEAVING = 4.0, 0.6, 4.0  # lengths of panels, see _panels
+REACH = 50.0  # tails are followed as far as the normal's to sqrt(50) = 7.1 deviations: 1e-12 is left out
 CERTAIN = 1e-11  # a scale that is nothing against the distances between arms: the arm is where its location is
 BULK = 1e4  # scales around its location that hold nearly all of a variable, whatever its tails
+ROOT_PI = float(np.sqrt(np.pi))
 TINY = 1e-300  # a distribution function that may be divided by
 NORMAL = 1e12  # degrees of freedom that make a Student-t a normal, to the last digits
 
 
 def _panel_rule(n: int) -> tuple[Array, Array, Array]:
-    """Return nodes and weights of Gauss-Legendre on [-1, 1], and the matrix that integrates from -1 to each node."""
+    """Return nodes and weights of Gauss-Legendre on [0, 1], and the matrix that integrates from 0 to each node."""
     nodes, weights = legendre.leggauss(n)
     # Interpolate by Legendre polynomials, and integrate these.
     to_coefficients = np.linalg.inv(legendre.legvander(nodes, n - 1))
     antiderivatives = np.stack([legendre.legval(nodes, legendre.legint(row, lbnd=-1)) for row in np.eye(n)], axis=1)
-    return nodes, weights, np.ascontiguousarray((antiderivatives @ to_coefficients).T)
+    return 0.5 + 0.5 * nodes, 0.5 * weights, np.ascontiguousarray(0.5 * (antiderivatives @ to_coefficients).T)
 
 
 _NODES, _WEIGHTS, _RUNNING = _panel_rule(NODES)
@@ -71,9 +72,7 @@ def chances_of_largest(means: ArrayLike, scales: ArrayLike, freedom: ArrayLike) 
         chances = np.empty(mu.shape)
         for row, (m, s) in enumerate(zip(mu, scale, strict=True)):
             chances[row] = _chances(m, s, df)
-    np.maximum(chances, 0.0, out=chances)
-    chances /= chances.sum(axis=-1, keepdims=True)
-    return chances
+    return np.divide(chances, chances.sum(axis=-1, keepdims=True), out=chances)
 
 
 def one_hot(scores: Array) -> Array:
@@ -99,12 +98,12 @@ def _chances(mu: Array, scale: Array, df: Array) -> Array:
     certain, origin = _certain(mu, scale, bulk)
     begin = np.where(certain, mu, mu - reach)
     last, uncertain = int(begin.argmax()), ~certain
-    out, below = np.zeros(len(mu)), 1.0
+    out, below = np.zeros(len(mu)), np.ones(1)
     if uncertain.any():
         parts = (part[uncertain] for part in (mu - origin, scale, df, reach))
         out[uncertain], below = _above(float(begin[last] - origin), *parts)
     if certain[last]:
-        out[last] = below
+        out[last] = below.prod()
     return out
 
 
@@ -123,19 +122,20 @@ def _certain(mu: Array, scale: Array, bulk: Array) -> tuple[NDArray[np.bool_], f
         certain |= narrow
 
 
-def _above(start: float, mu: Array, scale: Array, df: Array, reach: Array) -> tuple[Array, float]:
-    """Return each variable's chance to be the largest and above ``start``, and the chance that all are below."""
+def _above(start: float, mu: Array, scale: Array, df: Array, reach: Array) -> tuple[Array, Array]:
+    """Return each variable's chance to be the largest and above ``start``, and its chance to be below."""
+    spread = scale * np.sqrt(df)
     below = stdtr(df, (start - mu) / scale)
-    edges = _panels(start, float((mu + reach).max()), mu, scale * np.minimum(1.0, np.sqrt(df)))
-    half = 0.5 * (edges[1:] - edges[:-1])
-    x = edges[:-1, None] + half[:, None] * (1.0 + _NODES)  # (panels, nodes)
+    edges = _panels(start, float((mu + reach).max()), mu, np.minimum(scale, spread))
+    length = (edges[1:] - edges[:-1])[:, None]
+    x = edges[:-1, None] + length * _NODES  # (panels, nodes)
     density = x - mu[:, None, None]  # (arms, panels, nodes), up to its last step in place
-    density /= (scale * np.sqrt(df))[:, None, None]
+    density /= spread[:, None, None]
     density *= density
     np.log1p(density, out=density)
     density *= (-0.5 * (df + 1.0))[:, None, None]
     np.exp(density, out=density)
-    density *= (poch(0.5 * df, 0.5) / (np.sqrt(np.pi * df) * scale))[:, None, None] * half[:, None]
+    density *= (poch(0.5 * df, 0.5) / (ROOT_PI * spread))[:, None, None] * length
     mass = density @ _WEIGHTS  # (arms, panels)
     reached = mass.cumsum(axis=1)
     reached -= mass
@@ -145,7 +145,7 @@ def _above(start: float, mu: Array, scale: Array, df: Array, reach: Array) -> tu
     np.maximum(distribution, TINY, out=distribution)
     density *= distribution.prod(axis=0)
     density /= distribution
-    return (density @ _WEIGHTS).sum(axis=1), float(below.prod())
+    return (density @ _WEIGHTS).sum(axis=1), below
 
 
 def _panels(start: float, end: float, mu: Array, scale: Array) -> Array:
