@@ -90,7 +90,7 @@ def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def check_start(start: bytes) -> None:
     """Raise a LoadError unless a file starts as one that this version reads."""
-    if len(start) < _PREFIX.size and (start or MAGIC)[: len(MAGIC)] == MAGIC[: len(start)]:
+    if len(start) < _PREFIX.size and MAGIC.startswith(start[: len(MAGIC)]):
         raise LoadError(f"the file is truncated: it ends after {len(start)} bytes")
     if start[: len(MAGIC)] != MAGIC:
         raise LoadError("this is not a saved agent: the file does not start as those of agent.save do")

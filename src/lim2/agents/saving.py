@@ -65,11 +65,11 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     >>> loaded.rounds, [loaded.act([1.0]) for _ in range(9)] == [agent.act([1.0]) for _ in range(9)]
     (1, True)
     """
-    with Path(path).open("rb") as file:
-        start = file.read(64)
-        check_start(start)
-        content = start + file.read()
     try:
+        with Path(path).open("rb") as file:
+            start = file.read(64)
+            check_start(start)  # before reading on: whatever it is may be long
+            content = start + file.read()
         return parse(content, representation)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from error
