@@ -6,11 +6,14 @@
 >>> agent.update([0.0] * 9, arm, reward=1.0)
 """
 
+import logging
+
 from lim2 import problems
 from lim2.agents import (
     AGENTS,
     Agent,
     Decision,
+    Info,
     LiM2,
     LinearTS,
     NeuralLinear,
@@ -28,6 +31,8 @@ from lim2.evaluation import evaluate
 from lim2.log import DecisionLog
 from lim2.matching import match
 
+logging.getLogger("lim2").addHandler(logging.NullHandler())  # silent until the application says otherwise
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -35,6 +40,7 @@ __all__ = [
     "Agent",
     "Decision",
     "DecisionLog",
+    "Info",
     "LiM2",
     "LinearTS",
     "LoadError",

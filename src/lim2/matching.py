@@ -23,6 +23,7 @@ unit lower triangular system (I + 2 rate tril(K, -1)) c = 2 rate gap with K_jk =
 end of the loop. That no projection interfered is certain if A0 minus the positive c_j alone is still in the cone.
 """
 
+import logging
 import math
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -37,6 +38,7 @@ from lim2._state import Stateful
 Array = NDArray[np.float64]
 
 _dgemm = blas.dgemm
+_logger = logging.getLogger("lim2")
 
 Groups = list[tuple[int, slice]]
 
@@ -282,7 +284,7 @@ class Matching(Stateful):
         shrink = float(np.dot(positive, squares))
         floor = max(float(self.floor[arm]) - shrink, 0.0)
         if shrink > self.floor[arm] and not _is_positive(cov - (new * positive[:, None]).T @ new):
-            matched = self._samples_in_turn(cov, new, np.vecdot(new @ cov, new) - gap, rate)
+            matched = self._samples_in_turn(arm, cov, new, np.vecdot(new @ cov, new) - gap, rate)
         else:
             change = np.dot((new * steps[:, None]).T, new)
             matched = cov - 0.5 * (change + change.T)
@@ -290,7 +292,7 @@ class Matching(Stateful):
             covs[arm] = matched
             self.floor[arm] = floor
 
-    def _samples_in_turn(self, cov: Array, new: Array, targets: Array, rate: float) -> Array:
+    def _samples_in_turn(self, arm: int, cov: Array, new: Array, targets: Array, rate: float) -> Array:
         """Loop as Algorithm PGD does, for a batch in which a projection may interfere.
 
         A step up cannot leave the cone; a step down leaves it by at most one eigenvalue, so thresholding needs the
@@ -305,7 +307,7 @@ class Matching(Stateful):
                 value, vector = _smallest_eigenpair(cov)
                 if value < 0.0:
                     cov = cov - value * np.outer(vector, vector)
-                    self.projections += 1
+                    self._count(arm)
         return cov
 
     def _transport(self, covs: Array, old: Array, new: Array) -> None:
@@ -320,7 +322,11 @@ class Matching(Stateful):
         projected, changed = project(covs[arm])
         if changed:
             covs[arm] = projected
-            self.projections += 1
+            self._count(arm)
+
+    def _count(self, arm: int) -> None:
+        self.projections += 1
+        _logger.debug("the covariance of arm %d left the cone and was projected, projection %d", arm, self.projections)
 
     def __repr__(self) -> str:
         settings: dict[str, Any] = {"rate": self.rate}

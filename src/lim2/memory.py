@@ -6,6 +6,7 @@ the number of tuples stored before.
 """
 
 import itertools
+import logging
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lim2._state import State, Stateful, a_count, an_array, check_names
+
+_logger = logging.getLogger("lim2")
 
 Array = NDArray[np.float64]
 Rows = slice | NDArray[np.intp]
@@ -28,19 +31,23 @@ class Evicted(NamedTuple):
     context: NDArray[Any]
     arm: int
     reward: float
+    stamp: int
+
+
+# The slots that grouped tuples come from, and the queues before.
+_Grouping = tuple[NDArray[np.intp], list[deque[int]]]
 
 
 class _Staged(NamedTuple):
-    """Where the tuple staged last was written, and what was there: the tuple that leaves, and its stamp.
+    """Where the tuple staged last was written, and the tuple that was there and leaves.
 
     ``grouping`` is what grouping the slots for it changed: their order, and the queues before; None if nothing.
     """
 
     slot: int
     evicted: Evicted | None
-    stamp: int
     slices: list[slice] | None = None
-    grouping: tuple[NDArray[np.intp], list[deque[int]]] | None = None
+    grouping: _Grouping | None = None
 
 
 class Batch(NamedTuple):
@@ -102,6 +109,11 @@ class _Store(Stateful):
         return self._stamps[: self._size]
 
     @property
+    def evicted(self) -> int:
+        """How many tuples have left."""
+        return self._stored - self._size
+
+    @property
     def counts(self) -> NDArray[np.intp]:
         """How many tuples of each arm are held."""
         return np.bincount(self.arms, minlength=self.n_arms)
@@ -111,18 +123,48 @@ class _Store(Stateful):
         """Bytes of the arrays."""
         return sum(a.nbytes for a in (self._contexts, self._arms, self._rewards, self._stamps))
 
-    def sample(self, size: int, rng: np.random.Generator) -> Batch:
-        """Draw ``size`` tuples uniformly with replacement, sorted by arm, in the order of drawing within an arm."""
+    def fading(self, keep: float) -> Array:
+        """Return what each tuple still counts, ``keep`` to the power of how many were stored since, in slot order."""
+        return np.asarray(keep ** (self._stored - 1.0 - self.stamps), dtype=np.float64)
+
+    def age(self, stamp: int) -> int:
+        """Return how many tuples were stored after the one with this stamp."""
+        return self._stored - 1 - stamp
+
+    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> Batch:
+        """Draw ``size`` tuples with replacement, sorted by arm, in the order of drawing within an arm.
+
+        Uniformly, or in proportion to weights in slot order.
+        """
         if not self._size:
             raise ValueError("there is nothing to sample: the memory is empty")
-        # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
-        slots = (rng.random(size) * self._size).astype(np.intp)
+        if weights is None:
+            # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
+            slots = (rng.random(size) * self._size).astype(np.intp)
+        else:
+            ends = weights.cumsum()
+            slots = np.minimum(ends.searchsorted(rng.random(size) * ends[-1], side="right"), self._size - 1)
         arms = self._arms.take(slots)
         order = arms.argsort(kind="stable")
         slots, arms = slots.take(order), arms.take(order)
         bounds = itertools.pairwise(arms.searchsorted(self._edges).tolist())
         groups = [(arm, slice(start, stop)) for arm, (start, stop) in enumerate(bounds) if stop > start]
         return Batch(slots, self._contexts.take(slots, axis=0), arms, self._rewards.take(slots), groups)
+
+    def stage(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
+        """Write a tuple where it will be stored."""
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        """Keep the tuple staged last."""
+        raise NotImplementedError
+
+    def copy(self, slot: int, arm: int) -> None:
+        """Store a tuple that is here for another arm, too, as old as it is; there must be room."""
+        self.stage(self._contexts[slot].copy(), arm, float(self._rewards[slot]))
+        self._stamps[self._size - 1] = self._stamps[slot]
+        self._stored -= 1
+        self.commit()
 
     def add_arm(self) -> None:
         """Make room in the books for one more arm."""
@@ -238,7 +280,7 @@ class Buffer(_Store):
         self.capacity = capacity
         self._queues: list[deque[int]] = [deque() for _ in range(n_arms)]  # each arm's slots, the oldest first
         self._slices: list[slice] | None = None  # each arm's rows once they are side by side
-        self._staged = _Staged(0, None, 0)
+        self._staged = _Staged(0, None)
         self._committed = False
 
     def add(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
@@ -251,19 +293,23 @@ class Buffer(_Store):
         """Write a tuple where it will be stored; return the one that has to leave for it, if any."""
         self._check(context, arm)
         evicted = grouping = None
-        if self._size < self.capacity:
-            slot = self._size
-            self._size += 1
-        else:
-            if self._slices is None:
-                before = self._queues
-                grouping = self._group(), before
+        slot = self._size
+        if slot == self.capacity:
             victim = arm if self._queues[arm] else max(range(self.n_arms), key=lambda i: len(self._queues[i]))
+            if self._slices is None:
+                grouping = self._group()
             slot = self._queues[victim][0]
-            evicted = Evicted(self._contexts[slot].copy(), victim, float(self._rewards[slot]))
-        self._staged = _Staged(slot, evicted, int(self._stamps[slot]), self._slices, grouping)
+            stamp = int(self._stamps[slot])
+            evicted = Evicted(self._contexts[slot].copy(), victim, float(self._rewards[slot]), stamp)
+        self._staged = _Staged(slot, evicted, self._slices, grouping)
         self._committed = False
-        self._write(slot, context, arm, reward)
+        try:
+            self._write(slot, context, arm, reward)
+        except BaseException:
+            self._ungroup(grouping)
+            raise
+        if evicted is None:
+            self._size += 1
         return evicted
 
     def commit(self) -> None:
@@ -275,11 +321,14 @@ class Buffer(_Store):
             self._queues[evicted.arm].popleft()
             if evicted.arm != arm:
                 self._slices = None
+                _logger.info("arm %d had nothing stored: the oldest tuple of arm %d left for it", arm, evicted.arm)
+        elif self._size == self.capacity:
+            _logger.info("the buffer is full with %d tuples: from now on one leaves for each that comes", self._size)
         self._queues[arm].append(slot)
 
     def abandon(self) -> None:
         """Forget the tuple staged last, and put the one that it replaced back."""
-        slot, evicted, stamp, slices, grouping = self._staged
+        slot, evicted, slices, grouping = self._staged
         if self._committed:
             self._queues[int(self._arms[slot])].pop()
             if evicted is not None:
@@ -288,15 +337,11 @@ class Buffer(_Store):
         if evicted is None:
             self._size -= 1
         else:
-            self._write(slot, *evicted)
+            self._write(slot, evicted.context, evicted.arm, evicted.reward)
             self._stored -= 1
-            self._stamps[slot] = stamp
+            self._stamps[slot] = evicted.stamp
         self._unwrite()
-        if grouping is not None:
-            order, self._queues = grouping
-            self._slices = None
-            for array in (self._contexts, self._arms, self._rewards, self._stamps):
-                array[order] = array.copy()
+        self._ungroup(grouping)
 
     def add_arm(self, capacity: int | None = None) -> None:
         """Make room in the books for one more arm, and, with a larger capacity, for its tuples."""
@@ -314,7 +359,7 @@ class Buffer(_Store):
     def _resize(self, capacity: int) -> None:
         self.capacity = max(capacity, self._size, 1)
         self._slices = None
-        self._staged = _Staged(0, None, 0)
+        self._staged = _Staged(0, None)
         held = slice(0, self._size)
         for name in ("_contexts", "_arms", "_rewards", "_stamps"):
             array = getattr(self, name)
@@ -329,14 +374,22 @@ class Buffer(_Store):
             return self._slices[arm]
         return np.fromiter(self._queues[arm], dtype=np.intp, count=len(self._queues[arm]))
 
-    def _group(self) -> NDArray[np.intp]:
-        """Lay each arm's tuples side by side, in order of age; return the slots that they come from."""
-        order = np.lexsort((self._stamps, self._arms))
+    def _group(self) -> _Grouping:
+        """Lay each arm's tuples side by side, in order of age; return what :meth:`_ungroup` needs."""
+        order, before, slices = np.lexsort((self._stamps, self._arms)), self._queues, self._side_by_side()
+        queues = [deque(range(rows.start, rows.stop)) for rows in slices]
         for array in (self._contexts, self._arms, self._rewards, self._stamps):
             array[:] = array[order]
-        self._slices = self._side_by_side()
-        self._queues = [deque(range(rows.start, rows.stop)) for rows in self._slices]
-        return order
+        self._slices, self._queues = slices, queues
+        return order, before
+
+    def _ungroup(self, grouping: _Grouping | None) -> None:
+        """Put the slots back into the order that they had before they were grouped."""
+        if grouping is not None:
+            order, self._queues = grouping
+            self._slices = None
+            for array in (self._contexts, self._arms, self._rewards, self._stamps):
+                array[order] = array.copy()
 
     def _side_by_side(self) -> list[slice]:
         ends: list[int] = np.cumsum(self.counts).tolist()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from lim2.agents.base import Agent
 from lim2.agents.decision import Decision
+from lim2.agents.info import Info
 from lim2.agents.lim2 import LiM2
 from lim2.agents.linear_ts import LinearTS
 from lim2.agents.neural_linear import NeuralLinear
@@ -34,6 +35,7 @@ __all__ = [
     "AGENTS",
     "Agent",
     "Decision",
+    "Info",
     "LiM2",
     "LinearTS",
     "NeuralLinear",

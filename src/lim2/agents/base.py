@@ -7,10 +7,12 @@ reward (``_learn``); which components hold its state (``_components``); how an a
 """
 
 import inspect
+import logging
 import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -23,7 +25,9 @@ from lim2._blas import one_thread
 from lim2._state import Locks, frozen, shallow
 from lim2.agents.arms import arm_names, describe, is_range, is_same
 from lim2.agents.decision import Decision
+from lim2.agents.info import Info
 from lim2.agents.snapshot import Snapshot
+from lim2.exploration.propensity import one_hot
 
 Array = NDArray[np.float64]
 
@@ -32,6 +36,7 @@ Array = NDArray[np.float64]
 LARGEST = 1e30
 
 _norm = blas.dnrm2
+_logger = logging.getLogger("lim2")
 
 
 class Sized(Protocol):
@@ -73,6 +78,7 @@ class Agent(OwnsArrays, ABC):
     """
 
     name: ClassVar[str]
+    _passing: ClassVar[frozenset[str]] = frozenset({"_updated"})  # tells of the latest update, and is not copied
 
     # What changes as the agent works, and so is saved; and which of that is needed to decide, and so is in a snapshot.
     # An algorithm adds its own.
@@ -108,6 +114,7 @@ class Agent(OwnsArrays, ABC):
         self._asked = np.zeros(self.n_arms, dtype=np.intp)  # decisions for each arm made by taking turns
         self._starting = self.initial_pulls > 0
         self._shown = self._to_show(settings)
+        self._updated: int | None = None  # the arm updated last
         self._settings = {
             k: settings[k] for k in inspect.signature(type(self)).parameters if _is_plain(settings.get(k))
         }
@@ -159,6 +166,10 @@ class Agent(OwnsArrays, ABC):
     def _components(self) -> Iterable[Sized]:
         """Return what holds the agent's state."""
         return ()
+
+    def _diagnosis(self) -> dict[str, Any]:
+        """Return what the algorithm can tell of its latest update, as fields of :class:`lim2.agents.info.Info`."""
+        return {}
 
     def _before(self, arm: int) -> Any:
         """Return what :meth:`_undo` needs, if learning of an arm can fail after something has changed."""
@@ -371,6 +382,17 @@ class Agent(OwnsArrays, ABC):
         write(Path(path), dump(self))
 
     @property
+    def info(self) -> Info | None:
+        """What the latest update did; None before the first, and in a copy.
+
+        Computed when asked for: an update itself only keeps what that needs.
+        """
+        if self._updated is None:
+            return None
+        with one_thread:
+            return Info(self.rounds, self._updated, **self._diagnosis())
+
+    @property
     def nbytes(self) -> int:
         """Bytes that the agent's state occupies."""
         return sum(component.nbytes for component in self._components())
@@ -390,6 +412,12 @@ class Agent(OwnsArrays, ABC):
                 raise
             self.rounds += 1
             self.pulls[arm] += 1
+            self._updated = arm
+        if _logger.isEnabledFor(logging.DEBUG):
+            _logger.debug("%s: %r", self.name, self.info)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, **dict.fromkeys(self._passing & self.__dict__.keys())}
 
     def _frozen(self) -> Self:
         """Return a copy that can decide and do nothing else; no update of this agent reaches it."""
@@ -432,15 +460,15 @@ class Agent(OwnsArrays, ABC):
 
     def _policy(self, seen: Any, eligible: NDArray[np.intp], exploit: bool) -> Array:
         """Return the probability of each eligible arm, (k,) or (n, k)."""
-        turn = None if exploit or not self._starting else self._whose_turn(eligible)
-        if exploit or turn is not None:
-            means = self._beliefs(seen)[0][..., eligible]
-            first = means.argmax(axis=-1)[..., None] if turn is None else np.flatnonzero(eligible == turn)
-            policy = (np.arange(len(eligible)) == first).astype(np.float64)
-            policy = np.broadcast_to(policy, means.shape).copy()
-        else:
+        if exploit:
+            return one_hot(self._beliefs(seen)[0][..., eligible])
+        turn = self._whose_turn(eligible) if self._starting else None
+        if turn is None:
             policy = self._chances(seen, eligible)
-        if self.min_propensity and not exploit:
+        else:
+            policy = np.zeros((*self._beliefs(seen)[0].shape[:-1], len(eligible)))
+            policy[..., eligible == turn] = 1.0
+        if self.min_propensity:
             policy = self.min_propensity + (1.0 - len(eligible) * self.min_propensity) * policy
         return policy
 
@@ -511,7 +539,7 @@ class Agent(OwnsArrays, ABC):
 def _names_of(n_arms: int | None, arms: Iterable[Hashable] | None) -> tuple[Hashable, ...]:
     if (n_arms is None) == (arms is None):
         raise ValueError(f"give either n_arms or arms, their names: got n_arms={n_arms!r} and arms={arms!r}")
-    return tuple(range(positive_int("n_arms", n_arms))) if n_arms is not None else arm_names(arms or ())
+    return arm_names(arms) if arms is not None else tuple(range(positive_int("n_arms", n_arms or 0)))
 
 
 def _checked_floor(floor: float, n_arms: int) -> float:
@@ -528,7 +556,8 @@ def _largest(scores: Array, eligible: NDArray[np.intp] | None) -> int:
 
 
 def _largest_of_rows(scores: Array, eligible: NDArray[np.intp] | None) -> NDArray[np.intp]:
-    return scores.argmax(axis=1) if eligible is None else eligible[scores[:, eligible].argmax(axis=1)]
+    best: NDArray[np.intp] = (scores if eligible is None else scores[:, eligible]).argmax(axis=1)
+    return best if eligible is None else eligible[best]
 
 
 def positive_int(name: str, value: int, least: int = 1) -> int:
@@ -540,6 +569,13 @@ def positive_int(name: str, value: int, least: int = 1) -> int:
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {number}")
     return number
+
+
+def share(name: str, value: float) -> float:
+    """Return a setting that must be from 0 up to, but not, 1, or say what is wrong with it."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= value < 1.0:
+        raise ValueError(f"{name} must be a number from 0 up to, but not, 1, got {value!r}")
+    return float(value)
 
 
 def one_of(name: str, value: str, choices: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from lim2.agents.base import Agent, Array, Sized, one_of, positive_int
 from lim2.agents.window import Window
 from lim2.exploration.gradient_precision import Diagonal, Full
 from lim2.representation.blocks import BlockNetwork, Descent, Trained
+from lim2.standardize import Standardizer
 
 # The two official forms of training: single samples, at most 1,000 steps; the whole history, 100 steps.
 STEPS = {"sample": 1000, "batch": 100}
@@ -30,8 +31,16 @@ CHUNK = 2**22
 class GradientBandit(Agent):
     """A bandit over the gradients of one network; how a score is drawn is left to the algorithms."""
 
-    _kept: ClassVar[tuple[str, ...]] = (*Agent._kept, "network", "precision", "memory", "_steps", "_loss")
-    _served: ClassVar[tuple[str, ...]] = (*Agent._served, "network", "precision")
+    _kept: ClassVar[tuple[str, ...]] = (
+        *Agent._kept,
+        "network",
+        "precision",
+        "memory",
+        "_steps",
+        "_loss",
+        "standardizer",
+    )
+    _served: ClassVar[tuple[str, ...]] = (*Agent._served, "network", "precision", "standardizer")
 
     def __init__(
         self,
@@ -52,6 +61,7 @@ class GradientBandit(Agent):
         initial_pulls: int,
         min_propensity: float,
         seed: int | None,
+        standardize: bool,
         settings: dict[str, Any],
     ) -> None:
         super().__init__(
@@ -83,6 +93,7 @@ class GradientBandit(Agent):
         self.precision: Diagonal | Full = kind(self.n_arms, self.n_features, self.hidden, self.regularization)
         self.network = BlockNetwork(self.n_arms, self.n_features, self.hidden, self._init_rng)
         self.memory = Window(self.n_features, bound)
+        self.standardizer = Standardizer(self.context_shape) if standardize else None
         self._steps, self._loss = 0, float("nan")
 
     @classmethod
@@ -91,7 +102,11 @@ class GradientBandit(Agent):
         return weights**2 if settings["covariance"] == "full" else weights
 
     def _components(self) -> Iterable[Sized]:
-        return (self.network, self.precision, self.memory)
+        scaling = () if self.standardizer is None else (self.standardizer,)
+        return (self.network, self.precision, self.memory, *scaling)
+
+    def _diagnosis(self) -> dict[str, Any]:
+        return {"loss": self.trained.loss, "stored": len(self.memory), "evicted": self.memory.evicted}
 
     @property
     def trained(self) -> Trained:
@@ -138,6 +153,8 @@ class GradientBandit(Agent):
 
     def _inputs(self, contexts: Array) -> Array:
         """Return what the network sees of (n, n_features) contexts; a context of zeros stays one."""
+        if self.standardizer is not None:
+            contexts = self.standardizer(contexts)
         if not self.normalize:
             return contexts
         norms = np.sqrt(np.vecdot(contexts, contexts))
@@ -158,11 +175,14 @@ class GradientBandit(Agent):
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         inputs = self._inputs(context[None])
         _, factors = self.network.forward(inputs, arm)  # the gradient before this reward is trained on
-        slots = self.memory.stage(inputs[0], arm, reward)
+        # What the network sees of a raw context changes with the scaling: then the context itself is kept.
+        slots = self.memory.stage(inputs[0] if self.standardizer is None else context, arm, reward)
         self._steps, self._loss = self._train(slots)
         self.memory.commit()
         # Last, because it is not undone: it computes first and then changes everything in one go.
         self.precision.observe(inputs[0], arm, factors.gates[0, 0], factors.hidden[0, 0])
+        if self.standardizer is not None:
+            self.standardizer.observe(context)
 
     def _add_arm(self, like: int | None) -> None:
         # A copy brings no tuples: the network goes on from where it is, nothing starts again from the history.
@@ -180,10 +200,14 @@ class GradientBandit(Agent):
         how = Descent(self.iterations, self.learning_rate, self.regularization / len(slots), self.stop_loss)
         if self.training == "sample":
             order = slots[self._shuffled(len(slots))]
-            return self.network.train_by_samples(memory.contexts, memory.arms, memory.rewards, order, how)
+            if self.standardizer is None:
+                return self.network.train_by_samples(memory.contexts, memory.arms, memory.rewards, order, how)
+            seen, places = self._inputs(memory.contexts[order]), np.arange(len(order))
+            return self.network.train_by_samples(seen, memory.arms[order], memory.rewards[order], places, how)
         slots = slots[memory.arms[slots].argsort(kind="stable")]
         bounds: list[int] = memory.arms[slots].searchsorted(np.arange(self.n_arms + 1)).tolist()
-        return self.network.train_by_batches(memory.contexts[slots], memory.rewards[slots], bounds, how)
+        seen = memory.contexts[slots] if self.standardizer is None else self._inputs(memory.contexts[slots])
+        return self.network.train_by_batches(seen, memory.rewards[slots], bounds, how)
 
     def _shuffled(self, n: int) -> NDArray[np.intp]:
         """Return the order of a pass over n tuples, as far as ``iterations`` steps can get."""

@@ -18,7 +18,8 @@ class LiM2(NeuralLinearFamily):
     regression of every arm from this prior and the buffer. Time and memory of a round do not grow.
 
     The defaults are the settings of the published runs; ``docs/decisions.md`` tells where the paper leaves a choice.
-    They expect contexts and rewards of the order of 1: standardise columns, scale and centre rewards.
+    They expect contexts and rewards of the order of 1: give ``standardize=True`` for raw columns, and scale and
+    centre rewards.
 
     Parameters
     ----------
@@ -74,6 +75,12 @@ class LiM2(NeuralLinearFamily):
         Use the last layer as the prior of the mean (the paper); False uses 0.
     matching_clip, matching_jitter, matching_ridge
         Finer settings of the matching step, as in :func:`lim2.matching.match`.
+    standardize
+        Scale raw columns by their running mean and deviation, part of the agent; the buffer holds raw values. See
+        ``docs/learning.md``.
+    forget
+        By what share all information decays in every round, for worlds that change: 0.001 for a memory of about 1,000
+        rounds. 0 forgets nothing. See ``docs/learning.md``.
 
     References
     ----------
@@ -129,6 +136,8 @@ class LiM2(NeuralLinearFamily):
         matching_clip: float = 5.0,
         matching_jitter: float = 1e-5,
         matching_ridge: float = 0.01,
+        standardize: bool = False,
+        forget: float = 0.0,
     ) -> None:
         super().__init__(
             n_arms,
@@ -152,6 +161,8 @@ class LiM2(NeuralLinearFamily):
             recompute_every=recompute_every,
             recompute_share=recompute_share,
             mean_prior=mean_prior,
+            standardize=standardize,
+            forget=forget,
             settings=locals(),
         )
         self.memory = self._make_buffer(buffer)

@@ -20,7 +20,7 @@ class NeuralLinear(NeuralLinearFamily):
     Parameters
     ----------
     n_arms, n_features, hidden, batch, initial_pulls, prior_precision, a0, b0, learning_rate, intercept, exploration, \
-    representation, seed
+    representation, seed, standardize, forget
         As for :class:`lim2.LiM2`.
     train_every, steps
         Rounds between training phases, and batches in a phase.
@@ -52,6 +52,8 @@ class NeuralLinear(NeuralLinearFamily):
         exploration: str | Exploration = "thompson",
         representation: Representation | None = None,
         seed: int | None = None,
+        standardize: bool = False,
+        forget: float = 0.0,
     ) -> None:
         super().__init__(
             n_arms,
@@ -73,6 +75,8 @@ class NeuralLinear(NeuralLinearFamily):
             representation=representation,
             seed=seed,
             mean_prior=False,
+            standardize=standardize,
+            forget=forget,
             settings=locals(),
         )
         self.memory = History(self.n_arms, self.context_shape, self._context_dtype)

@@ -15,7 +15,8 @@ class NeuralLinearMM(NeuralLinearFamily):
     Parameters
     ----------
     n_arms, n_features, hidden, buffer, batch, steps, initial_pulls, prior_precision, a0, b0, learning_rate, refresh, \
-    noise, intercept, exploration, representation, seed, recompute_every, recompute_share
+    noise, intercept, exploration, representation, seed, recompute_every, recompute_share, \
+    standardize, forget
         As for :class:`lim2.LiM2`.
     """
 
@@ -45,6 +46,8 @@ class NeuralLinearMM(NeuralLinearFamily):
         seed: int | None = None,
         recompute_every: int = 1,
         recompute_share: float = 1.0,
+        standardize: bool = False,
+        forget: float = 0.0,
     ) -> None:
         super().__init__(
             n_arms,
@@ -68,6 +71,8 @@ class NeuralLinearMM(NeuralLinearFamily):
             recompute_every=recompute_every,
             recompute_share=recompute_share,
             mean_prior=True,
+            standardize=standardize,
+            forget=forget,
             settings=locals(),
         )
         self.memory = self._make_buffer(buffer)

@@ -15,7 +15,8 @@ class NeuralLinearNaive(NeuralLinearFamily):
     Parameters
     ----------
     n_arms, n_features, hidden, buffer, batch, steps, initial_pulls, prior_precision, a0, b0, learning_rate, refresh, \
-    noise, intercept, exploration, representation, seed, recompute_every, recompute_share
+    noise, intercept, exploration, representation, seed, recompute_every, recompute_share, \
+    standardize, forget
         As for :class:`lim2.LiM2`.
     train_every
         Rounds between training phases. 1: every round, online. With more, as in the forgetting experiment
@@ -49,6 +50,8 @@ class NeuralLinearNaive(NeuralLinearFamily):
         seed: int | None = None,
         recompute_every: int = 1,
         recompute_share: float = 1.0,
+        standardize: bool = False,
+        forget: float = 0.0,
     ) -> None:
         super().__init__(
             n_arms,
@@ -73,6 +76,8 @@ class NeuralLinearNaive(NeuralLinearFamily):
             recompute_every=recompute_every,
             recompute_share=recompute_share,
             mean_prior=False,
+            standardize=standardize,
+            forget=forget,
             settings=locals(),
         )
         self.memory = self._make_buffer(buffer)

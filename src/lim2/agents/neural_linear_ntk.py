@@ -1,5 +1,6 @@
 """NeuralLinear-NTK: as if the features never changed, the ablation of baseline 8."""
 
+import copy
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -8,7 +9,7 @@ import numpy as np
 from lim2._arrays import with_row, without_row
 from lim2.agents.base import Array
 from lim2.agents.neural import NeuralBeliever, Size
-from lim2.exploration import Exploration
+from lim2.exploration import Exploration, Summed
 from lim2.exploration.posterior import rank_one
 from lim2.representation import Representation
 
@@ -23,7 +24,7 @@ class NeuralLinearNTK(NeuralBeliever):
     Parameters
     ----------
     n_arms, n_features, hidden, buffer, batch, steps, initial_pulls, prior_precision, a0, b0, learning_rate, refresh, \
-    intercept, exploration, representation, seed
+    intercept, exploration, representation, seed, standardize, forget
         As for :class:`lim2.LiM2`.
     """
 
@@ -52,6 +53,8 @@ class NeuralLinearNTK(NeuralBeliever):
         exploration: str | Exploration = "thompson",
         representation: Representation | None = None,
         seed: int | None = None,
+        standardize: bool = False,
+        forget: float = 0.0,
     ) -> None:
         super().__init__(
             n_arms,
@@ -71,6 +74,9 @@ class NeuralLinearNTK(NeuralBeliever):
             exploration=exploration,
             representation=representation,
             seed=seed,
+            summed=True,
+            standardize=standardize,
+            forget=forget,
             settings=locals(),
         )
         self.memory = self._make_buffer(buffer)
@@ -97,11 +103,11 @@ class NeuralLinearNTK(NeuralBeliever):
         self._plain_squares = without_row(self._plain_squares, arm)
 
     def _before(self, arm: int) -> Any:
-        plain = self._plain_mean.copy(), self._plain_squares.copy()
-        return self.memory.stored, self._note_training(arm), plain
+        plain = self._plain_mean.copy(), self._plain_squares.copy(), copy.copy(self.standardizer)
+        return self.memory.stored, self._note_training(None if self.forget else arm), plain
 
     def _undo(self, before: Any) -> None:
-        stored, trained, (self._plain_mean, self._plain_squares) = before
+        stored, trained, (self._plain_mean, self._plain_squares, self.standardizer) = before
         self._undo_storing(stored)
         self._undo_training(trained)
 
@@ -110,19 +116,36 @@ class NeuralLinearNTK(NeuralBeliever):
         z = self._features_like(context)
         self._train()
         self.memory.commit()
+        self._rescale(context)
+        refreshed = range(self.n_arms) if self.refresh == "all" else (arm,)
+        if isinstance(self.posterior, Summed):
+            self._learn_fading(self.posterior, z, arm, reward, refreshed)
+            return
         surprise = reward - float(np.dot(self._plain_mean[arm], z))
         direction, scale = rank_one(self.posterior.cov[arm], z)
         self._plain_mean[arm] += (surprise / scale) * direction
         self._plain_squares[arm] += surprise * surprise / scale
-        for refreshed in range(self.n_arms) if self.refresh == "all" else (arm,):
-            self._refit(refreshed, plays=self._plays(refreshed) + (refreshed == arm))
+        for each in refreshed:
+            self._refit(each, plays=self._plays(each) + (each == arm))
+
+    def _learn_fading(self, beliefs: Summed, z: Array, arm: int, reward: float, refreshed: Iterable[int]) -> None:
+        """Let all arms forget, and add a tuple to one of them."""
+        beliefs.fade(1.0 - self.forget)
+        beliefs.fade_noise(1.0 - self.forget)
+        beliefs.add(arm, z, reward)
+        for each in range(self.n_arms):
+            beliefs.solve_cov(each)
+        for each in refreshed:
+            squares = beliefs.solve_mean(each, self._last_layer(each))
+            beliefs.set_noise(each, float(beliefs.weight[each]), squares)
 
     def _train(self) -> None:
         """Train on batches from the buffer, once a full batch has been seen."""
         if self.rounds + 1 >= self.batch:
+            weights = self.memory.fading(1.0 - self.forget) if self.forget else None
             for _ in range(self.steps):
-                batch = self.memory.sample(self.batch, self._learn_rng)
-                self.representation.train_step(batch.contexts, batch.arms, batch.rewards)
+                batch = self.memory.sample(self.batch, self._learn_rng, weights)
+                self.representation.train_step(self._inputs(batch.contexts), batch.arms, batch.rewards)
 
     def _refit(self, arm: int, plays: float) -> None:
         """Set an arm's mean and noise from all its tuples and the current last layer.

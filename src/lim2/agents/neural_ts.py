@@ -54,6 +54,8 @@ class NeuralTS(GradientBandit):
         by its deviation.
     seed
         The same seed and inputs give the same decisions.
+    standardize
+        Scale raw columns by their running mean and deviation, before ``normalize``; the history holds raw values.
 
     References
     ----------
@@ -91,6 +93,7 @@ class NeuralTS(GradientBandit):
         initial_pulls: int = 0,
         min_propensity: float = 0.0,
         seed: int | None = None,
+        standardize: bool = False,
     ) -> None:
         super().__init__(
             n_arms,
@@ -109,6 +112,7 @@ class NeuralTS(GradientBandit):
             initial_pulls=initial_pulls,
             min_propensity=min_propensity,
             seed=seed,
+            standardize=standardize,
             settings=locals(),
         )
 

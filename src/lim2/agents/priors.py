@@ -10,7 +10,8 @@ import numpy as np
 
 from lim2._arrays import with_row, without_row
 from lim2._state import Stateful
-from lim2.exploration.posterior import Array, Posterior, rank_one
+from lim2.agents.info import MatchingStep
+from lim2.exploration.posterior import Array, Posterior, rank_one, relax
 from lim2.matching import Matching
 from lim2.memory import Batch
 
@@ -20,6 +21,8 @@ class Fixed(Stateful):
 
     follows_features = False
     takes_evicted = False
+    matching = None
+    latest = None
 
     def __init__(self, width: int, precision: float) -> None:
         self._cov = np.eye(width) / precision
@@ -37,6 +40,9 @@ class Fixed(Stateful):
 
     def evict(self, arm: int, features: Array) -> None:
         """Forget a tuple that leaves the memory."""
+
+    def fade(self, keep: float) -> None:
+        """Forget nothing: the prior holds nothing of the past."""
 
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Ignore a change of features."""
@@ -78,7 +84,9 @@ class Carried(Stateful):
         self.recount = recount
         self.follows_features = matching is not None
         self.takes_evicted = not recount  # with recount it has been counted already
+        self.precision = float(precision)
         self._posterior = posterior
+        self.latest: MatchingStep | None = None  # what the latest matching step started from
         self._own = None if recount else posterior.cov.copy()
         if matching is not None:
             matching.bind(np.full(len(posterior.cov), 1.0 / precision))
@@ -109,10 +117,20 @@ class Carried(Stateful):
         if self.matching is not None:
             self.matching.conditioned(float(np.dot(features, features)), arm)
 
+    def fade(self, keep: float) -> None:
+        """Let what is carried count less: every arm's precision moves towards where it started."""
+        for cov in self.covs:
+            relax(cov, keep, self.precision, out=cov)
+        if self.matching is not None:
+            self.matching.floor /= keep
+            self.matching.conditioned((1.0 - keep) * self.precision)
+
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Match every arm's prior to the change of the batch's features from old to new."""
         if self.matching is not None:
-            self.matching.step(self.covs, old, new, batch.groups, self.matching.rate / (rounds + 1))
+            rate = self.matching.rate / (rounds + 1)
+            self.latest = MatchingStep(self.covs.copy(), batch.groups, rate)
+            self.matching.step(self.covs, old, new, batch.groups, rate)
 
     def cov(self, arm: int, posterior_cov: Array) -> Array:
         """Return the prior covariance of an arm, which may be the posterior's own."""
@@ -137,3 +155,6 @@ class Carried(Stateful):
             self._own = without_row(self._own, arm)
         if self.matching is not None:
             self.matching.remove_arm(arm)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "latest": None}

@@ -48,6 +48,10 @@ class Window(Stateful):
         return self._stored if self.bound is None else min(self._stored, self.bound)
 
     @property
+    def evicted(self) -> int:
+        """How many tuples have left."""
+        return self._stored - len(self)
+
     def stored(self) -> int:
         """How many tuples were ever held."""
         return self._stored

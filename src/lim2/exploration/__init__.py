@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2.exploration.posterior import Array, Beliefs, Posterior, RecursivePosterior
+from lim2.exploration.summed import Summed
 from lim2.exploration.thompson import Thompson
 from lim2.exploration.ucb import UCB
 
@@ -27,4 +28,13 @@ class KnowsPropensities(Protocol):
         ...
 
 
-__all__ = ["UCB", "Beliefs", "Exploration", "KnowsPropensities", "Posterior", "RecursivePosterior", "Thompson"]
+__all__ = [
+    "UCB",
+    "Beliefs",
+    "Exploration",
+    "KnowsPropensities",
+    "Posterior",
+    "RecursivePosterior",
+    "Summed",
+    "Thompson",
+]

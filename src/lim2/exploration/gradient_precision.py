@@ -144,7 +144,7 @@ class Full(Stateful):
             own = self.inverse[rows, rows]
             onto_shared = np.linalg.solve(self.inverse[self._shared, self._shared], self.inverse[self._shared, rows])
             cross = onto_shared.T @ self.inverse[self._shared]
-            cross[:, self._shared] = self.inverse[rows, self._shared]  # to the last digit
+            cross[:, self._shared] = self.inverse[self._shared, rows].T  # to the last digit
         before = np.concatenate((np.arange(start), np.arange(start + block, size + block)))
         new = slice(start, start + block)
         inverse = np.empty((size + block, size + block))

@@ -100,6 +100,20 @@ def _condition_safely(cov: Array, features: Array) -> Array:
     return cast(Array, shrunk @ shrunk.T)
 
 
+def relax(cov: Array, keep: float, precision: float, out: Array) -> Array:
+    """Return the covariance whose precision has moved towards the prior's: (keep cov^-1 + (1 - keep) precision I)^-1.
+
+    That is the covariance over ``keep``, conditioned on a little of the prior: positive semi-definite by construction.
+
+    Examples
+    --------
+    >>> cov = np.diag([0.01, 1.0])
+    >>> relax(cov, keep=0.5, precision=1.0, out=cov).round(4).tolist()  # 1 / (0.5 * 100 + 0.5), and the prior stays
+    [[0.0198, 0.0], [0.0, 1.0]]
+    """
+    return condition(cov / keep, math.sqrt((1.0 - keep) * precision) * np.eye(len(cov)), out=out)
+
+
 def rank_one(cov: Array, z: Array) -> tuple[Array, float]:
     """Condition ``cov`` on one row of features, in place; return cov z as it was before, and 1 + z' cov z.
 
@@ -176,6 +190,13 @@ class Beliefs(Stateful):
     def remove_arm(self, arm: int) -> None:
         """Forget an arm; those after it move up."""
         self.mu, self.a, self.b = (without_row(rows, arm) for rows in (self.mu, self.a, self.b))
+
+    def fade_noise(self, keep: float) -> None:
+        """Let what is known of the noise count less: a and b move towards where they started."""
+        for value, start in ((self.a, self.a0), (self.b, self.b0)):
+            value -= start
+            value *= keep
+            value += start
 
     def __repr__(self) -> str:
         n_arms, width = self.mu.shape

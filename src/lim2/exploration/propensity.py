@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 NODES = 10  # in a panel
 CENTRE, NEARING, LEAVING = 1.6, 0.5, 1.6  # lengths of panels, see _panels
 REACH = 60.0  # tails are followed as far as the normal's to sqrt(60) = 7.7 deviations: 5e-15 is left out
+CERTAIN = 1e-11  # a scale that is nothing against the distances between arms: the arm is where its location is
+BULK = 1e4  # scales around its location that hold nearly all of a variable, whatever its tails
 TINY = 1e-300  # a distribution function that may be divided by
 NORMAL = 1e12  # degrees of freedom that make a Student-t a normal, to the last digits
 
@@ -64,11 +66,14 @@ def chances_of_largest(means: ArrayLike, scales: ArrayLike, freedom: ArrayLike) 
     if not df.ndim:
         df = np.full(mu.shape[-1], df)
     if mu.ndim == 1:
-        return _chances(mu, scale, df)
-    out = np.empty(mu.shape)
-    for row, (m, s) in enumerate(zip(mu, scale, strict=True)):
-        out[row] = _chances(m, s, df)
-    return out
+        chances = _chances(mu, scale, df)
+    else:
+        chances = np.empty(mu.shape)
+        for row, (m, s) in enumerate(zip(mu, scale, strict=True)):
+            chances[row] = _chances(m, s, df)
+    np.maximum(chances, 0.0, out=chances)
+    chances /= chances.sum(axis=-1, keepdims=True)
+    return chances
 
 
 def one_hot(scores: Array) -> Array:
@@ -85,24 +90,43 @@ def one_hot(scores: Array) -> Array:
 
 
 def _chances(mu: Array, scale: Array, df: Array) -> Array:
-    reach = np.sqrt(df * np.expm1(np.minimum(REACH / df, 600.0)))  # how many scales the tails are followed
-    certain = mu + 8.0 * scale == mu
-    if not certain.any():
-        return _from(float((mu - reach * scale).max()), mu, scale, df, reach)[0]
-    if len(mu) == 1 or certain.all():
-        return one_hot(mu)
-    best = int(np.where(certain, mu, -np.inf).argmax())
-    out, open_ = np.zeros(len(mu)), ~certain
-    out[open_], below = _from(mu[best], mu[open_], scale[open_], df[open_], reach[open_])
-    out[best] = below
+    """Return the chances of one case as the quadrature gives them; their sum tells how far it can be trusted."""
+    reach = scale * np.sqrt(df * np.expm1(np.minimum(REACH / df, 600.0)))  # how far the tails are followed
+    bulk = np.minimum(reach, BULK * scale)
+    if scale.min() > 2.0 * CERTAIN * np.abs(mu).max():
+        origin = mu[(mu - bulk).argmax()]
+        return _above(float((mu - reach).max() - origin), mu - origin, scale, df, reach)[0]
+    certain, origin = _certain(mu, scale, bulk)
+    begin = np.where(certain, mu, mu - reach)
+    last, uncertain = int(begin.argmax()), ~certain
+    out, below = np.zeros(len(mu)), 1.0
+    if uncertain.any():
+        parts = (part[uncertain] for part in (mu - origin, scale, df, reach))
+        out[uncertain], below = _above(float(begin[last] - origin), *parts)
+    if certain[last]:
+        out[last] = below
     return out
 
 
-def _from(start: float, mu: Array, scale: Array, df: Array, reach: Array) -> tuple[Array, float]:
+def _certain(mu: Array, scale: Array, bulk: Array) -> tuple[NDArray[np.bool_], float]:
+    """Tell which variables are certain, to float64, as seen from an origin; and that origin.
+
+    Numbers have their digits where they are small. So the origin is the location of the variable whose bulk begins
+    last: variables that are narrower than rounding there are far below, or alone where they are.
+    """
+    certain = mu + 8.0 * scale == mu
+    while True:
+        origin = float(mu[np.where(certain, mu, mu - bulk).argmax()])
+        narrow = scale < CERTAIN * np.abs(mu - origin)
+        if not (narrow & ~certain).any():
+            return certain, origin
+        certain |= narrow
+
+
+def _above(start: float, mu: Array, scale: Array, df: Array, reach: Array) -> tuple[Array, float]:
     """Return each variable's chance to be the largest and above ``start``, and the chance that all are below."""
-    mu = mu - start  # panels begin at 0: distances to the finest arms, which begin last, keep all their digits
-    below = stdtr(df, -mu / scale)
-    edges = _panels(mu, scale * np.minimum(1.0, np.sqrt(df)), float((mu + reach * scale).max()))
+    below = stdtr(df, (start - mu) / scale)
+    edges = _panels(start, float((mu + reach).max()), mu, scale * np.minimum(1.0, np.sqrt(df)))
     half = 0.5 * (edges[1:] - edges[:-1])
     x = edges[:-1, None] + half[:, None] * (1.0 + _NODES)  # (panels, nodes)
     density = x - mu[:, None, None]  # (arms, panels, nodes), up to its last step in place
@@ -124,15 +148,13 @@ def _from(start: float, mu: Array, scale: Array, df: Array, reach: Array) -> tup
     return (density @ _WEIGHTS).sum(axis=1), float(below.prod())
 
 
-def _panels(mu: Array, scale: Array, end: float) -> Array:
-    """Return the edges of the panels, from 0 to ``end``."""
-    # Around an arm's location panels are CENTRE scales long; they grow with the distance, and shrink towards an arm.
+def _panels(start: float, end: float, mu: Array, scale: Array) -> Array:
+    """Return the edges of panels from start to end, CENTRE scales long around an arm, longer with the distance."""
     centre = CENTRE * scale
-    arms = list(
-        zip(*(part.tolist() for part in (mu, centre, mu - centre / NEARING, mu + centre / LEAVING)), strict=True)
-    )
-    x, edges = 0.0, [0.0]
-    while x < end:
+    columns = (mu, centre, mu - centre / NEARING, mu + centre / LEAVING)
+    arms = list(zip(*(column.tolist() for column in columns), strict=True))
+    x, edges = start, [start]
+    while x < end or len(edges) == 1:
         x += min(
             [
                 width if near < x < left else NEARING * (m - x) if x <= near else LEAVING * (x - m)

@@ -1,6 +1,7 @@
 """The paper's network: a multi-layer perceptron with ReLU activations and one linear output an arm."""
 
 import itertools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -57,6 +58,7 @@ class MLP(OwnsArrays):
         self._parameters: Array = np.empty(0)
         self._gradient: Array = np.empty(0)
         self._rows, self._ones = np.arange(0), np.ones(0)
+        self._slope: Array = np.empty(0)
 
     def bind(self, n_features: int, n_arms: int, rng: np.random.Generator) -> None:
         """Set the sizes and draw the initial parameters; once bound, only check that the sizes agree."""
@@ -113,6 +115,21 @@ class MLP(OwnsArrays):
         """The last layer: weights (n_arms, width) and bias (n_arms,)."""
         return self._shown_head
 
+    @property
+    def loss(self) -> float:
+        """Mean squared error of the batch before the latest step; NaN before the first."""
+        return 0.25 * len(self._slope) * float(np.dot(self._slope, self._slope)) if len(self._slope) else math.nan
+
+    @property
+    def gradient_norm(self) -> float:
+        """Norm of the latest gradient, before clipping; NaN before the first step."""
+        return self.optimizer.gradient_norm
+
+    @property
+    def skipped(self) -> int:
+        """How many steps were left out because their gradient was not finite."""
+        return self.optimizer.skips.total
+
     def features(self, contexts: Array) -> Array:
         """Return the (n, width) last hidden activations of (n, n_features) contexts."""
         activations = contexts
@@ -132,6 +149,7 @@ class MLP(OwnsArrays):
         slope += self._bias.take(arms)
         slope -= rewards
         slope *= 2.0 / len(rewards)
+        self._slope = slope  # the loss follows from it, should anyone ask
 
         rows, ones = self._counters(len(rewards))
         outputs = np.zeros((len(rewards), self.n_arms))
@@ -209,12 +227,15 @@ class MLP(OwnsArrays):
     def note(self) -> Any:
         """Return what :meth:`undo` needs to put parameters and optimizer back as they are now."""
         optimizer = self.optimizer
-        return self._parameters.copy(), optimizer.steps, [array.copy() for array in optimizer.statistics.values()]
+        counts = optimizer.steps, optimizer.skips.total, optimizer.skips.in_a_row
+        return self._parameters.copy(), counts, [array.copy() for array in optimizer.statistics.values()]
 
     def undo(self, noted: Any) -> None:
         """Put back what :meth:`note` returned."""
-        self._parameters[:], self.optimizer.steps, statistics = noted
-        for array, before in zip(self.optimizer.statistics.values(), statistics, strict=True):
+        optimizer = self.optimizer
+        self._parameters[:], counts, statistics = noted
+        optimizer.steps, optimizer.skips.total, optimizer.skips.in_a_row = counts
+        for array, before in zip(optimizer.statistics.values(), statistics, strict=True):
             array[:] = before
 
     def frozen(self) -> Self:
@@ -231,6 +252,7 @@ class MLP(OwnsArrays):
         # Copies and pickles carry the flat vector only: views would come back as separate arrays.
         dropped = (
             "_gradient",
+            "_slope",
             "_layers",
             "_head",
             "_bias",
@@ -242,7 +264,7 @@ class MLP(OwnsArrays):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._gradient = np.empty(0)
+        self._gradient = self._slope = np.empty(0)
         if self.n_arms:
             self._link()
 

@@ -88,3 +88,23 @@ class ContextReader(Protocol):
         shape, and that all values are finite.
         """
         ...
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """What a representation adds that tells how its latest training step went: for an agent's ``info``."""
+
+    @property
+    def loss(self) -> float:
+        """Mean squared error of the batch before the latest step; NaN before the first."""
+        ...
+
+    @property
+    def gradient_norm(self) -> float:
+        """Norm of the latest gradient, before clipping; NaN before the first step."""
+        ...
+
+    @property
+    def skipped(self) -> int:
+        """How many steps were left out because their gradient was not finite."""
+        ...

@@ -1,6 +1,7 @@
 """Any PyTorch network as the representation: the module maps contexts to features, all else is done here."""
 
 import copy
+import math
 import pickle
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from lim2._state import check_names, shallow
 from lim2.representation import torch_optimizers
 from lim2.representation.optimizers import SGD, Adam, Optimizer, RMSProp
 from lim2.representation.protocol import Array, State
+from lim2.representation.skips import Skips
 from lim2.representation.text import TextCNN
 from lim2.representation.torch_arrays import array_of, converted, floats_of, pickled
 from lim2.representation.torch_optimizers import Factory
@@ -64,8 +66,8 @@ class Torch:
     ----------
     context_shape
         The shape of a context, where the module has an attribute of that name; else None until an agent says it.
-    skipped
-        How many steps were left out because their gradient was not finite.
+    loss, gradient_norm
+        Of the latest training step: mean squared error, and norm of the gradient before clipping; NaN before the first.
 
     Examples
     --------
@@ -107,7 +109,8 @@ class Torch:
         self.n_tokens: int | None = getattr(self.module, "n_tokens", None) if n_tokens is None else int(n_tokens)
         self._dtype: np.dtype[Any] | None = None if dtype is None else np.dtype(dtype)
         self._read_as: dict[str, np.dtype[Any]] = {}  # how a type of contexts is read, until the first one is used
-        self.skipped = 0
+        self.skips = Skips()
+        self.loss = self.gradient_norm = math.nan
         self._head: nn.Linear | None = None
 
     def bind(self, n_features: int | tuple[int, ...], n_arms: int, rng: np.random.Generator) -> None:
@@ -178,6 +181,11 @@ class Torch:
         tensors = [*self.module.parameters(), *self.module.buffers(), *self._head.parameters()]
         tensors.extend(torch_optimizers.statistics(self._descent).values())
         return sum(tensor.nbytes for tensor in tensors)
+
+    @property
+    def skipped(self) -> int:
+        """How many steps were left out because their gradient was not finite."""
+        return self.skips.total
 
     @property
     def head(self) -> tuple[Array, Array]:
@@ -268,6 +276,7 @@ class Torch:
         played = torch.from_numpy(arms).to(self.device)[:, None]
         errors = head(features).gather(1, played)[:, 0] - torch.from_numpy(rewards).to(self.device, self._precision)
         loss = errors.square().mean()
+        self.loss = float(loss.detach())
         loss.backward()
         self._descend()
         return before
@@ -284,11 +293,13 @@ class Torch:
 
     def _descend(self) -> None:
         gradients = [p.grad for p in self._parameters if p.grad is not None]
-        norm = torch_optimizers.norm_of(gradients)
+        norm = self.gradient_norm = torch_optimizers.norm_of(gradients)
         schedule = self._schedule
         if not np.isfinite(norm):
-            self.skipped += 1
+            self._descent.zero_grad(set_to_none=True)
+            self.skips.skip(norm, "Lower the learning rate, clip gradients, or scale contexts and rewards.")
         else:
+            self.skips.in_a_row = 0
             if schedule is not None:
                 if schedule.clip is not None and norm > schedule.clip:
                     for gradient in gradients:
@@ -361,7 +372,7 @@ class Torch:
         steps = self._schedule.steps if self._schedule is not None else 0
         copies = {name: array_of(value).copy() for name, value in tensors.items()}
         settled = {} if self._dtype is None else {"context_type": np.empty(0, self._dtype)}
-        return {**copies, **settled, "steps": np.array([steps, self.skipped])}
+        return {**copies, **settled, "steps": np.array([steps, self.skips.total, self.skips.in_a_row])}
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
@@ -373,15 +384,15 @@ class Torch:
         if given != expected:
             differing = sorted(set(given.items()) ^ set(expected.items()))
             raise ValueError(f"the state is of another network: it differs in {differing}")
-        if steps != (2,):
-            raise ValueError(f"steps must be two counts, got shape {steps}")
+        if steps != (3,):
+            raise ValueError(f"steps must be three counts, got shape {steps}")
         with torch.no_grad():
             for name, value in tensors.items():
                 value.copy_(torch.from_numpy(np.array(state[name])))
         optimizer = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
         named = {name: torch.from_numpy(np.array(value)) for name, value in optimizer.items()}
         torch_optimizers.restore_statistics(self._descent, named)
-        taken, self.skipped = (int(count) for count in state["steps"])
+        taken, self.skips.total, self.skips.in_a_row = (int(count) for count in state["steps"])
         if self._schedule is not None:
             self._schedule.steps = taken
         self._dtype = state["context_type"].dtype if "context_type" in state else None
@@ -396,11 +407,11 @@ class Torch:
         }
         copies = [(tensor, tensor.detach().clone()) for tensor in tensors]
         steps = None if self._schedule is None else self._schedule.steps
-        return copies, statistics, steps, self.skipped, self._dtype
+        return copies, statistics, steps, (self.skips.total, self.skips.in_a_row), self._dtype
 
     def undo(self, noted: Any) -> None:
         """Put back what :meth:`note` returned."""
-        copies, statistics, steps, self.skipped, self._dtype = noted
+        copies, statistics, steps, (self.skips.total, self.skips.in_a_row), self._dtype = noted
         with torch.no_grad():
             for tensor, before in copies:
                 tensor.copy_(before)

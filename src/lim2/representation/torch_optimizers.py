@@ -69,9 +69,7 @@ def norm_of(gradients: list[Tensor]) -> float:
     return float(torch.linalg.vector_norm(norms))
 
 
-def resize(
-    optimizer: torch.optim.Optimizer, parameter: nn.Parameter, change: Callable[[Tensor, float], Tensor]
-) -> None:
+def resize(optimizer: torch.optim.Optimizer, parameter: Tensor, change: Callable[[Tensor, float], Tensor]) -> None:
     """Change the rows of a parameter, and of its running statistics with it; ``change`` is told where new ones start.
 
     That is 0 but for the published RMSProp, whose mean squares start elsewhere.
