@@ -22,7 +22,7 @@ def test_replay_gives_the_same_agent(variant: str, tmp_path: Path) -> None:
             reward = reward_of(context, decision.arm)  # type: ignore[arg-type]
             assert log.reward(decision.id, reward) == "recorded"
             assert log.apply(agent) == 1
-            plain.update(context, decision.arm, reward)  # type: ignore[arg-type]
+            plain.update(context, decision.arm, reward)
         assert log.replay(fresh) == 25
         snapshot = agent.snapshot()
         assert log.get(log.decide(snapshot, contexts[0]).id).status == "pending"
