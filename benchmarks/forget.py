@@ -23,25 +23,28 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3000)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--table", action="store_true", help="only write the table of what has been played")
     arguments = parser.parse_args()
     results = Results("forget")
+    plan = {
+        (agent, world): [
+            [Run(*WORLDS[world], agent, {"forget": share}, arguments.rounds, seed) for seed in range(arguments.runs)]
+            for share in SHARES
+        ]
+        for agent in arguments.agents.split(",")
+        for world in WORLDS
+    }
+    if not arguments.table:
+        results.play([run for way in plan.values() for runs in zip(*way, strict=True) for run in runs], arguments.jobs)
     lines = [
-        f"| world | agent | forget nothing | {' | '.join(f'`forget={share}`' for share in SHARES[1:])} |",
-        f"|---|---|{'---|' * len(SHARES)}",
+        f"| world | agent | runs | forget nothing | {' | '.join(f'`forget={share}`' for share in SHARES[1:])} |",
+        f"|---|---|---|{'---|' * len(SHARES)}",
     ]
-    for agent in arguments.agents.split(","):
-        for world, (problem, options) in WORLDS.items():
-            ways = [
-                [
-                    Run(problem, options, agent, {"forget": share}, arguments.rounds, seed)
-                    for seed in range(arguments.runs)
-                ]
-                for share in SHARES
-            ]
-            results.play([run for way in ways for run in way], arguments.jobs)
-            nothing, *forgetting = map(results.of, ways)
-            cells = [world, agent, mean_and_std(nothing), *(difference(rewards, nothing) for rewards in forgetting)]
-            lines.append(f"| {' | '.join(cells)} |")
+    for (agent, world), ways in plan.items():
+        nothing, *forgetting = results.paired(ways)
+        if len(nothing) > 1:
+            gains = (difference(rewards, nothing) for rewards in forgetting)
+            lines.append(f"| {' | '.join((world, agent, str(len(nothing)), mean_and_std(nothing), *gains))} |")
     write_table("forget", lines)
 
 

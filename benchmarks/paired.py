@@ -59,9 +59,10 @@ class Results:
                 self.rewards[run.key] = round(total, 3)
                 self.path.write_text(json.dumps(dict(sorted(self.rewards.items())), indent=1) + "\n")
 
-    def of(self, runs: Sequence[Run]) -> list[float]:
-        """Return the rewards of runs that have been played."""
-        return [self.rewards[run.key] for run in runs]
+    def paired(self, ways: Sequence[Sequence[Run]]) -> list[list[float]]:
+        """Return the rewards of each way, over the draws that have been played in all of them."""
+        complete = [runs for runs in zip(*ways, strict=True) if all(run.key in self.rewards for run in runs)]
+        return [[self.rewards[runs[way].key] for runs in complete] for way in range(len(ways))]
 
 
 def mean_and_std(values: Sequence[float]) -> str:

@@ -14,11 +14,10 @@ AGENTS = ("LinearTS", "LiM2", "NeuralLinear-MM", "NeuralLinear-NTK")
 OFFLINE, RAW = {"standardize": "sample"}, {"standardize": None}
 
 
-def runs(problem: str, agent: str, way: str, n: int, rounds: int) -> list[Run]:
-    """Return the runs of an agent that is given scaled columns, raw ones, or scales raw ones itself."""
-    columns = OFFLINE if way == "offline" else RAW
-    settings = {"standardize": True} if way == "agent" else {}
-    return [Run(problem, columns, agent, settings, rounds, seed) for seed in range(n)]
+def ways(problem: str, agent: str, n: int, rounds: int) -> tuple[list[Run], list[Run]]:
+    """Return the runs of an agent that is given scaled columns, and of one that scales raw ones itself."""
+    offline = [Run(problem, OFFLINE, agent, {}, rounds, seed) for seed in range(n)]
+    return offline, [Run(problem, RAW, agent, {"standardize": True}, rounds, seed) for seed in range(n)]
 
 
 def main() -> None:
@@ -27,21 +26,27 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=5000)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--table", action="store_true", help="only write the table of what has been played")
     arguments = parser.parse_args()
     results = Results("standardize")
+    plan = {
+        (problem, agent): ways(problem, agent, arguments.runs, arguments.rounds)
+        for problem in PROBLEMS
+        for agent in arguments.agents.split(",")
+    }
+    if not arguments.table:
+        results.play(
+            [run for pair in plan.values() for runs in zip(*pair, strict=True) for run in runs], arguments.jobs
+        )
     lines = [
-        "| problem | agent | scaled beforehand | raw, `standardize=True` | difference | raw, without it |",
+        "| problem | agent | runs | scaled beforehand | raw, `standardize=True` | difference |",
         "|---|---|---|---|---|---|",
     ]
-    for problem in PROBLEMS:
-        for agent in arguments.agents.split(","):
-            ways = [
-                runs(problem, agent, way, arguments.runs, arguments.rounds) for way in ("offline", "agent", "nothing")
-            ]
-            results.play([run for way in ways for run in way], arguments.jobs)
-            offline, scaled, raw = map(results.of, ways)
-            cells = problem, agent, mean_and_std(offline), mean_and_std(scaled), difference(scaled, offline)
-            lines.append(f"| {' | '.join((*cells, mean_and_std(raw)))} |")
+    for (problem, agent), pair in plan.items():
+        offline, scaled = results.paired(pair)
+        if len(offline) > 1:
+            rewards = mean_and_std(offline), mean_and_std(scaled), difference(scaled, offline)
+            lines.append(f"| {' | '.join((problem, agent, str(len(offline)), *rewards))} |")
     write_table("standardize", lines)
 
 
