@@ -18,9 +18,9 @@ from scipy.special import poch, stdtr
 
 Array = NDArray[np.float64]
 
-NODES = 14  # in a panel
-CENTRE, NEARING, LEAVING = 4.0, 0.6, 4.0  # lengths of panels, see _panels
-REACH = 50.0  # tails are followed as far as the normal's to sqrt(50) = 7.1 deviations: 1e-12 is left out
+NODES = 12  # in a panel
+CENTRE, NEARING, LEAVING = 2.5, 0.5, 3.0  # lengths of panels, see _panels
+REACH = 60.0  # tails are followed as far as the normal's to sqrt(60) = 7.7 deviations: 5e-15 is left out
 CERTAIN = 1e-11  # a scale that is nothing against the distances between arms: the arm is where its location is
 BULK = 1e4  # scales around its location that hold nearly all of a variable, whatever its tails
 ROOT_PI = float(np.sqrt(np.pi))
@@ -67,12 +67,13 @@ def chances_of_largest(means: ArrayLike, scales: ArrayLike, freedom: ArrayLike) 
     if not df.ndim:
         df = np.full(mu.shape[-1], df)
     if mu.ndim == 1:
-        chances = _chances(mu, scale, df)
+        chances: Array = _chances(mu, scale, df)
     else:
         chances = np.empty(mu.shape)
         for row, (m, s) in enumerate(zip(mu, scale, strict=True)):
             chances[row] = _chances(m, s, df)
-    return np.divide(chances, chances.sum(axis=-1, keepdims=True), out=chances)
+    chances /= chances.sum(axis=-1, keepdims=True)
+    return chances
 
 
 def one_hot(scores: Array) -> Array:
