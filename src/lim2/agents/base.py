@@ -89,7 +89,9 @@ class Agent(OwnsArrays, ABC):
         self._asked = np.zeros(self.n_arms, dtype=np.intp)  # decisions for each arm made by taking turns
         self._starting = self.initial_pulls > 0
         self._shown = self._to_show(settings)
-        self._settings = {k: settings[k] for k in inspect.signature(type(self)).parameters if _is_plain(settings.get(k))}
+        self._settings = {
+            k: settings[k] for k in inspect.signature(type(self)).parameters if _is_plain(settings.get(k))
+        }
         self.metadata: dict[str, Any] = {}
         self._locks = Locks()
 

@@ -46,8 +46,8 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     Raises
     ------
     LoadError
-        A ValueError: the file is not a saved agent, was truncated or altered, is of a newer version, or does not fit the
-        representation. There is no half-loaded agent.
+        A ValueError: the file is not a saved agent, was truncated or altered, is of a newer version, or does not fit
+        the representation. There is no half-loaded agent.
     OSError
         The file cannot be read.
     ModuleNotFoundError
@@ -82,7 +82,9 @@ def dump(agent: Agent) -> bytes:
     """Return the content of an agent's file; equal agents give equal content."""
     kind = type(agent)
     if AGENTS.get(kind.name) is not kind:
-        raise ValueError(f"{kind.__qualname__} cannot be saved: only the agents in lim2.AGENTS can, not their subclasses")
+        raise ValueError(
+            f"{kind.__qualname__} cannot be saved: only the agents in lim2.AGENTS can, not their subclasses"
+        )
     with agent._locks.learning:
         state = state_of(agent, agent._kept)
         metadata = _checked_metadata(agent.metadata)

@@ -107,7 +107,9 @@ class Window(Stateful):
         contexts, rewards = (an_array(state[name], np.float64) for name in ("contexts", "rewards"))
         arms = an_array(state["arms"], np.intp)
         if contexts.shape != (size, n_features) or not arms.shape == rewards.shape == (size,):
-            raise ValueError(f"of {size} tuples there are contexts {contexts.shape}, arms {arms.shape}, {rewards.shape}")
+            raise ValueError(
+                f"of {size} tuples there are contexts {contexts.shape}, arms {arms.shape}, {rewards.shape}"
+            )
         slots = self._latest(stored)
         while len(self.rewards) <= slots.max(initial=0):
             self._grow()
