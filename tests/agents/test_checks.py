@@ -184,7 +184,7 @@ def _beliefs(agent: Any, contexts: Float) -> list[Any]:
     return [agent.means(contexts).tobytes(), agent.variances(contexts).tobytes(), agent.means(contexts[0]).tolist()]
 
 
-class Failure(Exception):
+class InjectedError(Exception):
     """What is injected."""
 
 
@@ -200,13 +200,13 @@ def failing_at(count: int, agent: lim2.Agent, context: Float, arm: int) -> bool:
         if event == "call" and name.startswith(package) and not name.endswith("_blas.py"):
             calls += 1
             if calls == count:
-                raise Failure
+                raise InjectedError
 
     previous = sys.gettrace()
     sys.settrace(trace)
     try:
         agent.update(context, arm, 0.5)
-    except Failure:
+    except InjectedError:
         return True
     finally:
         sys.settrace(previous)

@@ -73,7 +73,9 @@ LEAVES = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=5), st.sampled_from(["nan", "thompson", "0x"]),
 )  # fmt: skip
 KEYS = st.sampled_from(["tuple", "float", "object", "settings", "given", "shown", "a", "MLP", "arms"])
-JSON = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=5)
+JSON = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=5
+)
 
 
 def places(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -142,7 +144,13 @@ ACCEPTED = (ValueError, TypeError)
 
 
 @cases(7000)
-@given(which=st.integers(0, 1), context=st.one_of(GOOD, CONTEXTS), arm=ARMS, reward=st.one_of(st.floats(-3, 3), ODD), acts=st.booleans())
+@given(
+    which=st.integers(0, 1),
+    context=st.one_of(GOOD, CONTEXTS),
+    arm=ARMS,
+    reward=st.one_of(st.floats(-3, 3), ODD),
+    acts=st.booleans(),
+)
 def test_inputs_are_learned_or_refused_and_then_nothing_changes(
     which: int, context: Any, arm: Any, reward: Any, acts: bool
 ) -> None:

@@ -187,7 +187,7 @@ def test_writing_is_atomic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     before, synced = path.read_bytes(), []
     agent.update([0.0, 1.0], 0, 1.0)
     real = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(Path(os.readlink(f"/proc/self/fd/{fd}"))), real(fd)))
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(Path(f"/proc/self/fd/{fd}").readlink()), real(fd)))
     agent.save(path)
     assert path.read_bytes() != before
     if sys.platform == "linux":
@@ -209,7 +209,9 @@ def test_saving_keeps_a_link_and_removes_what_a_killed_process_left(tmp_path: Pa
     (tmp_path / "there").mkdir()
     link = tmp_path / "agent.lim2"
     link.symlink_to(tmp_path / "there" / "real.lim2")
-    old, young, other = (tmp_path / "there" / name for name in (".real.lim2.1-a.part", ".real.lim2.2-b.part", ".x.part"))
+    old, young, other = (
+        tmp_path / "there" / name for name in (".real.lim2.1-a.part", ".real.lim2.2-b.part", ".x.part")
+    )
     for file in (old, young, other):
         file.touch()
     os.utime(old, (time.time() - 7200,) * 2)
@@ -249,7 +251,9 @@ def test_what_is_wrong_with_a_file_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes", [{"n_features": 10**9}, {"hidden": 10**9}, {"hidden": 10**5}, {"n_features": 10**15, "hidden": 10**15}], ids=str
+    "sizes",
+    [{"n_features": 10**9}, {"hidden": 10**9}, {"hidden": 10**5}, {"n_features": 10**15, "hidden": 10**15}],
+    ids=str,
 )
 def test_sizes_that_the_file_does_not_hold_are_not_allocated(sizes: dict[str, int]) -> None:
     for agent in (small(), lim2.LinearTS(2, 2), lim2.NeuralUCB(2, 2, hidden=3)):

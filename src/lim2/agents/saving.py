@@ -46,8 +46,8 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
     Raises
     ------
     LoadError
-        A ValueError: the file is not a saved agent, was truncated or altered, is of a newer version, or does not fit the
-        representation. There is no half-loaded agent.
+        A ValueError: the file is not a saved agent, was truncated or altered, is of a newer version, or does not fit
+        the representation. There is no half-loaded agent.
     OSError
         The file cannot be read.
     ModuleNotFoundError

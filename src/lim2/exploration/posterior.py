@@ -6,6 +6,7 @@ covariance is conditioned on features through Cholesky factors, on the smaller s
 """
 
 import math
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, ClassVar, cast
 
@@ -153,6 +154,12 @@ class Beliefs(Stateful):
         self.mu: Array = np.zeros((n_arms, width))
         self.a: Array = np.full(n_arms, self.a0)
         self.b: Array = np.full(n_arms, self.b0)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` returned; a ValueError tells what does not fit."""
+        super().restore(state)
+        if not ((self.a > 0.0) & (self.b > 0.0)).all():
+            raise ValueError("a and b must be positive")
 
     @property
     def nbytes(self) -> int:

@@ -357,7 +357,7 @@ class Torch:
 
     @classmethod
     def from_description(cls, described: Mapping[str, Any], state: Mapping[str, Any]) -> "Torch":
-        """Return a fresh Torch as :meth:`description` tells, for the state given; a ValueError where they do not fit."""
+        """Return a fresh Torch as :meth:`description` tells, for a state; a ValueError where they do not fit."""
         check_names(described, ("object", "module", "optimizer", "width", "device", "n_tokens", "init"))
         settings = {name: described[name] for name in ("width", "device", "n_tokens", "init")}
         named = described["optimizer"]
@@ -399,7 +399,7 @@ class Torch:
         self._read_as = {}
 
     def note(self) -> Any:
-        """Return what :meth:`undo` needs: the same as :meth:`state`, left in tensors, which is several times quicker."""
+        """Return what :meth:`undo` needs: what :meth:`state` has, left in tensors, which is quicker."""
         tensors = [*self._parameters, *self.module.buffers()]
         statistics = {
             parameter: {k: v.clone() if isinstance(v, Tensor) else v for k, v in values.items()}
