@@ -74,7 +74,7 @@ def mean_of_bounded(terms: Array, width: float, level: float) -> Estimate:
     Examples
     --------
     >>> print(mean_of_bounded(np.tile([0.0, 1.0], 5000), 1.0, 0.95))
-    0.5000 [0.4845, 0.5155]
+    0.5000 [0.4842, 0.5158]
     """
     n = len(terms)
     logarithm = math.log(4 / (1 - level))  # half of what may go wrong on each side
@@ -97,7 +97,7 @@ def snips(weights: Array, rewards: Array, level: float) -> Estimate:
     Examples
     --------
     >>> print(snips(np.array([2.0, 0.0, 2.0, 0.0]), np.array([1.0, 0.0, 0.5, 1.0]), 0.95))
-    0.7500 [0.1003, 1.3997]
+    0.7500 [0.1004, 1.3996]
     """
     n, total = len(weights), float(weights.sum())
     if total == 0:

@@ -139,8 +139,8 @@ def evaluate(
     logged policy      0.0813   [0.0496, 0.1129]
     IPS                0.4780   [0.4404, 0.5157]
     SNIPS              0.4863   [0.4547, 0.5179]
-    doubly robust      0.5013   [0.4769, 0.5256]
-    gain (DR)          0.4200   [0.3935, 0.4465]
+    doubly robust      0.5006   [0.4779, 0.5233]
+    gain (DR)          0.4193   [0.3928, 0.4458]
     2000 decisions, worth 983 of the policy's own; weights: mean 0.983, largest 2
     """
     table = log if isinstance(log, Table) else log.table()
