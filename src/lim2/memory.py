@@ -106,7 +106,8 @@ class _Store(OwnsArrays):
 
     def fading(self, keep: float) -> Array:
         """Return what each tuple still counts, ``keep`` to the power of how many were stored since, in slot order."""
-        return keep ** (self._stored - 1.0 - self.stamps)
+        weights: Array = np.float64(keep) ** (self._stored - 1 - self.stamps)
+        return weights
 
     def age(self, stamp: int) -> int:
         """Return how many tuples were stored after the one with this stamp."""
