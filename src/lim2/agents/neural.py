@@ -121,8 +121,8 @@ class NeuralBeliever(Believer):
         self.context_shape = shape
         self.representation = network if representation is None else copy.deepcopy(representation)
         # Raw columns are read and kept as float64, whatever the representation would have them in.
-        reads = isinstance(self.representation, ContextReader) and not standardize
-        self._reader = self.representation if reads else None
+        reader = self.representation if isinstance(self.representation, ContextReader) else None
+        self._reader = None if standardize else reader
         self.representation.bind(shape[0] if len(shape) == 1 else shape, self.n_arms, self._init_rng)
         self.forget = share("forget", forget)
         self.standardizer = Standardizer(shape, self.forget) if standardize else None
