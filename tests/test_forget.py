@@ -127,7 +127,7 @@ def test_phases_and_what_lies_between(name: str, rounds: int) -> None:
     agent: Any = lim2.AGENTS[name](2, 3, seed=0, **settings, **bounded)
     agent.update_many(CONTEXTS[:rounds], ARMS[:rounds], REWARDS[:rounds])
     for arm in (0, 1):
-        played = (arm == ARMS)[:rounds]
+        played = arm == ARMS[:rounds]
         z = agent._features(CONTEXTS[:rounds][played])
         weights = WEIGHTS[ROUNDS - rounds :][played]
         assert_same(agent.posterior, arm, Weighted(z, REWARDS[:rounds][played], weights, 0.25))

@@ -531,7 +531,8 @@ def test_what_is_forgotten_is_uncertain_again(name: str) -> None:
     contexts = np.random.default_rng(17).normal(size=(420, N_FEATURES))
     ratios = []
     for forget in (0.0, 0.1):
-        agent = make(name, forget=forget, **({} if name == "LinearTS" else {"learning_rate": 1e-9}))
+        still: dict[str, Any] = {} if name == "LinearTS" else {"learning_rate": 1e-9}
+        agent = make(name, forget=forget, **still)
         assert isinstance(agent, Believer)
         start = agent.variances(contexts[:5])[:, 2]
         for t, context in enumerate(contexts):

@@ -140,8 +140,8 @@ class NeuralBeliever(Believer):
         self._given = representation is not None
         self.representation = network if representation is None else copy.deepcopy(representation)
         # Raw columns are read and kept as float64, whatever the representation would have them in.
-        keeps = isinstance(self.representation, ContextReader) and not standardize
-        self._reader: ContextReader | None = self.representation if keeps else None  # type: ignore[assignment]
+        reader = self.representation if isinstance(self.representation, ContextReader) else None
+        self._reader = None if standardize else reader
         self.representation.bind(shape[0] if len(shape) == 1 else shape, self.n_arms, self._init_rng)
         self.forget = share("forget", forget)
         self.standardizer = Standardizer(shape, self.forget) if standardize else None
