@@ -62,6 +62,17 @@ def test_a_quick_drift_ends_in_a_report_and_is_not_run_twice(tmp_path: Path) -> 
     assert code == 0
     assert (tmp_path / "kept" / "report.md").read_text() == (folder / "report.md").read_text()
     assert not (tmp_path / "kept" / "drift").exists()
+    code, out, _ = ended(lim2("paper", "unpack", "kept", "--out", "again", cwd=tmp_path))
+    assert (code, out.strip()) == (0, "4 runs put into again")
+    code, _, err = ended(lim2(*words, "--out", "again", cwd=tmp_path))
+    assert "4 of 4 runs are here already" in err
+    assert (tmp_path / "again" / "tables" / "drift.csv").read_bytes() == (folder / "tables" / "drift.csv").read_bytes()
+
+
+def test_a_folder_without_kept_runs_is_told(tmp_path: Path) -> None:
+    code, _, err = ended(lim2("paper", "unpack", "nowhere", cwd=tmp_path))
+    assert code == 2
+    assert "nowhere has no kept runs" in err
 
 
 def test_a_folder_without_runs_is_told(tmp_path: Path) -> None:

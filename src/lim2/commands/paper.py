@@ -141,8 +141,8 @@ def report(
     out: Out = None,
     to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write it. Default: the same folder.")] = None,
 ) -> None:
-    """Write the report of the runs that are in a folder."""
-    from lim2.paper import run, write
+    """Write the report of the runs that are in a folder; elsewhere, with all runs in a few small files beside it."""
+    from lim2.paper import archive, run, write
 
     folder = out or DEFAULT_OUT
     console = Console(stderr=True, highlight=False)
@@ -152,4 +152,21 @@ def report(
         told = f"error: {folder} has no runs of `lim2 paper`; give the folder of --out"
         console.print(told, style="red", markup=False, soft_wrap=True)
         raise typer.Exit(WRONG)
-    Console(highlight=False).print(f"Report: {write.write_report(sections, folder, to)}", markup=False, soft_wrap=True)
+    page = write.write_report(sections, folder, to)
+    if to is not None:
+        archive.pack(folder, to)
+    Console(highlight=False).print(f"Report: {page}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def unpack(
+    kept: Annotated[Path, typer.Argument(metavar="DIR", help="Where `lim2 paper report --to` wrote.")],
+    out: Out = None,
+) -> None:
+    """Put kept runs back into a folder of results: they are not run again, and more can be added."""
+    from lim2.paper import archive
+
+    folder = out or DEFAULT_OUT
+    with told_plainly(Console(stderr=True, highlight=False)):
+        count = archive.unpack(kept, folder)
+    Console(highlight=False).print(f"{count} runs put into {folder}", markup=False, soft_wrap=True)
