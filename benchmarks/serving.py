@@ -50,7 +50,8 @@ def latencies(name: str, seconds: float, writes: bool) -> list[float]:
     writer = threading.Thread(target=write)
     if writes:
         writer.start()
-    times, end = [], time.perf_counter() + seconds
+    times: list[float] = []
+    end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         context = world.contexts[len(times) % len(world.contexts)]
         snapshot = published[0]

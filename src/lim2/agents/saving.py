@@ -80,8 +80,8 @@ def load(path: str | os.PathLike[str], *, representation: Representation | None 
 
 def dump(agent: Agent) -> bytes:
     """Return the content of an agent's file; equal agents give equal content."""
-    kind = type(agent)
-    if AGENTS.get(kind.name) is not kind:
+    kind: type[Agent] = type(agent)
+    if AGENTS.get(agent.name) is not kind:
         raise ValueError(
             f"{kind.__qualname__} cannot be saved: only the agents in lim2.AGENTS can, not their subclasses"
         )
@@ -93,7 +93,7 @@ def dump(agent: Agent) -> bytes:
     encoded = {name: _encoded(value, name) for name, value in sorted((settings | agent._objects()).items())}
     values, arrays = _flat(state)
     header = {
-        "agent": kind.name,
+        "agent": agent.name,
         "arms": [_encoded(name, "an arm's name") for name in names],
         "settings": encoded,
         "metadata": metadata,
@@ -166,7 +166,7 @@ def _encoded(value: Any, what: str) -> Any:
         settings = {name: _encoded(getattr(value, name), what) for name in inspect.signature(kind).parameters}
         return {"object": kind.__name__, "settings": settings}
     if what == "representation":
-        described = getattr(value, "description", dict)()
+        described: dict[str, Any] = value.description() if hasattr(value, "description") else {}
         return described or {"given": kind.__name__, "shown": repr(value)}
     if what == "exploration":
         raise ValueError(f"an exploration of type {kind.__qualname__} cannot be saved; those that can: {_saved()}")
