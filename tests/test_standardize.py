@@ -86,6 +86,7 @@ def test_linear_beliefs_are_those_of_a_regression_on_scaled_contexts(rounds: int
     agent = lim2.LinearTS(2, 3, standardize=True, seed=0)
     rewards = np.sin(np.arange(400.0))
     agent.update_many(RAW[:rounds], np.arange(rounds) % 2, rewards[:rounds])
+    assert agent.scaling is not None
     explicit = lim2.LinearTS(2, 3, seed=0)
     explicit.update_many(agent.scaling(RAW[:rounds]), np.arange(rounds) % 2, rewards[:rounds])
     np.testing.assert_allclose(agent.means(RAW), explicit.means(agent.scaling(RAW)), rtol=1e-8, atol=1e-10)
@@ -95,6 +96,7 @@ def test_linear_beliefs_are_those_of_a_regression_on_scaled_contexts(rounds: int
 def test_the_scaling_in_use_is_nearly_the_latest() -> None:
     agent = lim2.LinearTS(2, 3, standardize=True, seed=0)
     agent.update_many(RAW, np.arange(400) % 2, np.zeros(400))
+    assert agent.scaling is not None
     np.testing.assert_allclose(agent.scaling(RAW), (RAW - RAW.mean(axis=0)) / RAW.std(axis=0), atol=0.2)
 
 

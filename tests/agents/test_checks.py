@@ -395,7 +395,7 @@ def test_one_bad_row_refuses_the_whole_batch(variant: str) -> None:
         (GOOD, 0, 1.0),
     ):
         with pytest.raises(ValueError, match=r"context|arm|reward"):
-            agent.update_many(contexts, arms, rewards)
+            agent.update_many(contexts, arms, rewards)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="context 1"):
         agent.act_many(nan)
     with pytest.raises(ValueError, match="contexts"):
