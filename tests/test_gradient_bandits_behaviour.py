@@ -58,7 +58,7 @@ def test_chunks_of_contexts_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fingerprint(agent: GradientBandit) -> bytes:
-    return pickle.dumps({k: v for k, v in agent.__dict__.items() if k != "memory"}) + pickle.dumps(
+    return pickle.dumps({k: v for k, v in agent.__getstate__().items() if k != "memory"}) + pickle.dumps(
         [agent.memory.slots(), agent.memory.contexts[agent.memory.slots()], agent.memory.rewards[agent.memory.slots()]]
     )
 
