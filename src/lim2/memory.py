@@ -111,7 +111,7 @@ class _Store(Stateful):
     @property
     def evicted(self) -> int:
         """How many tuples have left."""
-        return self._stored - self._size
+        return self._stored - len(np.unique(self.stamps))  # a copy for another arm has the same stamp
 
     @property
     def counts(self) -> NDArray[np.intp]:
@@ -223,12 +223,12 @@ class _Store(Stateful):
         if self._typed and contexts.dtype != self._contexts.dtype:
             raise ValueError(f"contexts are {contexts.dtype}, expected {self._contexts.dtype}")
         size = len(contexts)
-        if not arms.shape == rewards.shape == stamps.shape == (size,) or not size <= min(capacity, stored):
+        if not arms.shape == rewards.shape == stamps.shape == (size,) or not size <= capacity:
             raise ValueError(f"there are {size} contexts, {arms.shape} arms, {rewards.shape} rewards, {stored} stored")
         if size and not (0 <= arms.min() <= arms.max() < self.n_arms and 0 <= stamps.min() <= stamps.max() < stored):
             raise ValueError(f"there are arms beyond 0 to {self.n_arms - 1}, or stamps beyond 0 to {stored - 1}")
-        if len(np.unique(stamps)) != size:
-            raise ValueError("two tuples have the same stamp")
+        if len(np.unique(np.stack((arms, stamps)), axis=1).T) != size:
+            raise ValueError("two tuples of an arm have the same stamp")
         typed = self._typed or stored > 0
         held = zip(("_contexts", "_arms", "_rewards", "_stamps"), (contexts, arms, rewards, stamps), strict=True)
         for name, array in held:

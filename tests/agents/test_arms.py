@@ -3,11 +3,12 @@
 import copy
 import pickle
 from collections.abc import Hashable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from agents.test_checks import N_ARMS, N_FEATURES, NO_START, VARIANTS, every_agent, make
+from agents.test_checks import N_ARMS, N_FEATURES, NO_START, VARIANTS, every_agent, make, own_module
 from numpy.typing import NDArray
 
 import lim2
@@ -352,6 +353,17 @@ def test_an_arm_added_before_the_first_round_is_as_if_it_had_been_there(variant:
     assert grown.propensities(contexts_of(1)[0]).shape == (3,)
     if VARIANTS[variant][0] == "LinearTS":
         assert play(grown, 40) == play(whole, 40)
+
+
+@every_agent
+def test_an_agent_whose_arms_have_changed_is_saved_and_loaded(variant: str, tmp_path: Path) -> None:
+    agent = played(variant)
+    agent.add_arm("new", like="red")
+    agent.remove_arm(7)
+    agent.save(tmp_path / "agent.lim2")
+    loaded = lim2.load(tmp_path / "agent.lim2", representation=own_module(variant))
+    assert loaded.arms == agent.arms == ("red", ("a", 1), "new")
+    assert play(loaded, 30, seed=1) == play(agent, 30, seed=1)
 
 
 def test_numbers_stay_numbers_when_arms_change() -> None:
