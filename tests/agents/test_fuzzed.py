@@ -3,7 +3,6 @@
 With LIM2_FUZZ=1 there are 10,000 cases of each, which takes a few minutes; else 500.
 """
 
-import json
 import os
 from typing import Any
 
@@ -183,5 +182,9 @@ def test_settings_make_an_agent_that_works_or_are_refused(name: str, value: Any)
         agent = lim2.LiM2(**made)
     except ACCEPTED:
         return
-    json.dumps(repr(agent))
-    assert dump(parse(dump(agent))) == dump(agent)
+    try:
+        content = dump(agent)
+    except ValueError as error:  # NumPy takes nearly anything as a seed
+        assert "cannot be saved" in str(error)
+        return
+    assert dump(parse(content)) == content

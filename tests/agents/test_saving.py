@@ -87,6 +87,8 @@ def test_what_is_shared_is_shared_again() -> None:
         {"hidden": [4, 3]},
         {"matching_clip": 1e300, "seed": [1, 2, 3]},
         {"seed": 2**200},
+        {"seed": range(3), "hidden": range(4, 6)},
+        {"hidden": b"\x04"},
     ],
     ids=str,
 )
@@ -129,6 +131,7 @@ class Own(lim2.LinearTS):
     [
         (lambda: lim2.LinearTS(2, 2, exploration=Mine()), "exploration of type Mine"),
         (lambda: Own(2, 2), "Own cannot be saved"),
+        (lambda: lim2.LiM2(2, 2, hidden={4}), "hidden cannot be saved"),  # type: ignore[arg-type]
         (lambda: _with_metadata({"t": (1, 2)}), "metadata"),
         (lambda: _with_metadata({1: 2}), "metadata"),
         (lambda: _with_metadata({"x": float("nan")}), "metadata"),

@@ -115,9 +115,8 @@ class Agent(OwnsArrays, ABC):
         self._starting = self.initial_pulls > 0
         self._shown = self._to_show(settings)
         self._updated: int | None = None  # the arm updated last
-        self._settings = {
-            k: settings[k] for k in inspect.signature(type(self)).parameters if _is_plain(settings.get(k))
-        }
+        given = {name: settings[name] for name in inspect.signature(type(self)).parameters if name in settings}
+        self._settings = {name: _listed(value) for name, value in given.items() if _is_plain(value)}
         self.metadata: dict[str, Any] = {}
         self._locks = Locks()
 
@@ -587,9 +586,14 @@ def one_of(name: str, value: str, choices: Sequence[str]) -> str:
 
 def _is_plain(value: Any) -> bool:
     """Whether a setting is a value, not an object of which the agent has a copy."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return all(_is_plain(part) for part in value)
     return value is None or isinstance(value, bool | int | float | str | np.generic | np.ndarray)
+
+
+def _listed(value: Any) -> Any:
+    """Return a sequence of another kind, such as a range, as a list."""
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str | list | tuple) else value
 
 
 def _as_floats(values: ArrayLike, what: str) -> Array:

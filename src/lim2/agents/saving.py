@@ -90,6 +90,9 @@ def dump(agent: Agent) -> bytes:
         metadata = _checked_metadata(agent.metadata)
         settings = {name: value for name, value in agent._settings.items() if name not in ("n_arms", "arms")}
         names = getattr(agent, "arms", range(agent.n_arms))
+    expected = set(inspect.signature(type(agent)).parameters) - {"n_arms", "arms"}
+    if lost := sorted(expected - set(settings | agent._objects())):
+        raise ValueError(f"{lost[0]} cannot be saved: it was given as an object that a file has no place for")
     encoded = {name: _encoded(value, name) for name, value in sorted((settings | agent._objects()).items())}
     values, arrays = _flat(state)
     header = {

@@ -18,6 +18,10 @@ from lim2._arrays import with_row, without_row
 from lim2._state import Stateful
 
 Array = NDArray[np.float64]
+
+# A covariance of 1 / precision must stay finite when it is multiplied with features.
+SMALLEST_PRECISION = 1e-100
+
 Noted = tuple[int | None, Array, Array, Array]
 
 _dpotrf, _dtrmm, _dtrsm, _dger, _dgemm = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dger, blas.dgemm
@@ -150,6 +154,8 @@ class Beliefs(Stateful):
         for name, value in (("prior_precision", precision), ("a0", a0), ("b0", b0)):
             if not isinstance(value, Real) or not 0.0 < value < math.inf:
                 raise ValueError(f"{name} must be positive and finite, got {value!r}")
+        if precision < SMALLEST_PRECISION:
+            raise ValueError(f"prior_precision must be at least {SMALLEST_PRECISION:g}, got {precision!r}")
         self.precision, self.a0, self.b0 = float(precision), float(a0), float(b0)
         self.mu: Array = np.zeros((n_arms, width))
         self.a: Array = np.full(n_arms, self.a0)
