@@ -324,19 +324,19 @@ class Agent(OwnsArrays, ABC):
         names = arm_names((*self.arms, name))
         source = None if like is None else self._checked_arm(like)
         _checked_floor(self.min_propensity, len(names))
-        with one_thread:
+        with self._locks.learning, one_thread:
             self._add_arm(source)
-        self._change_arms(names, with_row(self.pulls, 0), with_row(self._asked, 0))
+            self._change_arms(names, with_row(self.pulls, 0), with_row(self._asked, 0))
 
     def remove_arm(self, name: Hashable) -> None:
         """Forget an arm: its beliefs, its part of the network and its tuples in memory."""
         arm = self._checked_arm(name)
         if self.n_arms == 1:
             raise ValueError(f"{name!r} is the only arm: an agent needs at least one")
-        with one_thread:
-            self._remove_arm(arm)
         names = self.arms[:arm] + self.arms[arm + 1 :]
-        self._change_arms(names, without_row(self.pulls, arm), without_row(self._asked, arm))
+        with self._locks.learning, one_thread:
+            self._remove_arm(arm)
+            self._change_arms(names, without_row(self.pulls, arm), without_row(self._asked, arm))
 
     def _change_arms(self, names: tuple[Hashable, ...], pulls: NDArray[np.intp], asked: NDArray[np.intp]) -> None:
         self._name_arms(names)
