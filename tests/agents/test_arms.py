@@ -383,6 +383,13 @@ def test_a_snapshot_tells_what_the_agent_would(variant: str) -> None:
     assert len(snapshot.decide(context).means) == 3
 
 
+def test_info_names_the_arm() -> None:
+    agent = lim2.LinearTS(arms=["red", "green"], n_features=1, seed=0)
+    agent.update([1.0], "green", 1.0)
+    assert agent.info is not None
+    assert agent.info.arm == "green"
+
+
 def test_numbers_stay_numbers_when_arms_change() -> None:
     agent = lim2.LinearTS(3, 2, seed=0)
     agent.remove_arm(1)

@@ -114,7 +114,7 @@ class Agent(OwnsArrays, ABC):
         self._asked = np.zeros(self.n_arms, dtype=np.intp)  # decisions for each arm made by taking turns
         self._starting = self.initial_pulls > 0
         self._shown = self._to_show(settings)
-        self._updated: int | None = None  # the arm updated last
+        self._updated: Hashable | None = None  # the arm updated last
         given = {name: settings[name] for name in inspect.signature(type(self)).parameters if name in settings}
         self._settings = {name: _listed(value) for name, value in given.items() if _is_plain(value)}
         self.metadata: dict[str, Any] = {}
@@ -411,7 +411,7 @@ class Agent(OwnsArrays, ABC):
                 raise
             self.rounds += 1
             self.pulls[arm] += 1
-            self._updated = arm
+            self._updated = self.arms[arm]
         if _logger.isEnabledFor(logging.DEBUG):
             _logger.debug("%s: %r", self.name, self.info)
 
