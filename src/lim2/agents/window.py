@@ -52,6 +52,7 @@ class Window(Stateful):
         """How many tuples have left."""
         return self._stored - len(self)
 
+    @property
     def stored(self) -> int:
         """How many tuples were ever held."""
         return self._stored
