@@ -150,7 +150,7 @@ def ablation(rows: Sequence[tuple[str, float, float, Sequence[float]]], referenc
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+.0f}" if value else "0"))
         axes.set_xlabel(f"difference from {reference}, in % of its lead over the random policy")
-        axes.set_title("What carries the result: mean with 95% interval, a grey dot a dataset")
+        axes.set_title("Mean with 95% interval; a grey dot a dataset")
         margins(figure, left=2.45)
     return Drawn("ablation", "Difference of each variant from LiM2 as published", figure)
 
