@@ -296,6 +296,15 @@ def _claims(rows: dict[Dataset, Cells], averages: dict[str, float]) -> list[Clai
                 f"ahead on {len(played) - len(lost)} of {len(played)}{'; not on ' if lost else ''}{', '.join(lost)}",
             )
         )
+    ours = [averages[m] for m in ("NeuralLinear-NTK", *SLOW) if m in averages]
+    claims.append(
+        Claim(
+            "NeuralUCB and NeuralTS, which explore in all parameters, are outperformed by the NTK version of LiM2.",
+            ours[0] > max(ours[1:]) if len(ours) == 3 else None,
+            "on average "
+            + ", ".join(f"{m} {number(averages[m], 3)}" for m in ("NeuralLinear-NTK", *SLOW) if m in averages),
+        )
+    )
     return claims
 
 
