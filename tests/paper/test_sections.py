@@ -39,7 +39,7 @@ def test_the_published_numbers_show_what_the_paper_says() -> None:
     section = table.section(rewards(as_published()))
     assert verdicts(section)[:4] == ["seen"] * 4
     assert verdicts(section)[-1] == "seen"
-    assert verdicts(table.section(rewards(as_published(NeuralUCB=900))))[-1] == "not seen"
+    assert verdicts(table.section(rewards(as_published(NeuralUCB=3000))))[-1] == "not seen"
     assert section is not None
     raw = section.sheets[1].data
     assert set(raw["verdict"]) <= {"same", ""}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from io import BytesIO
 from pathlib import Path
 
@@ -35,9 +36,31 @@ def pack(out: Path, to: Path) -> None:
         if not files:
             continue
         buffer = BytesIO()
-        read(files).write_parquet(buffer, compression="zstd", compression_level=19)
+        runs = read(files).with_columns(pl.col("agent_settings").map_elements(without_data, pl.String))
+        runs.write_parquet(buffer, compression="zstd", compression_level=19)
         write(to / "runs" / f"{folder}.parquet", buffer.getvalue())
-        write(to / "runs" / f"{folder}.json", (json.dumps(store.plans(), indent=1) + "\n").encode())
+        write(to / "runs" / f"{folder}.json", (without_data(json.dumps(store.plans(), indent=1)) + "\n").encode())
+
+
+def without_data(text: str) -> str:
+    """Return settings without contexts: rows of a dataset do not belong into what is passed on.
+
+    A run is found by its key, which stays that of the whole settings.
+
+    Parameters
+    ----------
+    text
+        Settings as JSON, or as a call.
+
+    Examples
+    --------
+    >>> without_data('{"contexts":[[1.0,2.0],[3.0,4.0]],"width":50}')
+    '{"contexts":"...","width":50}'
+    >>> without_data("Watch(width=50, contexts=[[1.0, 2.0], [3.0, 4.0]])")
+    'Watch(width=50, contexts=...)'
+    """
+    text = re.sub(r'"contexts": ?\[\[.*?\]\]', '"contexts":"..."', text)
+    return re.sub(r"contexts=\[\[.*?\]\]", "contexts=...", text)
 
 
 def unpack(kept: Path, out: Path) -> int:
