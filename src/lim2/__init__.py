@@ -18,6 +18,7 @@ from lim2.agents import (
     NeuralLinearNTK,
     NeuralTS,
     NeuralUCB,
+    TransportTS,
     Uniform,
 )
 from lim2.matching import match
@@ -35,6 +36,7 @@ __all__ = [
     "NeuralLinearNaive",
     "NeuralTS",
     "NeuralUCB",
+    "TransportTS",
     "Uniform",
     "match",
     "problems",

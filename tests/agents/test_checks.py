@@ -24,6 +24,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "NeuralUCB": {"hidden": 6, "iterations": 20},
     "NeuralTS": {"hidden": 6, "iterations": 20},
     "NeuralLinear-NTK": {"hidden": (6,), "batch": 8, "buffer": 15},
+    "LiM2-Transport": {"hidden": (6,), "batch": 8, "buffer": 15},
     "Uniform": {},
 }
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for name, settings in SMALL.items()} | {
@@ -38,12 +39,17 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
         {"hidden": 6, "iterations": 5, "training": "batch", "covariance": "full", "history": 20},
     ),
     "Naive in phases": ("NeuralLinear-Naive", {**SMALL["NeuralLinear-Naive"], "train_every": 20, "steps": 5}),
+    "LiM2-Transport in every round": (
+        "LiM2-Transport",
+        {**SMALL["LiM2-Transport"], "tolerance": 0.0, "steps": 2, "skip": False},
+    ),
+    "LiM2-Transport by UCB": ("LiM2-Transport", {**SMALL["LiM2-Transport"], "exploration": "ucb", "train_every": 3}),
     "LiM2, some features recomputed": ("LiM2", {**SMALL["LiM2"], "recompute_every": 2, "recompute_share": 0.4}),
 }
 VARIANTS |= torch_variants(N_FEATURES)
 UNBOUNDED = ("NeuralLinear", "NeuralUCB", "NeuralTS")
 NO_START = ("Uniform", "NeuralUCB", "NeuralTS", "NeuralTS by batch")
-NO_DRAWS = ("LiM2 by UCB", "NeuralUCB")
+NO_DRAWS = ("LiM2 by UCB", "LiM2-Transport by UCB", "NeuralUCB")
 Float = NDArray[np.float64]
 
 

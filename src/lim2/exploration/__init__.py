@@ -6,6 +6,7 @@ import numpy as np
 
 from lim2.exploration.posterior import Array, Beliefs, Posterior, RecursivePosterior
 from lim2.exploration.thompson import Thompson
+from lim2.exploration.transported import TransportedPosterior
 from lim2.exploration.ucb import UCB
 
 
@@ -17,4 +18,4 @@ class Exploration(Protocol):
         ...
 
 
-__all__ = ["UCB", "Beliefs", "Exploration", "Posterior", "RecursivePosterior", "Thompson"]
+__all__ = ["UCB", "Beliefs", "Exploration", "Posterior", "RecursivePosterior", "Thompson", "TransportedPosterior"]
