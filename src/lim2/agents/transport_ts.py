@@ -52,9 +52,9 @@ class TransportTS(NeuralBeliever):
     initial_pulls
         How often every arm is played, in turn, at the start.
     prior_precision
-        The prior covariance starts at I / prior_precision, in units of the noise.
+        Weights start with the variance s^2 / prior_precision, with s the standard deviation of the rewards.
     a0, b0
-        The noise variance starts at InvGamma(a0, b0 s^2), with s the standard deviation of the rewards.
+        The noise variance starts at InvGamma(a0, b0 s^2).
     learning_rate
         First rate of the network's optimizer, RMSProp with rate decay and clipping. For another optimizer give a
         ``representation``.
@@ -210,10 +210,15 @@ class TransportTS(NeuralBeliever):
         self.refits += 1
         self.settled.restore(self.representation.state())
         self.prior.transport(transport_map(old, new, self.ridge))
-        self.prior.start(self.units.centre, self.units.scale)
+        self.prior.start(self.units.centre, self.units.scale, self._noise_share())
         for arm in range(self.n_arms):
             rows = self.memory.rows(arm)
             self.posterior.refit(arm, self.prior, new[rows], self.memory.rewards[rows])
+
+    def _noise_share(self) -> float:
+        """Return how much of the rewards' variance is noise; all of it until arms can have been seen twice."""
+        known = self.rounds >= 2 * self.n_arms
+        return min(self.posterior.noise / self.units.scale**2, 1.0) if known else 1.0
 
     def _features(self, contexts: NDArray[Any]) -> Array:
         return self._features_by(self.settled, contexts, self.units)

@@ -59,7 +59,7 @@ class Units(OwnsArrays):
 
     @property
     def drift(self) -> float:
-        """How far the statistics are from the units in use: relative changes, and the centre's in units of the scale."""
+        """How far the statistics are from the units in use, relative to these; the centre relative to the scale."""
         if self.scale == 0.0:
             return math.inf
         size, centre, scale = self._now()

@@ -2,7 +2,8 @@
 
 A belief about weights for old features, mean m and covariance C = S S', becomes M m and M C M' for new ones, where M is
 the map with new features times M close to the old ones: a score z'w keeps its distribution. The root S is carried
-instead of C, so that a covariance is positive semi-definite by construction, whatever is rounded: transported it is M S.
+instead of C, so that a covariance is positive semi-definite by construction, whatever is rounded; transported it is
+M S.
 """
 
 import math
@@ -111,21 +112,35 @@ class TransportedPosterior(RecursivePosterior):
         super().__init__(n_arms, width, precision, a0, b0)
         if not 0.0 <= temperature < math.inf:
             raise ValueError(f"temperature must be 0 or positive and finite, got {temperature!r}")
+        self.precision = float(precision)
         self.temperature = float(temperature)
+
+    @property
+    def noise(self) -> float:
+        """The noise variance expected over all arms, each weighted by what it has seen."""
+        return float(self.b.sum() / self.a.sum())
 
     def scales(self, spread: Array) -> Array:
         """Return the scale of the score that exploration goes by, from its variance in units of the noise."""
         return self.temperature * super().scales(spread)
 
-    def start(self, centre: float, scale: float) -> None:
+    def start(self, centre: float, scale: float, noise: float) -> None:
         """Put the start of the arms that have seen nothing into the units of the rewards.
 
-        Their scores start at ``centre``, which is the weight of the last feature, a constant 1; their noise starts at
-        InvGamma(a0, b0 scale^2).
+        Their scores start at ``centre``, which is the weight of the last feature, a constant 1; their weights vary by
+        ``scale^2 / precision`` around it, whatever the noise is; the noise starts at InvGamma(a0, b0 scale^2).
+
+        Parameters
+        ----------
+        centre, scale
+            Mean and standard deviation of the rewards.
+        noise
+            The share of the rewards' variance that is noise: covariances are in units of the noise.
         """
         unseen = self.a == self.a0
         self.mu[unseen, -1] = centre
         self.b[unseen] = self.b0 * scale * scale
+        self._roots[unseen] = np.eye(self.mu.shape[1]) / math.sqrt(self.precision * noise)
 
     def transport(self, mapping: Array) -> None:
         """Carry the beliefs of the arms that have seen something to new features, by w -> M w.
