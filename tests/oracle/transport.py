@@ -12,7 +12,7 @@ from oracle.regression import posterior
 
 
 class OracleTransport(Explorer):
-    """Every tuple counted once: the prior holds what has left the buffer, the posterior is the prior plus the buffer."""
+    """Every tuple counted once: the prior holds what has left the buffer, the posterior that and the buffer."""
 
     def __init__(
         self,
