@@ -1,4 +1,4 @@
-"""LiM2-Transport in plain NumPy: explicit inverses, one loop a sample. Draws and batches are handed in by the caller."""
+"""LiM2-Transport in plain NumPy: explicit inverses, one loop a sample; draws and batches are handed in."""
 
 import copy
 from typing import Any
