@@ -41,7 +41,7 @@ def test_without_drift_it_is_bayesian_linear_regression_on_everything_ever_seen(
     start = np.append(np.zeros(features.shape[1] - 1), rewards[0])
     for arm in range(N_ARMS):
         z, r = features[arms == arm], rewards[arms == arm]
-        precision = agent.prior.precision * np.eye(features.shape[1])
+        precision = np.diag(agent.prior.precision)
         cov = np.linalg.inv(precision + z.T @ z)
         mean = cov @ (precision @ start + z.T @ r)
         b = agent.prior.b0 * rewards[0] ** 2

@@ -27,7 +27,7 @@ class OracleTransport(Explorer):
         temperature: float,
         train_every: int,
         initial_pulls: int = 2,
-        prior_precision: float,
+        prior_precision: Array,
         a0: float,
         b0: float,
         exploration: str = "thompson",
@@ -37,12 +37,13 @@ class OracleTransport(Explorer):
             n_arms,
             width,
             initial_pulls=initial_pulls,
-            prior_precision=prior_precision,
+            prior_precision=1.0,
             a0=a0,
             b0=b0,
             exploration=exploration,
             ucb_width=temperature,
         )
+        self.start = np.diag(1.0 / prior_precision)
         self.network = network
         self.settled = copy.deepcopy(network)
         self.buffer = Buffer(buffer)
@@ -146,7 +147,7 @@ class OracleTransport(Explorer):
                 self.prior_cov[i] = transport(self.prior_cov[i], M)
             else:
                 self.prior_mu[i] = np.append(np.zeros(self.d - 1), self.centre)
-                self.prior_cov[i] = np.eye(self.d) / (self.prior_precision * noise)
+                self.prior_cov[i] = self.start / noise
                 self.prior_b[i] = self.b0 * self.scale**2
         for i in range(self.n_arms):
             Phi, psi, R2, n = np.zeros((self.d, self.d)), np.zeros(self.d), 0.0, 0

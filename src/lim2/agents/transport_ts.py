@@ -52,7 +52,10 @@ class TransportTS(NeuralBeliever):
     initial_pulls
         How often every arm is played, in turn, at the start.
     prior_precision
-        Weights start with the variance s^2 / prior_precision, with s the standard deviation of the rewards.
+        Weights of the context and of the constant start with the variance s^2 / prior_precision, with s the standard
+        deviation of the rewards.
+    hidden_precision
+        The same for the weights of the hidden layer.
     a0, b0
         The noise variance starts at InvGamma(a0, b0 s^2).
     learning_rate
@@ -115,13 +118,14 @@ class TransportTS(NeuralBeliever):
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
-        train_every: int = 4,
+        train_every: int = 2,
         initial_pulls: int = 2,
         prior_precision: float = 10.0,
+        hidden_precision: float = 200.0,
         a0: float = 1.0,
         b0: float = 0.1,
-        learning_rate: float = 0.02,
-        tolerance: float = 0.3,
+        learning_rate: float = 0.03,
+        tolerance: float = 0.2,
         ridge: float = 0.01,
         temperature: float = 0.5,
         skip: bool | None = None,
@@ -157,7 +161,9 @@ class TransportTS(NeuralBeliever):
         self.skip = vectors and self.n_features <= LARGEST_SKIP if skip is None else bool(skip)
         self._scales_inputs = representation is None
         width = self.representation.width + self.n_features * self.skip + 1
-        believe = (self.n_arms, width, prior_precision, a0, b0, temperature)
+        precision = np.full(width, float(prior_precision))
+        precision[: self.representation.width] = _amount("hidden_precision", hidden_precision, or_zero=False)
+        believe = (self.n_arms, width, precision, a0, b0, temperature)
         self.prior: TransportedPosterior = TransportedPosterior(*believe)
         self.posterior: TransportedPosterior = TransportedPosterior(*believe)
         self.settled: Representation = copy.deepcopy(self.representation)

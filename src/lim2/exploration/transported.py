@@ -83,8 +83,10 @@ class TransportedPosterior(RecursivePosterior):
 
     Parameters
     ----------
-    n_arms, width, precision, a0, b0
+    n_arms, width, a0, b0
         As in :class:`lim2.exploration.RecursivePosterior`.
+    precision
+        Prior precision, one for all features or one for each.
     temperature
         The share of a score's scale that exploration uses; the beliefs themselves are not changed by it.
 
@@ -104,15 +106,16 @@ class TransportedPosterior(RecursivePosterior):
         self,
         n_arms: int,
         width: int,
-        precision: float = 1.0,
+        precision: float | Array = 1.0,
         a0: float = 6.0,
         b0: float = 6.0,
         temperature: float = 1.0,
     ) -> None:
-        super().__init__(n_arms, width, precision, a0, b0)
+        super().__init__(n_arms, width, 1.0, a0, b0)
         if not 0.0 <= temperature < math.inf:
             raise ValueError(f"temperature must be 0 or positive and finite, got {temperature!r}")
-        self.precision = float(precision)
+        self.precision: Array = np.broadcast_to(np.asarray(precision, dtype=float), width).copy()
+        self._roots[:] = np.diag(self.precision**-0.5)
         self.temperature = float(temperature)
 
     @property
@@ -140,7 +143,7 @@ class TransportedPosterior(RecursivePosterior):
         unseen = self.a == self.a0
         self.mu[unseen, -1] = centre
         self.b[unseen] = self.b0 * scale * scale
-        self._roots[unseen] = np.eye(self.mu.shape[1]) / math.sqrt(self.precision * noise)
+        self._roots[unseen] = np.diag((self.precision * noise) ** -0.5)
 
     def transport(self, mapping: Array) -> None:
         """Carry the beliefs of the arms that have seen something to new features, by w -> M w.
