@@ -266,7 +266,7 @@ TRANSPORT_SETTINGS: dict[str, dict[str, Any]] = {
 def test_transport(settings: dict[str, Any]) -> None:
     agent = lim2.TransportTS(N_ARMS, N_FEATURES, **{**SMALL, **settings}, buffer=CAP, seed=14)
     network = network_like(
-        agent, **{k: v for k, v in settings.items() if k == "learning_rate"} or {"learning_rate": 0.03}
+        agent, **{k: v for k, v in settings.items() if k == "learning_rate"} or {"learning_rate": 0.02}
     )
     options = {**settings_of(agent), "exploration": settings.get("exploration", "thompson")}
     oracle = OracleTransport(network, N_ARMS, N_FEATURES, buffer=CAP, **options)
