@@ -1,4 +1,4 @@
-"""`python -m benchmarks.calibration`: do 90% intervals of the arms' expected rewards hold the truth?
+"""`python -m benchmarks.calibration`: how many 90% intervals of the arms' expected rewards hold the truth.
 
 On the `linear` problem the truth is known. An agent plays 2,000 rounds, learning its representation all the while; then
 for contexts that it has not seen, and every arm, the 90% interval of the expected reward is compared with the truth.
