@@ -53,7 +53,7 @@ def side_by_side(rounds: int) -> dict[str, Any]:
 
 
 def long_run(rounds: int) -> dict[str, Any]:
-    """Play Statlog's rows over and over; return rounds a second, the share of rounds that refit, and the state's size."""
+    """Play Statlog over and over; return rounds a second, the share of rounds that refit, and the size of the state."""
     problem = problems.load("statlog", rounds=20_000, seed=0)
     agent = lim2.TransportTS(problem.n_arms, problem.n_features, seed=0)
     parts, sizes = [], []
