@@ -165,7 +165,7 @@ class TransportTS(NeuralBeliever):
         precision[: self.representation.width] = _amount("hidden_precision", hidden_precision, or_zero=False)
         believe = (self.n_arms, width, precision, a0, b0, temperature)
         self.prior: TransportedPosterior = TransportedPosterior(*believe)
-        self.posterior: TransportedPosterior = TransportedPosterior(*believe)
+        self.posterior: TransportedPosterior = TransportedPosterior(*believe)  # type: ignore[assignment]  # other beliefs
         self.settled: Representation = copy.deepcopy(self.representation)
         self.units = Units()
         self.refits = 0
