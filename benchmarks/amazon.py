@@ -21,17 +21,11 @@ from rich.table import Table
 import lim2
 from lim2 import problems
 from lim2.agents.neural import NeuralBeliever
+from lim2.paper.published import dataset
 from lim2.representation import TextCNN, Torch
 
 RESULTS = Path(__file__).parent / "results" / "amazon.jsonl"
-# Mean and standard deviation of 10 runs: the paper's table of raw results.
-PUBLISHED = {
-    "LiM2": (3052, 160),
-    "NeuralLinear": (3024, 25),
-    "NeuralLinear-MM": (2793, 41),
-    "NeuralLinear-Naive": (2804, 41),
-    "NeuralLinear-NTK": (3014, 37),
-}
+PUBLISHED = dataset("amazon").raw
 
 
 class Clock:

@@ -1,27 +1,47 @@
-"""Write the tables of README.md, and docs/speed.md, from benchmarks/results: `python -m benchmarks.readme`."""
+"""Write the tables of README.md and docs/speed.md from what was measured: `python -m benchmarks.readme`.
+
+The paper's table comes from docs/results (`lim2 paper report --to docs/results`), the rest from benchmarks/results.
+"""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.statlog import PUBLISHED
+import polars as pl
+
+from lim2.experiments.report.markdown import table
+from lim2.paper.published import METHODS
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 SPEED_PAGE = HERE.parent / "docs" / "speed.md"
+RESULTS = HERE.parent / "docs" / "results"
 
 
 def _load(name: str) -> Any:
     return json.loads((HERE / "results" / f"{name}.json").read_text())
 
 
-def statlog_table() -> str:
-    """Return ours next to the paper's."""
-    lines = ["| agent | lim2 | published |", "|---|---|---|"]
-    for row in _load("statlog"):
-        mean, std = PUBLISHED[row["agent"]]
-        lines.append(f"| {row['agent']} | {row['mean']:,.0f} ± {row['std']:.0f} | {mean:,} ± {std} |")
-    return "\n".join([*lines, "", f"Ours: {_load('statlog')[0]['runs']} runs. Published: 10."])
+def paper_table() -> str:
+    """Return table 1 of the paper, ours and the published scores in brackets."""
+    scores = pl.read_csv(RESULTS / "tables" / "normalised.csv")
+    runs = pl.read_csv(RESULTS / "tables" / "raw.csv")
+    rows = []
+    for dataset in scores["dataset"].unique(maintain_order=True):
+        line = scores.filter(pl.col("dataset") == dataset)
+        best = line["ours"].max()
+        cells = [f"**{dataset}**" if dataset in ("Average", "Median") else dataset]
+        for method in METHODS:
+            ours, paper = line.filter(pl.col("method") == method).select("ours", "paper").row(0)
+            text = "–" if ours is None else f"**{ours:.2f}**" if ours == best else f"{ours:.2f}"
+            cells.append(text if paper is None else f"{text} ({paper:.2f})")
+        rows.append(cells)
+    many = {method: sorted(set(runs.filter(pl.col("method") == method)["runs"])) for method in METHODS}
+    groups: dict[str, list[str]] = {}
+    for method, counts in many.items():
+        groups.setdefault(" or ".join(map(str, counts)), []).append(method)
+    told = "; ".join(f"{counts} of {', '.join(methods)}" for counts, methods in groups.items())
+    return "\n".join([*table(["", *METHODS], rows), "", f"Runs: {told}."])
 
 
 def _cells(row: dict[str, Any]) -> str:
@@ -54,10 +74,10 @@ def speed_page() -> str:
 
 def filled(text: str) -> str:
     """Return README's text with its tables made anew."""
-    for marker, table in (("statlog", statlog_table()), ("speed", speed_table())):
+    for marker, lines in (("paper", paper_table()), ("speed", speed_table())):
         before, rest = text.split(f"<!-- {marker} -->\n")
         after = rest.split(f"<!-- /{marker} -->")[1]
-        text = f"{before}<!-- {marker} -->\n{table}\n<!-- /{marker} -->{after}"
+        text = f"{before}<!-- {marker} -->\n{lines}\n<!-- /{marker} -->{after}"
     return text
 
 

@@ -48,8 +48,8 @@ def record_batches(agent: NeuralBeliever) -> list[list[int]]:
     drawn: list[list[int]] = []
     sample = agent.memory.sample
 
-    def recording(size: int, rng: np.random.Generator) -> Any:
-        batch = sample(size, rng)
+    def recording(size: int, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Any:
+        batch = sample(size, rng, weights)
         drawn.append(agent.memory.stamps[batch.slots].tolist())
         return batch
 

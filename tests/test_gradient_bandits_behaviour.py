@@ -58,7 +58,7 @@ def test_chunks_of_contexts_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fingerprint(agent: GradientBandit) -> bytes:
-    return pickle.dumps({k: v for k, v in agent.__dict__.items() if k != "memory"}) + pickle.dumps(
+    return pickle.dumps({k: v for k, v in agent.__getstate__().items() if k != "memory"}) + pickle.dumps(
         [agent.memory.slots(), agent.memory.contexts[agent.memory.slots()], agent.memory.rewards[agent.memory.slots()]]
     )
 
@@ -185,7 +185,8 @@ def test_importing_and_deciding_need_no_numba() -> None:
 
 def test_compiling_is_announced_once_and_the_cache_is_silent(tmp_path: Any) -> None:
     code = "import lim2\nfor _ in 'ab': lim2.NeuralTS(2, 2, hidden=3, iterations=3).update([0.0, 1.0], 0, 1.0)"
-    first, second = (run_fresh(code, NUMBA_CACHE_DIR=str(tmp_path)).stderr for _ in range(2))
+    listening = f"import logging; logging.basicConfig()\n{code}"
+    first, second = (run_fresh(listening, NUMBA_CACHE_DIR=str(tmp_path)).stderr for _ in range(2))
     assert first.count("compiling") == 1
     assert second == ""
 

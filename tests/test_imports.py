@@ -6,7 +6,19 @@ from pathlib import Path
 
 import pytest
 
-FORBIDDEN = ("torch", "polars", "matplotlib", "typer", "rich", "numba", "jinja2", "cloudpickle", "pooch", "ray")
+FORBIDDEN = (
+    "torch",
+    "polars",
+    "matplotlib",
+    "typer",
+    "rich",
+    "numba",
+    "jinja2",
+    "cloudpickle",
+    "pooch",
+    "ray",
+    "sqlite3",
+)
 
 
 def run(code: str, **environment: str) -> str:

@@ -5,12 +5,22 @@ import os
 import numpy as np
 import pytest
 
-from benchmarks.statlog import PUBLISHED, cumulative_reward
+import lim2
+from lim2 import problems
+from lim2.experiments import play
+from lim2.paper.published import dataset
 
 needs_data = pytest.mark.skipif(not os.environ.get("LIM2_DATA"), reason="needs Statlog: set LIM2_DATA to its folder")
 
+PUBLISHED = dataset("statlog").raw
 # How far below and above the paper the mean may be; LiM2, NeuralUCB and NeuralTS may be better.
 TOLERANCE = {"LiM2": (40, 180), "NeuralUCB": (3, 925), "NeuralTS": (265, 652)}
+
+
+def cumulative_reward(name: str, seed: int) -> float:
+    problem = problems.load("statlog", rounds=5000, seed=seed)
+    played = play(lim2.AGENTS[name](problem.n_arms, problem.n_features, seed=seed), problem)
+    return float(problem.rewards[np.arange(5000), played.arms].sum())
 
 
 @needs_data

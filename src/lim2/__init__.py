@@ -6,10 +6,14 @@
 >>> agent.update([0.0] * 9, arm, reward=1.0)
 """
 
+import logging
+
 from lim2 import problems
 from lim2.agents import (
     AGENTS,
     Agent,
+    Decision,
+    Info,
     LiM2,
     LinearTS,
     NeuralLinear,
@@ -21,23 +25,37 @@ from lim2.agents import (
     TransportTS,
     Uniform,
 )
+from lim2.agents.container import LoadError
+from lim2.agents.saving import load
+from lim2.agents.snapshot import Snapshot
+from lim2.evaluation import evaluate
+from lim2.log import DecisionLog
 from lim2.matching import match
+
+logging.getLogger("lim2").addHandler(logging.NullHandler())  # silent until the application says otherwise
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AGENTS",
     "Agent",
+    "Decision",
+    "DecisionLog",
+    "Info",
     "LiM2",
     "LinearTS",
+    "LoadError",
     "NeuralLinear",
     "NeuralLinearMM",
     "NeuralLinearNTK",
     "NeuralLinearNaive",
     "NeuralTS",
     "NeuralUCB",
+    "Snapshot",
     "TransportTS",
     "Uniform",
+    "evaluate",
+    "load",
     "match",
     "problems",
 ]

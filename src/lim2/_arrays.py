@@ -1,8 +1,9 @@
-"""State that survives copying: what unpickling may do to arrays that BLAS writes in place."""
+"""State in arrays: that survives copying, and in which an arm is a row."""
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 
 def _owned(value: Any) -> Any:
@@ -11,6 +12,31 @@ def _owned(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _owned(part) for name, part in value.items()}
     return value
+
+
+def with_row(rows: NDArray[Any], row: ArrayLike) -> NDArray[Any]:
+    """Return a new array with one more row, of which a number gives all values.
+
+    Examples
+    --------
+    >>> with_row(np.array([[1.0, 2.0]]), 0.0).tolist()
+    [[1.0, 2.0], [0.0, 0.0]]
+    """
+    out = np.empty((len(rows) + 1, *rows.shape[1:]), dtype=rows.dtype)
+    out[:-1] = rows
+    out[-1] = row
+    return out
+
+
+def without_row(rows: NDArray[Any], row: int) -> NDArray[Any]:
+    """Return a new array with one row less.
+
+    Examples
+    --------
+    >>> without_row(np.array([[1.0, 2.0], [3.0, 4.0]]), 0).tolist()
+    [[3.0, 4.0]]
+    """
+    return np.concatenate((rows[:row], rows[row + 1 :]))
 
 
 class OwnsArrays:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import lim2
-from lim2.commands import bench, data
+from lim2.commands import bench, data, paper
 
 app = typer.Typer(
     help="Contextual bandits that learn a neural representation online, in bounded memory.",
@@ -18,6 +18,7 @@ app.command("bench")(bench.bench)
 app.command("report")(bench.report)
 app.command("compare")(bench.compare)
 app.add_typer(data.app, name="data")
+app.add_typer(paper.app, name="paper")
 
 
 def _version(wanted: bool) -> None:

@@ -23,19 +23,22 @@ unit lower triangular system (I + 2 rate tril(K, -1)) c = 2 rate gap with K_jk =
 end of the loop. That no projection interfered is certain if A0 minus the positive c_j alone is still in the cone.
 """
 
+import logging
 import math
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from lim2._arrays import OwnsArrays
+from lim2._arrays import with_row, without_row
+from lim2._state import Stateful
 
 Array = NDArray[np.float64]
 
 _dgemm = blas.dgemm
+_logger = logging.getLogger("lim2")
 
 Groups = list[tuple[int, slice]]
 
@@ -161,7 +164,7 @@ def transport_map(old: Array, new: Array, ridge: float = 0.01) -> Array:
     return np.ascontiguousarray(lapack.dpotrs(factor, mixed, lower=1)[0])
 
 
-class Matching(OwnsArrays):
+class Matching(Stateful):
     """The matching step for all arms at once, with the lower bounds that make most projections unnecessary.
 
     Parameters
@@ -171,6 +174,8 @@ class Matching(OwnsArrays):
     rate, clip, jitter, ridge
         As in :func:`match`. The rate of round t is ``rate / (t + 1)``; the caller decides on t.
     """
+
+    _kept: ClassVar[tuple[str, ...]] = ("floor", "projections")
 
     def __init__(
         self,
@@ -196,6 +201,22 @@ class Matching(OwnsArrays):
     def bind(self, floor: Array) -> None:
         """Start with a lower bound of each arm's smallest eigenvalue; 0 says nothing and is always true."""
         self.floor = np.array(floor, dtype=float)
+
+    def add_arm(self, floor: float) -> None:
+        """Take in one more arm with a lower bound of its smallest eigenvalue."""
+        self.floor = with_row(self.floor, floor)
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm; those after it move up."""
+        self.floor = without_row(self.floor, arm)
+
+    def note(self) -> tuple[Array, int]:
+        """Return what :meth:`undo` needs to put the bounds back as they are now."""
+        return self.floor.copy(), self.projections
+
+    def undo(self, noted: tuple[Array, int]) -> None:
+        """Put back what :meth:`note` returned."""
+        self.floor, self.projections = noted
 
     def step(self, covs: Array, old: Array, new: Array, groups: Groups, rate: float) -> None:
         """Match the (n_arms, g, g) covariances in place; ``groups`` lists (arm, rows of its samples), in row order.
@@ -263,7 +284,7 @@ class Matching(OwnsArrays):
         shrink = float(np.dot(positive, squares))
         floor = max(float(self.floor[arm]) - shrink, 0.0)
         if shrink > self.floor[arm] and not _is_positive(cov - (new * positive[:, None]).T @ new):
-            matched = self._samples_in_turn(cov, new, np.vecdot(new @ cov, new) - gap, rate)
+            matched = self._samples_in_turn(arm, cov, new, np.vecdot(new @ cov, new) - gap, rate)
         else:
             change = np.dot((new * steps[:, None]).T, new)
             matched = cov - 0.5 * (change + change.T)
@@ -271,7 +292,7 @@ class Matching(OwnsArrays):
             covs[arm] = matched
             self.floor[arm] = floor
 
-    def _samples_in_turn(self, cov: Array, new: Array, targets: Array, rate: float) -> Array:
+    def _samples_in_turn(self, arm: int, cov: Array, new: Array, targets: Array, rate: float) -> Array:
         """Loop as Algorithm PGD does, for a batch in which a projection may interfere.
 
         A step up cannot leave the cone; a step down leaves it by at most one eigenvalue, so thresholding needs the
@@ -286,7 +307,7 @@ class Matching(OwnsArrays):
                 value, vector = _smallest_eigenpair(cov)
                 if value < 0.0:
                     cov = cov - value * np.outer(vector, vector)
-                    self.projections += 1
+                    self._count(arm)
         return cov
 
     def _transport(self, covs: Array, old: Array, new: Array) -> None:
@@ -301,7 +322,11 @@ class Matching(OwnsArrays):
         projected, changed = project(covs[arm])
         if changed:
             covs[arm] = projected
-            self.projections += 1
+            self._count(arm)
+
+    def _count(self, arm: int) -> None:
+        self.projections += 1
+        _logger.debug("the covariance of arm %d left the cone and was projected, projection %d", arm, self.projections)
 
     def __repr__(self) -> str:
         settings: dict[str, Any] = {"rate": self.rate}

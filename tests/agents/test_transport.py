@@ -41,7 +41,7 @@ def test_without_drift_it_is_bayesian_linear_regression_on_everything_ever_seen(
     start = np.append(np.zeros(features.shape[1] - 1), rewards[0])
     for arm in range(N_ARMS):
         z, r = features[arms == arm], rewards[arms == arm]
-        precision = np.diag(agent.prior.precision)
+        precision = np.diag(agent.prior.precisions)
         cov = np.linalg.inv(precision + z.T @ z)
         mean = cov @ (precision @ start + z.T @ r)
         b = agent.prior.b0 * rewards[0] ** 2
@@ -67,7 +67,7 @@ def test_refitting_where_nothing_has_moved_changes_nothing() -> None:
     play(agent, 200)
     before = agent.posterior.mu.copy(), agent.posterior.cov, agent.posterior.a.copy(), agent.posterior.b.copy()
     features = agent._features(agent.memory.contexts)
-    agent._settle(features, features)
+    agent._settle(agent.units, features, features)
     after = agent.posterior.mu, agent.posterior.cov, agent.posterior.a, agent.posterior.b
     for one, other in zip(before, after, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
@@ -100,7 +100,8 @@ def test_beliefs_are_about_the_settled_network() -> None:
     play(agent, 50)
     settled, training = agent.settled.features(contexts), agent.representation.features(contexts)
     assert np.abs(settled - training).max() > 0.01
-    agent._settle(agent._features(agent.memory.contexts), agent._features(agent.memory.contexts))
+    features = agent._features(agent.memory.contexts)
+    agent._settle(agent.units, features, features)
     np.testing.assert_array_equal(agent.settled.features(contexts), agent.representation.features(contexts))
 
 

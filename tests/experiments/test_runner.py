@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import lim2
@@ -11,7 +12,8 @@ from lim2 import problems
 from lim2.experiments import PlanError
 from lim2.experiments.names import Spec, agent_named, given
 from lim2.experiments.plan import Run
-from lim2.experiments.runner import draw, measured, play, run_once
+from lim2.experiments.runner import draw, make, measured, play, run_once
+from lim2.experiments.store import SCHEMA, Store, read
 
 WHEEL = Spec("wheel", "wheel", {"delta": 0.8})
 
@@ -130,3 +132,50 @@ def test_problems_of_functions_and_tables(outside: Path) -> None:
     assert (own.rounds, own.n_arms) == (20, 2)
     record = run_once(Run(Spec("x", "json:dumps"), Spec("LiM2", "LiM2"), 10, 0))
     assert record["status"] == "failed"
+
+
+def test_time_is_kept_along_the_way() -> None:
+    record = run_once(Run(WHEEL, Spec("LinearTS", "LinearTS"), 300, 0))
+    seconds = np.array(record["curve_seconds"])
+    assert len(seconds) == len(record["curve_round"])
+    assert (np.diff(seconds) > 0).all()
+    assert seconds[-1] * 1e6 / 300 == pytest.approx(record["us_per_round"], rel=1.0)  # less the warm-up
+
+
+class Noting(lim2.Uniform):
+    """Notes something of its own."""
+
+    @property
+    def traces(self) -> dict[str, list[float]]:
+        return {"pulls": self.pulls.astype(float).tolist()}
+
+
+def test_what_an_agent_notes_is_kept(tmp_path: Path) -> None:
+    run = Run(WHEEL, given(Noting), 50, 0)
+    record = run_once(run)
+    store = Store(tmp_path)
+    store.put(run, record)
+    [row] = read([tmp_path / "runs" / run.file])["traces"].to_list()
+    assert [trace["name"] for trace in row] == ["pulls"]
+    assert sum(row[0]["values"]) == 50
+
+
+def test_files_of_other_versions_are_read(tmp_path: Path) -> None:
+    run = Run(WHEEL, Spec("Uniform", "Uniform"), 20, 0)
+    Store(tmp_path).put(run, run_once(run))
+    path = tmp_path / "runs" / run.file
+    other = pl.read_parquet(path).drop("traces", "curve_seconds").with_columns(yet_unknown=pl.lit(1))
+    other.write_parquet(path)
+    frame = read([path])
+    assert frame.schema == pl.Schema(SCHEMA)
+    assert frame["curve_seconds"].null_count() == 1
+
+
+def test_texts_are_read_by_the_text_network() -> None:
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(0, 30, size=(20, 60))
+    problem = problems.Problem("texts", tokens, rng.random((20, 2)), n_tokens=30)
+    agent: Any = make(Spec("LiM2", "LiM2"), problem, 0)
+    assert agent.representation.n_tokens == 30
+    assert play(agent, problem).arms.shape == (20,)

@@ -166,4 +166,4 @@ def settings_of(agent: Any) -> dict[str, Any]:
     """The settings of an agent that its oracle needs."""
     names = ("tolerance", "ridge", "train_every", "skip", "initial_pulls")
     beliefs = {"a0": agent.prior.a0, "b0": agent.prior.b0, "temperature": agent.posterior.temperature}
-    return {**{name: getattr(agent, name) for name in names}, **beliefs, "prior_precision": agent.prior.precision}
+    return {**{name: getattr(agent, name) for name in names}, **beliefs, "prior_precision": agent.prior.precisions}

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 from lim2.agents.base import Agent
+from lim2.agents.decision import Decision
+from lim2.agents.info import Info
 from lim2.agents.lim2 import LiM2
 from lim2.agents.linear_ts import LinearTS
 from lim2.agents.neural_linear import NeuralLinear
@@ -34,6 +36,8 @@ AGENTS: dict[str, Callable[..., Agent]] = {
 __all__ = [
     "AGENTS",
     "Agent",
+    "Decision",
+    "Info",
     "LiM2",
     "LinearTS",
     "NeuralLinear",

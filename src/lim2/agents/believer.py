@@ -1,9 +1,10 @@
 """Agents that hold beliefs about every arm's score, and explore by them."""
 
-from typing import Any
+from collections.abc import Hashable, Iterable
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lim2._blas import one_thread
 from lim2.agents.base import Agent, Array, one_of
@@ -25,19 +26,35 @@ def make_exploration(exploration: str | Exploration) -> Exploration:
 class Believer(Agent):
     """An agent with a linear belief about every arm over some features of the context."""
 
+    _kept: ClassVar[tuple[str, ...]] = (*Agent._kept, "posterior")
+    _served: ClassVar[tuple[str, ...]] = (*Agent._served, "posterior")
+
     def __init__(
         self,
-        n_arms: int,
-        n_features: int,
+        n_arms: int | None,
+        n_features: int | None,
         *,
+        arms: Iterable[Hashable] | None,
         exploration: str | Exploration,
         initial_pulls: int,
+        min_propensity: float,
         seed: int | None,
         settings: dict[str, Any],
     ) -> None:
-        super().__init__(n_arms, n_features, initial_pulls=initial_pulls, seed=seed, settings=settings)
+        super().__init__(
+            n_arms,
+            n_features,
+            arms=arms,
+            initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
+            seed=seed,
+            settings=settings,
+        )
         self.exploration = make_exploration(exploration)
         self.posterior: Beliefs
+
+    def _objects(self) -> dict[str, Any]:
+        return {**super()._objects(), "exploration": self.exploration}
 
     def _features(self, contexts: Array) -> Array:
         """Return the features of (n, n_features) contexts, as (n, width)."""
@@ -48,8 +65,31 @@ class Believer(Agent):
         one = contexts.ndim == len(self.context_shape)
         return self._features(contexts[None])[0] if one else self._features(contexts)
 
-    def _scores(self, contexts: Array) -> Array:
-        return self.exploration.scores(self.posterior, self._features_like(contexts), self._act_rng)
+    def _look(self, contexts: Array) -> Array:
+        return self._features_like(contexts)
+
+    def _draw(self, seen: Array) -> Array:
+        return self.exploration.scores(self.posterior, seen, self._act_rng)
+
+    def _beliefs(self, seen: Array) -> tuple[Array, Array]:
+        means, spread = self.posterior.moments(seen)
+        return means, np.sqrt(self.posterior.with_noise(spread))
+
+    def _chances(self, seen: Array, eligible: NDArray[np.intp]) -> Array:
+        propensities = getattr(self.exploration, "propensities", None)  # isinstance of a protocol is slow
+        if not callable(propensities):
+            raise NotImplementedError(
+                f"{self.exploration!r} does not tell its propensities, so only `act` works: give it a method "
+                "`propensities(posterior, features, eligible)`, see lim2.exploration.KnowsPropensities"
+            )
+        chances: Array = propensities(self.posterior, seen, eligible)
+        return chances
+
+    def _add_arm(self, like: int | None) -> None:
+        self.posterior.add_arm(like)
+
+    def _remove_arm(self, arm: int) -> None:
+        self.posterior.remove_arm(arm)
 
     def means(self, contexts: ArrayLike) -> Array:
         """Return the expected score of every arm: (n_arms,) for one context, (n, n_arms) for rows of contexts."""

@@ -7,17 +7,19 @@ trained on the whole history.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lim2._blas import one_thread
+from lim2._state import put_back, state_of
 from lim2.agents.base import Agent, Array, Sized, one_of, positive_int
 from lim2.agents.window import Window
 from lim2.exploration.gradient_precision import Diagonal, Full
 from lim2.representation.blocks import BlockNetwork, Descent, Trained
+from lim2.standardize import Standardizer
 
 # The two official forms of training: single samples, at most 1,000 steps; the whole history, 100 steps.
 STEPS = {"sample": 1000, "batch": 100}
@@ -27,13 +29,25 @@ CHUNK = 2**22
 
 
 class GradientBandit(Agent):
-    """A bandit over the gradients of one network; :meth:`_draw` is left to the algorithms."""
+    """A bandit over the gradients of one network; how a score is drawn is left to the algorithms."""
+
+    _kept: ClassVar[tuple[str, ...]] = (
+        *Agent._kept,
+        "network",
+        "precision",
+        "memory",
+        "_steps",
+        "_loss",
+        "standardizer",
+    )
+    _served: ClassVar[tuple[str, ...]] = (*Agent._served, "network", "precision", "standardizer")
 
     def __init__(
         self,
-        n_arms: int,
-        n_features: int,
+        n_arms: int | None,
+        n_features: int | None,
         *,
+        arms: Iterable[Hashable] | None,
         hidden: int | Sequence[int],
         regularization: float,
         nu: float,
@@ -45,10 +59,20 @@ class GradientBandit(Agent):
         normalize: bool,
         history: int | None,
         initial_pulls: int,
+        min_propensity: float,
         seed: int | None,
+        standardize: bool,
         settings: dict[str, Any],
     ) -> None:
-        super().__init__(n_arms, n_features, initial_pulls=initial_pulls, seed=seed, settings=settings)
+        super().__init__(
+            n_arms,
+            n_features,
+            arms=arms,
+            initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
+            seed=seed,
+            settings=settings,
+        )
         self.hidden = _width(hidden)
         self.regularization = _number("regularization", regularization, above=0.0)
         self.nu = _number("nu", nu, least=0.0)
@@ -69,20 +93,38 @@ class GradientBandit(Agent):
         self.precision: Diagonal | Full = kind(self.n_arms, self.n_features, self.hidden, self.regularization)
         self.network = BlockNetwork(self.n_arms, self.n_features, self.hidden, self._init_rng)
         self.memory = Window(self.n_features, bound)
-        self.trained = Trained(0, float("nan"))  # what the latest training did
+        self.standardizer = Standardizer(self.context_shape) if standardize else None
+        self._steps, self._loss = 0, float("nan")
+
+    @classmethod
+    def _least_numbers(cls, n_arms: int, settings: Mapping[str, Any]) -> int:
+        weights = n_arms * positive_int("n_features", settings["n_features"]) * _width(settings["hidden"])
+        return weights**2 if settings["covariance"] == "full" else weights
 
     def _components(self) -> Iterable[Sized]:
-        return (self.network, self.precision, self.memory)
+        scaling = () if self.standardizer is None else (self.standardizer,)
+        return (self.network, self.precision, self.memory, *scaling)
+
+    def _diagnosis(self) -> dict[str, Any]:
+        return {"loss": self.trained.loss, "stored": len(self.memory), "evicted": self.memory.evicted}
+
+    @property
+    def trained(self) -> Trained:
+        """What the latest training did."""
+        return Trained(self._steps, self._loss)
 
     # Deciding
 
     @abstractmethod
-    def _draw(self, means: Array, deviations: Array) -> Array:
-        """Return scores in the shape of ``means``."""
+    def _draw(self, seen: tuple[Array, Array]) -> Array:
+        """Return scores, from means and deviations, in their shape."""
 
-    def _scores(self, contexts: Array) -> Array:
+    def _look(self, contexts: Array) -> tuple[Array, Array]:
         means, variances = self._moments(contexts)
-        return self._draw(means, np.sqrt(variances, out=variances))
+        return means, np.sqrt(variances, out=variances)
+
+    def _beliefs(self, seen: tuple[Array, Array]) -> tuple[Array, Array]:
+        return seen
 
     def means(self, contexts: ArrayLike) -> Array:
         """Return the expected reward of every arm: (n_arms,) for one context, (n, n_arms) for rows of contexts."""
@@ -111,6 +153,8 @@ class GradientBandit(Agent):
 
     def _inputs(self, contexts: Array) -> Array:
         """Return what the network sees of (n, n_features) contexts; a context of zeros stays one."""
+        if self.standardizer is not None:
+            contexts = self.standardizer(contexts)
         if not self.normalize:
             return contexts
         norms = np.sqrt(np.vecdot(contexts, contexts))
@@ -118,13 +162,37 @@ class GradientBandit(Agent):
 
     # Learning
 
+    def _before(self, arm: int) -> Any:  # noqa: ARG002
+        names = ("network", "_steps", "_loss")
+        return self.memory.stored, self._learn_rng.bit_generator.state, names, state_of(self, names)
+
+    def _undo(self, before: Any) -> None:
+        stored, self._learn_rng.bit_generator.state, names, state = before
+        if self.memory.stored > stored:
+            self.memory.abandon()
+        put_back(self, names, state)
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         inputs = self._inputs(context[None])
         _, factors = self.network.forward(inputs, arm)  # the gradient before this reward is trained on
-        slots = self.memory.stage(inputs[0], arm, reward)
-        self.trained = self._train(slots)
-        self.precision.observe(inputs[0], arm, factors.gates[0, 0], factors.hidden[0, 0])
+        # What the network sees of a raw context changes with the scaling: then the context itself is kept.
+        slots = self.memory.stage(inputs[0] if self.standardizer is None else context, arm, reward)
+        self._steps, self._loss = self._train(slots)
         self.memory.commit()
+        # Last, because it is not undone: it computes first and then changes everything in one go.
+        self.precision.observe(inputs[0], arm, factors.gates[0, 0], factors.hidden[0, 0])
+        if self.standardizer is not None:
+            self.standardizer.observe(context)
+
+    def _add_arm(self, like: int | None) -> None:
+        # A copy brings no tuples: the network goes on from where it is, nothing starts again from the history.
+        self.precision.add_arm(like)
+        self.network.add_arm(self._init_rng, like)
+
+    def _remove_arm(self, arm: int) -> None:
+        self.precision.remove_arm(arm)
+        self.network.remove_arm(arm)
+        self.memory.remove_arm(arm)
 
     def _train(self, slots: NDArray[np.intp]) -> Trained:
         """Train the network, from where it is, on the tuples in these slots."""
@@ -132,10 +200,14 @@ class GradientBandit(Agent):
         how = Descent(self.iterations, self.learning_rate, self.regularization / len(slots), self.stop_loss)
         if self.training == "sample":
             order = slots[self._shuffled(len(slots))]
-            return self.network.train_by_samples(memory.contexts, memory.arms, memory.rewards, order, how)
+            if self.standardizer is None:
+                return self.network.train_by_samples(memory.contexts, memory.arms, memory.rewards, order, how)
+            seen, places = self._inputs(memory.contexts[order]), np.arange(len(order))
+            return self.network.train_by_samples(seen, memory.arms[order], memory.rewards[order], places, how)
         slots = slots[memory.arms[slots].argsort(kind="stable")]
         bounds: list[int] = memory.arms[slots].searchsorted(np.arange(self.n_arms + 1)).tolist()
-        return self.network.train_by_batches(memory.contexts[slots], memory.rewards[slots], bounds, how)
+        seen = memory.contexts[slots] if self.standardizer is None else self._inputs(memory.contexts[slots])
+        return self.network.train_by_batches(seen, memory.rewards[slots], bounds, how)
 
     def _shuffled(self, n: int) -> NDArray[np.intp]:
         """Return the order of a pass over n tuples, as far as ``iterations`` steps can get."""

@@ -1,6 +1,6 @@
 """NeuralLinear-LiM2: limited memory neural-linear Thompson sampling with likelihood matching, Algorithm 2."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 from lim2.agents.neural import NeuralLinearFamily, Size
@@ -18,7 +18,8 @@ class LiM2(NeuralLinearFamily):
     regression of every arm from this prior and the buffer. Time and memory of a round do not grow.
 
     The defaults are the settings of the published runs; ``docs/decisions.md`` tells where the paper leaves a choice.
-    They expect contexts and rewards of the order of 1: standardise columns, scale and centre rewards.
+    They expect contexts and rewards of the order of 1: give ``standardize=True`` for raw columns, and scale and
+    centre rewards.
 
     Parameters
     ----------
@@ -27,6 +28,8 @@ class LiM2(NeuralLinearFamily):
     n_features
         Size of a context; for a representation that takes arrays of several axes, e.g. images, their shape. May be left
         out where the representation knows it.
+    arms
+        Instead of ``n_arms``: what the arms are called, any hashable values.
     hidden
         Sizes of the network's hidden layers; the last is the number of features.
     buffer
@@ -37,6 +40,8 @@ class LiM2(NeuralLinearFamily):
         Batches a round, the paper's P.
     initial_pulls
         How often every arm is played, in turn, at the start.
+    min_propensity
+        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
     prior_precision
         The prior covariance starts at I / prior_precision.
     a0, b0
@@ -74,6 +79,12 @@ class LiM2(NeuralLinearFamily):
         Use the last layer as the prior of the mean (the paper); False uses 0.
     matching_clip, matching_jitter, matching_ridge
         Finer settings of the matching step, as in :func:`lim2.matching.match`.
+    standardize
+        Scale raw columns by their running mean and deviation, part of the agent; the buffer holds raw values. See
+        ``docs/learning.md``.
+    forget
+        By what share all information decays in every round, for worlds that change: 0.001 for a memory of about 1,000
+        rounds. 0 forgets nothing. See ``docs/learning.md``.
 
     References
     ----------
@@ -100,14 +111,16 @@ class LiM2(NeuralLinearFamily):
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None = None,
         n_features: Size = None,
         *,
+        arms: Iterable[Hashable] | None = None,
         hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
         initial_pulls: int = 2,
+        min_propensity: float = 0.0,
         prior_precision: float = 1.0,
         a0: float = 6.0,
         b0: float = 6.0,
@@ -127,14 +140,18 @@ class LiM2(NeuralLinearFamily):
         matching_clip: float = 5.0,
         matching_jitter: float = 1e-5,
         matching_ridge: float = 0.01,
+        standardize: bool = False,
+        forget: float = 0.0,
     ) -> None:
         super().__init__(
             n_arms,
             n_features,
+            arms=arms,
             hidden=hidden,
             batch=batch,
             steps=steps,
             initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
             prior_precision=prior_precision,
             a0=a0,
             b0=b0,
@@ -148,6 +165,8 @@ class LiM2(NeuralLinearFamily):
             recompute_every=recompute_every,
             recompute_share=recompute_share,
             mean_prior=mean_prior,
+            standardize=standardize,
+            forget=forget,
             settings=locals(),
         )
         self.memory = self._make_buffer(buffer)

@@ -1,6 +1,6 @@
 """NeuralLinear: full memory, trained in phases; baseline 2."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 from lim2.agents.neural import NeuralLinearFamily, Size
@@ -19,8 +19,8 @@ class NeuralLinear(NeuralLinearFamily):
 
     Parameters
     ----------
-    n_arms, n_features, hidden, batch, initial_pulls, prior_precision, a0, b0, learning_rate, intercept, exploration, \
-    representation, seed
+    n_arms, n_features, arms, hidden, batch, initial_pulls, min_propensity, prior_precision, a0, b0, learning_rate, \
+    intercept, exploration, representation, seed, standardize, forget
         As for :class:`lim2.LiM2`.
     train_every, steps
         Rounds between training phases, and batches in a phase.
@@ -34,14 +34,16 @@ class NeuralLinear(NeuralLinearFamily):
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None = None,
         n_features: Size = None,
         *,
+        arms: Iterable[Hashable] | None = None,
         hidden: int | Sequence[int] = (50,),
         batch: int | None = None,
         steps: int = 800,
         train_every: int = 400,
         initial_pulls: int = 2,
+        min_propensity: float = 0.0,
         prior_precision: float = 0.25,
         a0: float = 6.0,
         b0: float = 6.0,
@@ -50,15 +52,19 @@ class NeuralLinear(NeuralLinearFamily):
         exploration: str | Exploration = "thompson",
         representation: Representation | None = None,
         seed: int | None = None,
+        standardize: bool = False,
+        forget: float = 0.0,
     ) -> None:
         super().__init__(
             n_arms,
             n_features,
+            arms=arms,
             hidden=hidden,
             batch=batch,
             steps=steps,
             train_every=train_every,
             initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
             prior_precision=prior_precision,
             a0=a0,
             b0=b0,
@@ -69,6 +75,8 @@ class NeuralLinear(NeuralLinearFamily):
             representation=representation,
             seed=seed,
             mean_prior=False,
+            standardize=standardize,
+            forget=forget,
             settings=locals(),
         )
         self.memory = History(self.n_arms, self.context_shape, self._context_dtype)

@@ -1,6 +1,6 @@
 """NeuralLinear-Naive: limited memory without priors, the ablation of baseline 7."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 from lim2.agents.neural import NeuralLinearFamily, Size
@@ -14,8 +14,9 @@ class NeuralLinearNaive(NeuralLinearFamily):
 
     Parameters
     ----------
-    n_arms, n_features, hidden, buffer, batch, steps, initial_pulls, prior_precision, a0, b0, learning_rate, refresh, \
-    noise, intercept, exploration, representation, seed, recompute_every, recompute_share
+    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, min_propensity, prior_precision, a0, b0, \
+    learning_rate, refresh, noise, intercept, exploration, representation, seed, recompute_every, recompute_share, \
+    standardize, forget
         As for :class:`lim2.LiM2`.
     train_every
         Rounds between training phases. 1: every round, online. With more, as in the forgetting experiment
@@ -26,15 +27,17 @@ class NeuralLinearNaive(NeuralLinearFamily):
 
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None = None,
         n_features: Size = None,
         *,
+        arms: Iterable[Hashable] | None = None,
         hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
         train_every: int = 1,
         initial_pulls: int = 2,
+        min_propensity: float = 0.0,
         prior_precision: float = 1.0,
         a0: float = 6.0,
         b0: float = 6.0,
@@ -47,15 +50,19 @@ class NeuralLinearNaive(NeuralLinearFamily):
         seed: int | None = None,
         recompute_every: int = 1,
         recompute_share: float = 1.0,
+        standardize: bool = False,
+        forget: float = 0.0,
     ) -> None:
         super().__init__(
             n_arms,
             n_features,
+            arms=arms,
             hidden=hidden,
             batch=batch,
             steps=steps,
             train_every=train_every,
             initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
             prior_precision=prior_precision,
             a0=a0,
             b0=b0,
@@ -69,6 +76,8 @@ class NeuralLinearNaive(NeuralLinearFamily):
             recompute_every=recompute_every,
             recompute_share=recompute_share,
             mean_prior=False,
+            standardize=standardize,
+            forget=forget,
             settings=locals(),
         )
         self.memory = self._make_buffer(buffer)

@@ -1,13 +1,15 @@
 """NeuralLinear-NTK: as if the features never changed, the ablation of baseline 8."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+import copy
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
+from lim2._arrays import with_row, without_row
 from lim2.agents.base import Array
 from lim2.agents.neural import NeuralBeliever, Size
-from lim2.exploration import Exploration
+from lim2.exploration import Exploration, Summed
 from lim2.exploration.posterior import rank_one
 from lim2.representation import Representation
 
@@ -21,23 +23,27 @@ class NeuralLinearNTK(NeuralBeliever):
 
     Parameters
     ----------
-    n_arms, n_features, hidden, buffer, batch, steps, initial_pulls, prior_precision, a0, b0, learning_rate, refresh, \
-    intercept, exploration, representation, seed
+    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, min_propensity, prior_precision, a0, b0, \
+    learning_rate, refresh, intercept, exploration, representation, seed, standardize, forget
         As for :class:`lim2.LiM2`.
     """
 
     name: ClassVar[str] = "NeuralLinear-NTK"
 
+    _kept: ClassVar[tuple[str, ...]] = (*NeuralBeliever._kept, "_plain_mean", "_plain_squares")
+
     def __init__(
         self,
-        n_arms: int,
+        n_arms: int | None = None,
         n_features: Size = None,
         *,
+        arms: Iterable[Hashable] | None = None,
         hidden: int | Sequence[int] = (50,),
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
         initial_pulls: int = 2,
+        min_propensity: float = 0.0,
         prior_precision: float = 1.0,
         a0: float = 6.0,
         b0: float = 6.0,
@@ -47,14 +53,18 @@ class NeuralLinearNTK(NeuralBeliever):
         exploration: str | Exploration = "thompson",
         representation: Representation | None = None,
         seed: int | None = None,
+        standardize: bool = False,
+        forget: float = 0.0,
     ) -> None:
         super().__init__(
             n_arms,
             n_features,
+            arms=arms,
             hidden=hidden,
             batch=batch,
             steps=steps,
             initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
             prior_precision=prior_precision,
             a0=a0,
             b0=b0,
@@ -64,6 +74,9 @@ class NeuralLinearNTK(NeuralBeliever):
             exploration=exploration,
             representation=representation,
             seed=seed,
+            summed=True,
+            standardize=standardize,
+            forget=forget,
             settings=locals(),
         )
         self.memory = self._make_buffer(buffer)
@@ -77,28 +90,62 @@ class NeuralLinearNTK(NeuralBeliever):
         """Bytes that the agent's state occupies."""
         return super().nbytes + self._plain_mean.nbytes + self._plain_squares.nbytes
 
+    def _add_arm(self, like: int | None) -> None:
+        super()._add_arm(like)
+        self._plain_mean = with_row(self._plain_mean, 0.0 if like is None else self._plain_mean[like])
+        self._plain_squares = with_row(self._plain_squares, 0.0 if like is None else self._plain_squares[like])
+        if like is not None:
+            self._copy_tuples(like)
+
+    def _remove_arm(self, arm: int) -> None:
+        super()._remove_arm(arm)
+        self._plain_mean = without_row(self._plain_mean, arm)
+        self._plain_squares = without_row(self._plain_squares, arm)
+
+    def _before(self, arm: int) -> Any:
+        plain = self._plain_mean.copy(), self._plain_squares.copy(), copy.copy(self.standardizer)
+        return self.memory.stored, self._note_training(None if self.forget else arm), plain
+
+    def _undo(self, before: Any) -> None:
+        stored, trained, (self._plain_mean, self._plain_squares, self.standardizer) = before
+        self._undo_storing(stored)
+        self._undo_training(trained)
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         self.memory.stage(context, arm, reward)
-        try:
-            z = self._features_like(context)
-            self._train()
-        except BaseException:
-            self.memory.abandon()
-            raise
+        z = self._features_like(context)
+        self._train()
         self.memory.commit()
+        self._rescale(context)
+        refreshed = range(self.n_arms) if self.refresh == "all" else (arm,)
+        if isinstance(self.posterior, Summed):
+            self._learn_fading(self.posterior, z, arm, reward, refreshed)
+            return
         surprise = reward - float(np.dot(self._plain_mean[arm], z))
         direction, scale = rank_one(self.posterior.cov[arm], z)
         self._plain_mean[arm] += (surprise / scale) * direction
         self._plain_squares[arm] += surprise * surprise / scale
-        for refreshed in range(self.n_arms) if self.refresh == "all" else (arm,):
-            self._refit(refreshed, plays=float(self.pulls[refreshed]) + (refreshed == arm))
+        for each in refreshed:
+            self._refit(each, plays=self._plays(each) + (each == arm))
+
+    def _learn_fading(self, beliefs: Summed, z: Array, arm: int, reward: float, refreshed: Iterable[int]) -> None:
+        """Let all arms forget, and add a tuple to one of them."""
+        beliefs.fade(1.0 - self.forget)
+        beliefs.fade_noise(1.0 - self.forget)
+        beliefs.add(arm, z, reward)
+        for each in range(self.n_arms):
+            beliefs.solve_cov(each)
+        for each in refreshed:
+            squares = beliefs.solve_mean(each, self._last_layer(each))
+            beliefs.set_noise(each, float(beliefs.weight[each]), squares)
 
     def _train(self) -> None:
         """Train on batches from the buffer, once a full batch has been seen."""
         if self.rounds + 1 >= self.batch:
+            weights = self.memory.fading(1.0 - self.forget) if self.forget else None
             for _ in range(self.steps):
-                batch = self.memory.sample(self.batch, self._learn_rng)
-                self.representation.train_step(batch.contexts, batch.arms, batch.rewards)
+                batch = self.memory.sample(self.batch, self._learn_rng, weights)
+                self.representation.train_step(self._inputs(batch.contexts), batch.arms, batch.rewards)
 
     def _refit(self, arm: int, plays: float) -> None:
         """Set an arm's mean and noise from all its tuples and the current last layer.

@@ -1,10 +1,14 @@
 """NeuralUCB: optimism over a network's gradients, the paper's baseline 3."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lim2.agents.base import Array
 from lim2.agents.gradient_bandit import GradientBandit
+from lim2.exploration.propensity import one_hot
 
 
 class NeuralUCB(GradientBandit):
@@ -19,6 +23,8 @@ class NeuralUCB(GradientBandit):
     ----------
     n_arms, n_features
         Number of arms, and size of a context.
+    arms
+        Instead of ``n_arms``: what the arms are called, any hashable values.
     hidden
         Width of the hidden layer.
     regularization
@@ -48,8 +54,12 @@ class NeuralUCB(GradientBandit):
     initial_pulls
         How often every arm is played, in turn, at the start. 0, as in the official code: what is unknown is explored
         by its deviation.
+    min_propensity
+        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
     seed
         The same seed and inputs give the same decisions.
+    standardize
+        Scale raw columns by their running mean and deviation, before ``normalize``; the history holds raw values.
 
     References
     ----------
@@ -70,9 +80,10 @@ class NeuralUCB(GradientBandit):
 
     def __init__(
         self,
-        n_arms: int,
-        n_features: int,
+        n_arms: int | None = None,
+        n_features: int | None = None,
         *,
+        arms: Iterable[Hashable] | None = None,
         hidden: int | Sequence[int] = 100,
         regularization: float = 0.001,
         nu: float = 1.0,
@@ -84,11 +95,14 @@ class NeuralUCB(GradientBandit):
         normalize: bool = True,
         history: int | None = None,
         initial_pulls: int = 0,
+        min_propensity: float = 0.0,
         seed: int | None = None,
+        standardize: bool = False,
     ) -> None:
         super().__init__(
             n_arms,
             n_features,
+            arms=arms,
             hidden=hidden,
             regularization=regularization,
             nu=nu,
@@ -100,9 +114,15 @@ class NeuralUCB(GradientBandit):
             normalize=normalize,
             history=history,
             initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
             seed=seed,
+            standardize=standardize,
             settings=locals(),
         )
 
-    def _draw(self, means: Array, deviations: Array) -> Array:
+    def _draw(self, seen: tuple[Array, Array]) -> Array:
+        means, deviations = seen
         return means + deviations
+
+    def _chances(self, seen: tuple[Array, Array], eligible: NDArray[np.intp]) -> Array:
+        return one_hot(self._draw(seen)[..., eligible])

@@ -4,19 +4,25 @@
 I / precision every time, which is what MM, Naive and the full-memory version do.
 """
 
+from typing import Any, ClassVar
+
 import numpy as np
 
-from lim2._arrays import OwnsArrays
-from lim2.exploration.posterior import Array, Posterior, rank_one
+from lim2._arrays import with_row, without_row
+from lim2._state import Stateful
+from lim2.agents.info import MatchingStep
+from lim2.exploration.posterior import Array, Posterior, rank_one, relax
 from lim2.matching import Matching
 from lim2.memory import Batch
 
 
-class Fixed(OwnsArrays):
+class Fixed(Stateful):
     """The prior covariance is always I / precision."""
 
     follows_features = False
     takes_evicted = False
+    matching = None
+    latest = None
 
     def __init__(self, width: int, precision: float) -> None:
         self._cov = np.eye(width) / precision
@@ -26,11 +32,17 @@ class Fixed(OwnsArrays):
         """Bytes of the matrix."""
         return self._cov.nbytes
 
+    def note(self) -> None:
+        """Return nothing: it never changes."""
+
+    def undo(self, noted: None) -> None:
+        """Put back nothing."""
+
     def evict(self, arm: int, features: Array) -> None:
         """Forget a tuple that leaves the memory."""
 
-    def put_back(self, arm: int, cov: Array) -> None:
-        """Undo nothing."""
+    def fade(self, keep: float) -> None:
+        """Forget nothing: the prior holds nothing of the past."""
 
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Ignore a change of features."""
@@ -42,8 +54,14 @@ class Fixed(OwnsArrays):
     def conditioned(self, traces: Array) -> None:
         """Ignore that the posteriors are refitted."""
 
+    def add_arm(self, like: int | None = None) -> None:
+        """Have the same prior for one more arm."""
 
-class Carried(OwnsArrays):
+    def remove_arm(self, arm: int) -> None:
+        """Have the same prior for one arm less."""
+
+
+class Carried(Stateful):
     """The prior covariance carries what was believed before, matched to the features as they change.
 
     Parameters
@@ -59,12 +77,16 @@ class Carried(OwnsArrays):
         Where the prior starts.
     """
 
+    _kept: ClassVar[tuple[str, ...]] = ("_own", "matching")  # the posterior is the agent's
+
     def __init__(self, posterior: Posterior, matching: Matching | None, recount: bool, precision: float) -> None:
         self.matching = matching
         self.recount = recount
         self.follows_features = matching is not None
         self.takes_evicted = not recount  # with recount it has been counted already
+        self.precision = float(precision)
         self._posterior = posterior
+        self.latest: MatchingStep | None = None  # what the latest matching step started from
         self._own = None if recount else posterior.cov.copy()
         if matching is not None:
             matching.bind(np.full(len(posterior.cov), 1.0 / precision))
@@ -79,22 +101,36 @@ class Carried(OwnsArrays):
         """Bytes of the arrays that are not the posterior's."""
         return 0 if self._own is None else self._own.nbytes
 
-    def evict(self, arm: int, features: Array) -> Array:
-        """Take over a tuple that leaves the memory; return the arm's covariance as it was before."""
-        before: Array = self.covs[arm].copy()
+    def note(self) -> Any:
+        """Return what :meth:`undo` needs to put the prior back as it is now; the posterior is noted by itself."""
+        return None if self._own is None else self._own.copy(), None if self.matching is None else self.matching.note()
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        self._own, bounds = noted
+        if self.matching is not None:
+            self.matching.undo(bounds)
+
+    def evict(self, arm: int, features: Array) -> None:
+        """Take over a tuple that leaves the memory."""
         rank_one(self.covs[arm], features)
         if self.matching is not None:
             self.matching.conditioned(float(np.dot(features, features)), arm)
-        return before
 
-    def put_back(self, arm: int, cov: Array) -> None:
-        """Undo an :meth:`evict`: the tuple did not leave after all."""
-        self.covs[arm] = cov
+    def fade(self, keep: float) -> None:
+        """Let what is carried count less: every arm's precision moves towards where it started."""
+        for cov in self.covs:
+            relax(cov, keep, self.precision, out=cov)
+        if self.matching is not None:
+            self.matching.floor /= keep
+            self.matching.conditioned((1.0 - keep) * self.precision)
 
     def match(self, batch: Batch, old: Array, new: Array, rounds: int) -> None:
         """Match every arm's prior to the change of the batch's features from old to new."""
         if self.matching is not None:
-            self.matching.step(self.covs, old, new, batch.groups, self.matching.rate / (rounds + 1))
+            rate = self.matching.rate / (rounds + 1)
+            self.latest = MatchingStep(self.covs.copy(), batch.groups, rate)
+            self.matching.step(self.covs, old, new, batch.groups, rate)
 
     def cov(self, arm: int, posterior_cov: Array) -> Array:
         """Return the prior covariance of an arm, which may be the posterior's own."""
@@ -104,3 +140,21 @@ class Carried(OwnsArrays):
         """Note that each posterior was refitted on features Z with this trace of Z'Z."""
         if self.recount and self.matching is not None:
             self.matching.conditioned(traces)
+
+    def add_arm(self, like: int | None = None) -> None:
+        """Start a prior for one more arm, or carry that of another for it, too."""
+        start = 1.0 / self._posterior.precision
+        if self._own is not None:
+            self._own = with_row(self._own, np.eye(self._own.shape[1]) * start if like is None else self._own[like])
+        if self.matching is not None:
+            self.matching.add_arm(start if like is None else float(self.matching.floor[like]))
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm's prior; those after it move up."""
+        if self._own is not None:
+            self._own = without_row(self._own, arm)
+        if self.matching is not None:
+            self.matching.remove_arm(arm)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "latest": None}

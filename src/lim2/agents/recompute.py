@@ -1,16 +1,17 @@
 """Recompute only some of the buffer's features in a round, for networks that are slow over the whole buffer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2._arrays import OwnsArrays
+from lim2._state import State, Stateful, a_count, an_array, check_names, state_of
 from lim2.agents.base import Array, positive_int
 from lim2.memory import Buffer, History
 
 
-class Recompute(OwnsArrays):
+class Recompute(Stateful):
     """The features of everything in memory, each as it was when it was last computed.
 
     Anew in a round are: the tuple just stored, those whose new features are needed anyway, and those that are due. Due
@@ -77,9 +78,18 @@ class Recompute(OwnsArrays):
             self._features[anew] = compute(memory.contexts[anew])
         return self._features
 
-    def forget(self) -> None:
-        """Trust none of what is kept: the next round computes everything anew."""
-        self._stamps = np.full_like(self._stamps, -1)
+    def state(self) -> State:
+        """Return a copy of the features kept, and whose turn it is."""
+        return state_of(self, ("_rounds", "_turn", "_stamps", "_features"))
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` returned; a ValueError tells what does not fit."""
+        check_names(state, ("rounds", "turn", "stamps", "features"))
+        stamps, features = an_array(state["stamps"], np.int64), an_array(state["features"], np.float64)
+        if features.ndim != 2 or stamps.shape != (len(features),):
+            raise ValueError(f"there are {stamps.shape} stamps of features of shape {features.shape}")
+        self._rounds, self._turn = a_count(state["rounds"]), a_count(state["turn"])
+        self._stamps, self._features = stamps, features
 
     def _unknown(self, stamps: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Bring what is kept into the order of the memory; tell which slots hold a tuple that is new."""

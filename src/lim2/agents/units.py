@@ -2,18 +2,19 @@
 
 import copy
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2._arrays import OwnsArrays
+from lim2._state import Stateful
 
 # A spread of rewards below this share of their size is rounding, not a spread.
 ROUNDING = 1e-9
 
 
-class Units(OwnsArrays):
+class Units(Stateful):
     """Running statistics, and the units taken from them when they were last adopted.
 
     What is computed in these units (the network's targets and inputs, the start of the beliefs) is the same whatever
@@ -38,6 +39,10 @@ class Units(OwnsArrays):
     (-10.0, 20.0, 3.536, 0.0)
     """
 
+    _kept: ClassVar[tuple[str, ...]] = (
+        "size", "centre", "scale", "_count", "_mean", "_squares", "_context_squares",
+    )  # fmt: skip
+
     nbytes = 7 * 8
 
     def __init__(self) -> None:
@@ -46,8 +51,17 @@ class Units(OwnsArrays):
         self._mean, self._squares = 0.0, 0.0  # of the rewards: their mean, and squares of the distances from it
         self._context_squares = 0.0  # mean over contexts
 
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` returned; a ValueError tells what does not fit."""
+        super().restore(state)
+        sizes = self.scale, self._squares, self._context_squares
+        if not (0.0 < self.size < math.inf and all(0.0 <= size < math.inf for size in sizes)):
+            raise ValueError("sizes, spreads and squares must be finite and not negative")
+        if not (math.isfinite(self.centre) and math.isfinite(self._mean)):
+            raise ValueError("means must be finite")
+
     def including(self, context: NDArray[Any], reward: float) -> "Units":
-        """Return the statistics with one more context and reward; the units in use stay."""
+        """Return the statistics with one more context and reward; these stay, and so do the units in use."""
         more = copy.copy(self)
         values = context.reshape(-1)
         more._count += 1

@@ -1,14 +1,19 @@
 """What NeuralUCB and NeuralTS train on: every tuple ever seen, or the latest ones."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from lim2._state import State, Stateful, a_count, an_array, check_names
 
 Array = NDArray[np.float64]
 
 FIRST_SLOTS = 64
 
 
-class Window:
+class Window(Stateful):
     """The history of (context, arm, reward), whole or bounded; when full, the oldest tuple leaves.
 
     A tuple is first staged, so that it can be trained on, and is held only once it is committed: when training fails
@@ -43,6 +48,15 @@ class Window:
         return self._stored if self.bound is None else min(self._stored, self.bound)
 
     @property
+    def evicted(self) -> int:
+        """How many tuples have left."""
+        return self._stored - len(self)
+
+    def stored(self) -> int:
+        """How many tuples were ever held."""
+        return self._stored
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
         return self.contexts.nbytes + self.arms.nbytes + self.rewards.nbytes
@@ -61,9 +75,22 @@ class Window:
         """Hold the tuple staged last."""
         self._stored += 1
 
+    def abandon(self) -> None:
+        """Forget the tuple committed last: the one that left for it is still in its slot."""
+        self._stored -= 1
+
     def slots(self) -> NDArray[np.intp]:
         """Return the slots of the tuples held, the oldest first."""
         return self._latest(self._stored)
+
+    def remove_arm(self, arm: int) -> None:
+        """Forget an arm's tuples; the arms after it move up."""
+        slots = self.slots()
+        kept = slots[self.arms[slots] != arm]
+        for array in (self.contexts, self.arms, self.rewards):
+            array[: len(kept)] = array[kept]
+        self._stored = len(kept)
+        self.arms[: self._stored] -= self.arms[: self._stored] > arm
 
     def _latest(self, end: int) -> NDArray[np.intp]:
         if self.bound is None:
@@ -78,6 +105,30 @@ class Window:
         self.contexts = np.concatenate((self.contexts, np.zeros((more, self.contexts.shape[1]))))
         self.arms = np.concatenate((self.arms, np.zeros(more, dtype=np.intp)))
         self.rewards = np.concatenate((self.rewards, np.zeros(more)))
+
+    def state(self) -> State:
+        """Return a copy of the tuples held, the oldest first."""
+        slots = self.slots()
+        held = {"contexts": self.contexts[slots], "arms": self.arms[slots].astype(np.int64)}
+        return {**held, "rewards": self.rewards[slots], "stored": self._stored}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` returned; a ValueError tells what does not fit."""
+        check_names(state, ("contexts", "arms", "rewards", "stored"))
+        stored, n_features = a_count(state["stored"]), self.contexts.shape[1]
+        size = stored if self.bound is None else min(stored, self.bound)
+        contexts, rewards = (an_array(state[name], np.float64) for name in ("contexts", "rewards"))
+        arms = an_array(state["arms"], np.intp)
+        if contexts.shape != (size, n_features) or not arms.shape == rewards.shape == (size,):
+            raise ValueError(
+                f"of {size} tuples there are contexts {contexts.shape}, arms {arms.shape}, {rewards.shape}"
+            )
+        slots = self._latest(stored)
+        while len(self.rewards) <= slots.max(initial=0):
+            self._grow()
+        for name, values in (("contexts", contexts), ("arms", arms), ("rewards", rewards)):
+            getattr(self, name)[slots] = values
+        self._stored = stored
 
     def __repr__(self) -> str:
         return f"Window(held={len(self)}, bound={self.bound})"

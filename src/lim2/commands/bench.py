@@ -64,7 +64,7 @@ def bench(
     Without options: a minute or two of synthetic problems. The same command goes on where an interrupted one was.
     """
     told = Console(stderr=True, highlight=False)
-    with _told_plainly(told):
+    with told_plainly(told):
         if data is not None:
             os.environ["LIM2_DATA"] = str(data.resolve())  # for the processes, too
         file = read_plan(plan) if plan is not None else PlanFile()
@@ -79,7 +79,7 @@ def bench(
                 quiet=quiet,
                 report=with_report,
                 console=told,
-                command=_command(),
+                command=command_line(),
             )
     _conclude(results, told, quiet=quiet)
 
@@ -121,12 +121,13 @@ def _table(csv: Path | None, label: str | None) -> Spec | None:
     return table(csv, label) if csv is not None and label is not None else None
 
 
-def _command() -> list[str]:
+def command_line() -> list[str]:
+    """Return the command as the user typed it, for reports and messages."""
     return ["lim2", *sys.argv[1:]]
 
 
 @contextmanager
-def _told_plainly(console: Console) -> Iterator[None]:
+def told_plainly(console: Console) -> Iterator[None]:
     """Print what was wrong with the input in one message, and end with its status."""
     try:
         yield
@@ -136,8 +137,8 @@ def _told_plainly(console: Console) -> Iterator[None]:
 
 
 @contextmanager
-def _stopping(console: Console, plan: Plan, out: Path) -> Iterator[None]:
-    """Stop in good order at Ctrl-C or a request to terminate, and say how to go on."""
+def stoppable() -> Iterator[None]:
+    """Let a request to terminate be what Ctrl-C is: KeyboardInterrupt."""
 
     def asked(*_: object) -> NoReturn:
         raise KeyboardInterrupt
@@ -145,19 +146,27 @@ def _stopping(console: Console, plan: Plan, out: Path) -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, asked)
     try:
         yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _stopping(console: Console, plan: Plan, out: Path) -> Iterator[None]:
+    """Stop in good order at Ctrl-C or a request to terminate, and say how to go on."""
+    try:
+        with stoppable():
+            yield
     except KeyboardInterrupt as error:
         store = opened(out)
         done = sum(store.has(run) for run in plan)
         console.print(
             f"Stopped. {done} of {len(plan)} runs are kept in {out}. The same command goes on from there:\n"
-            f"  {shlex.join(_command())}\n"
+            f"  {shlex.join(command_line())}\n"
             f"What is there can be seen with:\n  lim2 report {shlex.quote(str(out))}",
             markup=False,
             soft_wrap=True,
         )
         raise typer.Exit(INTERRUPTED) from error
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _conclude(results: Results, console: Console, *, quiet: bool) -> None:
@@ -183,7 +192,7 @@ def _conclude(results: Results, console: Console, *, quiet: bool) -> None:
 def report(folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder of --out.")]) -> None:
     """Write the report of what is in a folder of results, and summary.json, anew."""
     told = Console(stderr=True, highlight=False)
-    with _told_plainly(told):
+    with told_plainly(told):
         store = opened(folder)
         results = finish(store)
     missing = store.missing()
@@ -206,7 +215,7 @@ def compare(
     from lim2.experiments.terminal import HEAD, comparison, comparison_cells
 
     told = Console(stderr=True, highlight=False)
-    with _told_plainly(told):
+    with told_plainly(told):
         if form not in FORMS:
             raise PlanError(f"--format must be one of {', '.join(FORMS)}, not {form!r}")
         stores = opened(first), opened(second)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -54,6 +55,8 @@ class Played:
         Nanoseconds of deciding and of learning.
     memory_rounds, memory_bytes
         What the agent's state occupied, and after which rounds; empty if it does not tell (`nbytes`).
+    traces
+        What the agent itself noted, by name; empty if it has no attribute `traces`.
     """
 
     arms: NDArray[np.int64]
@@ -61,6 +64,7 @@ class Played:
     update_ns: NDArray[np.int64]
     memory_rounds: list[int]
     memory_bytes: list[int]
+    traces: Mapping[str, Sequence[float]]
 
 
 def play(agent: Plays, problem: Problem, tick: Tick | None = None) -> Played:
@@ -117,7 +121,8 @@ def play(agent: Plays, problem: Problem, tick: Tick | None = None) -> Played:
                 tick(stop, total)
             step = _next_step(step, stamps[-1] - stamps[0])
             start = stop
-    return Played(arms, times[:, 0], times[:, 1], rounds, sizes)
+    traces: Mapping[str, Sequence[float]] = getattr(agent, "traces", {})
+    return Played(arms, times[:, 0], times[:, 1], rounds, sizes, traces)
 
 
 def _next_step(step: int, nanoseconds: int) -> int:
@@ -232,12 +237,22 @@ def make(spec: Spec, problem: Problem, seed: int) -> Plays:
     """
     maker = maker_of(spec)
     seeded = {"seed": seed} if takes(maker, "seed") else {}
-    agent: Any = maker(problem.n_arms, problem.n_features, **seeded, **spec.settings)
+    reads = {}
+    if problem.n_tokens is not None and "representation" not in spec.settings and takes(maker, "representation"):
+        reads["representation"] = _text_network(problem.n_tokens)
+    agent: Any = maker(problem.n_arms, problem.n_features, **seeded, **reads, **spec.settings)
     for method in ("act", "update"):
         if not callable(getattr(agent, method, None)):
             raise TypeError(f"{spec.source} made a {type(agent).__name__} without the method {method!r}")
     playing: Plays = agent
     return playing
+
+
+def _text_network(n_tokens: int) -> Any:
+    """Return the paper's network for texts: an agent that learns a representation reads token ids with it."""
+    from lim2.representation import TextCNN, Torch  # PyTorch, only where it is needed
+
+    return Torch(partial(TextCNN, n_tokens))
 
 
 def measured(problem: Problem, played: Played) -> Record:
@@ -270,6 +285,7 @@ def measured(problem: Problem, played: Played) -> Record:
         "curve_reward": cumulative[at - 1].tolist(),
         "curve_regret": regrets.cumsum()[at - 1].tolist(),
         "curve_optimal": optimal.cumsum()[at - 1].tolist(),
+        "traces": [{"name": name, "values": list(values)} for name, values in played.traces.items()],
         "memory_round": played.memory_rounds,
         "memory_mb": [size / 1e6 for size in played.memory_bytes],
         "agent_mb": max(played.memory_bytes) / 1e6 if played.memory_bytes else None,
@@ -278,6 +294,8 @@ def measured(problem: Problem, played: Played) -> Record:
     steady = slice(int(WARM_UP * n), None)
     both = (played.act_ns + played.update_ns)[steady]
     record["us_per_round"] = float(both.mean()) / 1e3
+    spent = (played.act_ns + played.update_ns).cumsum()[at - 1]
+    record["curve_seconds"] = (spent / 1e9).tolist()
     for word, times in (("act", played.act_ns[steady]), ("update", played.update_ns[steady])):
         record[f"{word}_us_mean"] = float(times.mean()) / 1e3
         for name, quantile in QUANTILES.items():

@@ -52,6 +52,8 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "curve_reward": pl.List(pl.Float64),
     "curve_regret": pl.List(pl.Float64),
     "curve_optimal": pl.List(pl.Int64),
+    "curve_seconds": pl.List(pl.Float64),
+    "traces": pl.List(pl.Struct({"name": pl.String, "values": pl.List(pl.Float64)})),
     "memory_round": pl.List(pl.Int64),
     "memory_mb": pl.List(pl.Float64),
     "agent_mb": pl.Float64,
@@ -76,7 +78,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 # What differs between two executions of one run: clocks, and where it ran. All other columns are equal, bit for bit.
 MEASURED = (
-    "us_per_round", *_TIMES, "process_mb", "seconds", "started", "attempts",
+    "us_per_round", *_TIMES, "curve_seconds", "process_mb", "seconds", "started", "attempts",
     "python", "numpy", "scipy", "system", "processor", "cores",
 )  # fmt: skip
 
@@ -237,7 +239,11 @@ def read(paths: Iterable[Path]) -> pl.DataFrame:
     paths
         The files.
     """
-    return pl.concat([pl.read_parquet(path, hive_partitioning=False).match_to_schema(SCHEMA) for path in paths])
+    frames = (pl.read_parquet(path, hive_partitioning=False) for path in paths)
+    # A file of another version may lack a column that has come since, or have one that this version does not know.
+    return pl.concat(
+        [frame.match_to_schema(SCHEMA, missing_columns="insert", extra_columns="ignore") for frame in frames]
+    )
 
 
 def write(path: Path, content: bytes) -> None:

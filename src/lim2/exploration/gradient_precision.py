@@ -6,9 +6,14 @@ comes as the factors ``gates`` and ``hidden`` (last axis: the hidden layer), and
 weights of its own arm's block, 0 for the other blocks, and (gates, hidden, 1) for the parameters shared by all arms.
 """
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dger
+
+from lim2._arrays import with_row, without_row
+from lim2._state import Stateful
 
 Array = NDArray[np.float64]
 
@@ -16,7 +21,7 @@ Array = NDArray[np.float64]
 LARGEST_FULL = 16384
 
 
-class Diagonal:
+class Diagonal(Stateful):
     """The diagonal of U, held as its inverse.
 
     Examples
@@ -28,7 +33,10 @@ class Diagonal:
     ([0.2222222222222222, 2.0], [0.667, 0.105, 0.667])
     """
 
+    _kept: ClassVar[tuple[str, ...]] = ("blocks", "shared")
+
     def __init__(self, n_arms: int, n_features: int, hidden: int, start: float) -> None:
+        self.start = start
         self.blocks = np.full((n_arms, n_features, hidden), 1.0 / start)
         self.shared = np.full(2 * hidden + 1, 1.0 / start)
 
@@ -50,12 +58,22 @@ class Diagonal:
     def observe(self, context: Array, arm: int, gates: Array, hidden: Array) -> None:
         """Add the square of a gradient to U."""
         block = self.blocks[arm]
-        block /= 1.0 + block * np.outer(context * context, gates * gates)
         shared = np.concatenate((gates, hidden, [1.0]))
-        self.shared /= 1.0 + self.shared * shared * shared
+        shrink = 1.0 + block * np.outer(context * context, gates * gates)
+        shrink_shared = 1.0 + self.shared * shared * shared
+        block /= shrink
+        self.shared /= shrink_shared
+
+    def add_arm(self, like: int | None = None) -> None:
+        """Add a block: unknown, or known as well as another arm's."""
+        self.blocks = with_row(self.blocks, 1.0 / self.start if like is None else self.blocks[like])
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm's block; those after it move up."""
+        self.blocks = without_row(self.blocks, arm)
 
 
-class Full:
+class Full(Stateful):
     """The inverse of U, updated by the formula of Sherman and Morrison; for small networks.
 
     The update costs the square of the number of parameters, a spread that of one arm's block and the shared ones.
@@ -70,13 +88,12 @@ class Full:
     True
     """
 
+    _kept: ClassVar[tuple[str, ...]] = ("inverse",)
+
     def __init__(self, n_arms: int, n_features: int, hidden: int, start: float) -> None:
         size = n_arms * n_features * hidden + 2 * hidden + 1
-        if size > LARGEST_FULL:
-            raise ValueError(
-                f"covariance='full' would keep {size} x {size} numbers ({size * size * 8 / 2**30:.1f} GiB), and is "
-                f"meant for at most {LARGEST_FULL} parameters: use covariance='diagonal' or a smaller hidden"
-            )
+        self._check(size)
+        self.start = start
         self._block = n_features * hidden
         self._shared = slice(n_arms * self._block, size)
         self.inverse = np.zeros((size, size))
@@ -112,6 +129,44 @@ class Full:
         known /= np.sqrt(1.0 + max(float(own @ known[rows] + shared @ known[self._shared]), 0.0))
         # In place: the transpose of a C array is a Fortran array, which dger may overwrite; the matrix is symmetric.
         dger(-1.0, known, known, a=self.inverse.T, overwrite_a=True)
+
+    def add_arm(self, like: int | None = None) -> None:
+        """Add a block: unknown, or known as well as another arm's.
+
+        As inverses of U are covariances, the new block's parameters are distributed as those of the other given the
+        shared parameters, and independent of all blocks but for these.
+        """
+        size, block, start = len(self.inverse), self._block, self._shared.start
+        self._check(size + block)
+        own, cross = np.eye(block) / self.start, np.zeros((block, size))
+        if like is not None:
+            rows = self._rows(like)
+            own = self.inverse[rows, rows]
+            onto_shared = np.linalg.solve(self.inverse[self._shared, self._shared], self.inverse[self._shared, rows])
+            cross = onto_shared.T @ self.inverse[self._shared]
+            cross[:, self._shared] = self.inverse[self._shared, rows].T  # to the last digit
+        before = np.concatenate((np.arange(start), np.arange(start + block, size + block)))
+        new = slice(start, start + block)
+        inverse = np.empty((size + block, size + block))
+        inverse[np.ix_(before, before)] = self.inverse
+        inverse[new, before], inverse[before, new] = cross, cross.T
+        inverse[new, new] = own
+        self.inverse, self._shared = inverse, slice(start + block, size + block)
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm's block; those after it move up. What is known of the others stays: covariances marginalise."""
+        rows = self._rows(arm)
+        kept = np.concatenate((np.arange(rows.start), np.arange(rows.stop, len(self.inverse))))
+        self.inverse = self.inverse[np.ix_(kept, kept)]
+        self._shared = slice(self._shared.start - self._block, self._shared.stop - self._block)
+
+    @staticmethod
+    def _check(size: int) -> None:
+        if size > LARGEST_FULL:
+            raise ValueError(
+                f"covariance='full' would keep {size} x {size} numbers ({size * size * 8 / 2**30:.1f} GiB), and is "
+                f"meant for at most {LARGEST_FULL} parameters: use covariance='diagonal' or a smaller hidden"
+            )
 
     @staticmethod
     def _own(contexts: Array, gates: Array) -> Array:

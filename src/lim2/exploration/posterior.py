@@ -6,16 +6,23 @@ covariance is conditioned on features through Cholesky factors, on the smaller s
 """
 
 import math
+from collections.abc import Mapping
 from numbers import Real
-from typing import cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from lim2._arrays import OwnsArrays
+from lim2._arrays import with_row, without_row
+from lim2._state import Stateful
 
 Array = NDArray[np.float64]
+
+# A covariance of 1 / precision must stay finite when it is multiplied with features.
+SMALLEST_PRECISION = 1e-100
+
+Noted = tuple[int | None, Array, Array, Array]
 
 _dpotrf, _dtrmm, _dtrsm, _dger, _dgemm = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dger, blas.dgemm
 
@@ -98,6 +105,20 @@ def _condition_safely(cov: Array, features: Array) -> Array:
     return cast(Array, shrunk @ shrunk.T)
 
 
+def relax(cov: Array, keep: float, precision: float, out: Array) -> Array:
+    """Return the covariance whose precision has moved towards the prior's: (keep cov^-1 + (1 - keep) precision I)^-1.
+
+    That is the covariance over ``keep``, conditioned on a little of the prior: positive semi-definite by construction.
+
+    Examples
+    --------
+    >>> cov = np.diag([0.01, 1.0])
+    >>> relax(cov, keep=0.5, precision=1.0, out=cov).round(4).tolist()  # 1 / (0.5 * 100 + 0.5), and the prior stays
+    [[0.0198, 0.0], [0.0, 1.0]]
+    """
+    return condition(cov / keep, math.sqrt((1.0 - keep) * precision) * np.eye(len(cov)), out=out)
+
+
 def rank_one(cov: Array, z: Array) -> tuple[Array, float]:
     """Condition ``cov`` on one row of features, in place; return cov z as it was before, and 1 + z' cov z.
 
@@ -116,7 +137,7 @@ def rank_one(cov: Array, z: Array) -> tuple[Array, float]:
     return direction, 1.0 + spread
 
 
-class Beliefs(OwnsArrays):
+class Beliefs(Stateful):
     """What every kind of belief shares: means, and the noise with its inverse-gamma parameters.
 
     Attributes
@@ -127,14 +148,24 @@ class Beliefs(OwnsArrays):
         (n_arms,), the inverse-gamma parameters.
     """
 
+    _kept: ClassVar[tuple[str, ...]] = ("mu", "a", "b")
+
     def __init__(self, n_arms: int, width: int, precision: float, a0: float, b0: float) -> None:
         for name, value in (("prior_precision", precision), ("a0", a0), ("b0", b0)):
             if not isinstance(value, Real) or not 0.0 < value < math.inf:
                 raise ValueError(f"{name} must be positive and finite, got {value!r}")
-        self.a0, self.b0 = float(a0), float(b0)
+        if precision < SMALLEST_PRECISION:
+            raise ValueError(f"prior_precision must be at least {SMALLEST_PRECISION:g}, got {precision!r}")
+        self.precision, self.a0, self.b0 = float(precision), float(a0), float(b0)
         self.mu: Array = np.zeros((n_arms, width))
         self.a: Array = np.full(n_arms, self.a0)
         self.b: Array = np.full(n_arms, self.b0)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what :meth:`state` returned; a ValueError tells what does not fit."""
+        super().restore(state)
+        if not ((self.a > 0.0) & (self.b > 0.0)).all():
+            raise ValueError("a and b must be positive")
 
     @property
     def nbytes(self) -> int:
@@ -163,6 +194,23 @@ class Beliefs(OwnsArrays):
         self.a[arm] = self.a0 + 0.5 * observations
         self.b[arm] = self.b0 + 0.5 * squares
 
+    def add_arm(self, like: int | None = None) -> None:
+        """Start to believe something about one more arm: the prior, or what is believed about another."""
+        self.mu = with_row(self.mu, 0.0 if like is None else self.mu[like])
+        self.a = with_row(self.a, self.a0 if like is None else self.a[like])
+        self.b = with_row(self.b, self.b0 if like is None else self.b[like])
+
+    def remove_arm(self, arm: int) -> None:
+        """Forget an arm; those after it move up."""
+        self.mu, self.a, self.b = (without_row(rows, arm) for rows in (self.mu, self.a, self.b))
+
+    def fade_noise(self, keep: float) -> None:
+        """Let what is known of the noise count less: a and b move towards where they started."""
+        for value, start in ((self.a, self.a0), (self.b, self.b0)):
+            value -= start
+            value *= keep
+            value += start
+
     def __repr__(self) -> str:
         n_arms, width = self.mu.shape
         noise = math.sqrt(float(np.mean(self.b / self.a)))
@@ -189,9 +237,45 @@ class Posterior(Beliefs):
         (n_arms, width, width), the covariances in units of the noise variance.
     """
 
+    _kept: ClassVar[tuple[str, ...]] = (*Beliefs._kept, "cov")
+
     def __init__(self, n_arms: int, width: int, precision: float = 1.0, a0: float = 6.0, b0: float = 6.0) -> None:
         super().__init__(n_arms, width, precision, a0, b0)
         self.cov: Array = np.tile(np.eye(width) / precision, (n_arms, 1, 1))
+        self._spare: list[Array] = []  # where `note` puts the covariances, which is no state
+
+    def note(self, arm: int | None = None) -> Noted:
+        """Return what :meth:`undo` needs to put the beliefs back as they are now; of ``cov`` all arms, or one.
+
+        Only what was noted last can be put back.
+        """
+        # Kept between rounds: as much memory, if asked for anew each time, costs several times the copy.
+        if not self._spare or self._spare[0].shape != self.cov.shape:
+            self._spare = [np.empty_like(self.cov)]
+        if arm is None:
+            np.copyto(self._spare[0], self.cov)
+        else:
+            self._spare[0][arm] = self.cov[arm]
+        return arm, self.mu.copy(), self.a.copy(), self.b.copy()
+
+    def undo(self, noted: Noted) -> None:
+        """Put back what :meth:`note` returned."""
+        arm, self.mu[...], self.a[...], self.b[...] = noted
+        arms = slice(None) if arm is None else arm
+        self.cov[arms] = self._spare[0][arms]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_spare": []}
+
+    def add_arm(self, like: int | None = None) -> None:
+        """Start to believe something about one more arm: the prior, or what is believed about another."""
+        super().add_arm(like)
+        self.cov = with_row(self.cov, np.eye(self.mu.shape[1]) / self.precision if like is None else self.cov[like])
+
+    def remove_arm(self, arm: int) -> None:
+        """Forget an arm; those after it move up."""
+        super().remove_arm(arm)
+        self.cov = without_row(self.cov, arm)
 
     def moments(self, features: Array) -> tuple[Array, Array]:
         """Return the mean and the variance, in units of the noise, of every arm's score."""
@@ -241,14 +325,30 @@ class RecursivePosterior(Beliefs):
     ([[0.5, 0.0], [0.0, 1.0]], [0.5, 0.0])
     """
 
+    _kept: ClassVar[tuple[str, ...]] = (*Beliefs._kept, "_roots")
+
     def __init__(self, n_arms: int, width: int, precision: float = 1.0, a0: float = 6.0, b0: float = 6.0) -> None:
         super().__init__(n_arms, width, precision, a0, b0)
         self._roots: Array = np.tile(np.eye(width) / math.sqrt(precision), (n_arms, 1, 1))  # S', an arm a matrix
+
+    def _first_root(self) -> Array:
+        """Return the root that an arm starts with."""
+        return np.eye(self.mu.shape[1]) / math.sqrt(self.precision)
 
     @property
     def cov(self) -> Array:
         """The covariances in units of the noise variance, computed from their roots."""
         return self._roots.transpose(0, 2, 1) @ self._roots
+
+    def add_arm(self, like: int | None = None) -> None:
+        """Start to believe something about one more arm: the prior, or what is believed about another."""
+        super().add_arm(like)
+        self._roots = with_row(self._roots, self._first_root() if like is None else self._roots[like])
+
+    def remove_arm(self, arm: int) -> None:
+        """Forget an arm; those after it move up."""
+        super().remove_arm(arm)
+        self._roots = without_row(self._roots, arm)
 
     def moments(self, features: Array) -> tuple[Array, Array]:
         """Return the mean and the variance, in units of the noise, of every arm's score."""

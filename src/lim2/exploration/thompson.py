@@ -6,8 +6,10 @@ Student-t with 2a degrees of freedom. So one scalar an arm is drawn; no weight v
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lim2.exploration.posterior import Array, Beliefs
+from lim2.exploration.propensity import chances_of_largest
 
 
 class Thompson:
@@ -26,6 +28,12 @@ class Thompson:
         """Draw every arm's score, for one feature vector (width,) or for many (n, width)."""
         mean, spread = posterior.moments(features)
         return mean + posterior.scales(spread) * _student_t(2.0 * posterior.a, mean.shape, rng)
+
+    def propensities(self, posterior: Beliefs, features: Array, eligible: NDArray[np.intp]) -> Array:
+        """Return how likely each eligible arm's score is the largest, by quadrature; nothing is drawn."""
+        mean, spread = posterior.moments(features)
+        scale = posterior.scales(spread)
+        return chances_of_largest(mean[..., eligible], scale[..., eligible], 2.0 * posterior.a[eligible])
 
     def __repr__(self) -> str:
         return "Thompson()"

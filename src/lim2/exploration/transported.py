@@ -6,13 +6,15 @@ instead of C, so that a covariance is positive semi-definite by construction, wh
 M S.
 """
 
+import copy
 import math
-from typing import cast
+from typing import Any, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from lim2.exploration.posterior import Array, RecursivePosterior
+from lim2.exploration.posterior import SMALLEST_PRECISION, Array, RecursivePosterior
 
 _dpotrf, _dtrsm = lapack.dpotrf, blas.dtrsm
 
@@ -114,9 +116,30 @@ class TransportedPosterior(RecursivePosterior):
         super().__init__(n_arms, width, 1.0, a0, b0)
         if not 0.0 <= temperature < math.inf:
             raise ValueError(f"temperature must be 0 or positive and finite, got {temperature!r}")
-        self.precision: Array = np.broadcast_to(np.asarray(precision, dtype=float), width).copy()
-        self._roots[:] = np.diag(self.precision**-0.5)
+        self.precisions: Array = np.broadcast_to(np.asarray(precision, dtype=float), width).copy()
+        if not (SMALLEST_PRECISION <= self.precisions.min() and self.precisions.max() < math.inf):
+            raise ValueError(f"a prior precision must be at least {SMALLEST_PRECISION:g} and finite, got {precision!r}")
+        self._roots[:] = self._first_root()
         self.temperature = float(temperature)
+
+    def _first_root(self) -> Array:
+        return np.diag(self.precisions**-0.5)
+
+    def copy(self) -> Self:
+        """Return beliefs of their own that are the same."""
+        twin = copy.copy(self)
+        for name in self._kept:
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
+    def note(self, arm: int) -> Any:
+        """Return what :meth:`undo` needs to put an arm back to what is believed of it now."""
+        return arm, self.mu[arm].copy(), float(self.a[arm]), float(self.b[arm]), self._roots[arm].copy()
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        arm = noted[0]
+        _, self.mu[arm], self.a[arm], self.b[arm], self._roots[arm] = noted
 
     @property
     def noise(self) -> float:
@@ -127,23 +150,29 @@ class TransportedPosterior(RecursivePosterior):
         """Return the scale of the score that exploration goes by, from its variance in units of the noise."""
         return self.temperature * super().scales(spread)
 
-    def start(self, centre: float, scale: float, noise: float) -> None:
-        """Put the start of the arms that have seen nothing into the units of the rewards.
+    @property
+    def unseen(self) -> NDArray[np.intp]:
+        """The arms that have seen nothing."""
+        return np.flatnonzero(self.a == self.a0)
+
+    def start(self, arms: NDArray[np.intp] | int, centre: float, scale: float, noise: float) -> None:
+        """Put the start of arms that have seen nothing into the units of the rewards.
 
         Their scores start at ``centre``, which is the weight of the last feature, a constant 1; their weights vary by
         ``scale^2 / precision`` around it, whatever the noise is; the noise starts at InvGamma(a0, b0 scale^2).
 
         Parameters
         ----------
+        arms
+            Which arms.
         centre, scale
             Mean and standard deviation of the rewards.
         noise
             The share of the rewards' variance that is noise: covariances are in units of the noise.
         """
-        unseen = self.a == self.a0
-        self.mu[unseen, -1] = centre
-        self.b[unseen] = self.b0 * scale * scale
-        self._roots[unseen] = np.diag((self.precision * noise) ** -0.5)
+        self.mu[arms, -1] = centre
+        self.b[arms] = self.b0 * scale * scale
+        self._roots[arms] = np.diag((self.precisions * noise) ** -0.5)
 
     def transport(self, mapping: Array) -> None:
         """Carry the beliefs of the arms that have seen something to new features, by w -> M w.

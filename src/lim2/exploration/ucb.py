@@ -1,8 +1,10 @@
 """Optimism in the face of uncertainty, on the same beliefs."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lim2.exploration.posterior import Array, Beliefs
+from lim2.exploration.propensity import one_hot
 
 
 class UCB:
@@ -31,6 +33,10 @@ class UCB:
         """Return every arm's upper bound, for one feature vector (width,) or for many (n, width); draws nothing."""
         mean, spread = posterior.moments(features)
         return mean + self.optimism * posterior.scales(spread)
+
+    def propensities(self, posterior: Beliefs, features: Array, eligible: NDArray[np.intp]) -> Array:
+        """Return 1 for the eligible arm with the largest bound, 0 for the others; the first of equals."""
+        return one_hot(self.scores(posterior, features)[..., eligible])
 
     def __repr__(self) -> str:
         return f"UCB(optimism={self.optimism:g})"

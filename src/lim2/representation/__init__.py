@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from lim2.representation.mlp import MLP
 from lim2.representation.optimizers import SGD, Adam, Optimizer, RMSProp
-from lim2.representation.protocol import ContextReader, Representation
+from lim2.representation.protocol import ChangesArms, ContextReader, Representation, Watched
 
 if TYPE_CHECKING:
     from lim2.representation.text import TextCNN as TextCNN
     from lim2.representation.torch import Torch as Torch
 
-__all__ = ["MLP", "SGD", "Adam", "ContextReader", "Optimizer", "RMSProp", "Representation"]
+__all__ = ["MLP", "SGD", "Adam", "ChangesArms", "ContextReader", "Optimizer", "RMSProp", "Representation", "Watched"]
 
 _NEED_TORCH = {"Torch": "lim2.representation.torch", "TextCNN": "lim2.representation.text"}
 

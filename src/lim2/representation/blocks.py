@@ -6,11 +6,13 @@ block only.
 """
 
 import itertools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2._arrays import with_row, without_row
+from lim2._state import check_names, fitting, frozen, shallow
 from lim2.representation.protocol import Array, State
 
 # Rows of one arm that a batch is worked through at a time.
@@ -94,6 +96,21 @@ class BlockNetwork:
         inner = self.n_arms * self.n_features * self.hidden
         weights = flat[:inner].reshape(self.n_arms, self.n_features, self.hidden)
         return weights, flat[inner : inner + self.hidden], flat[inner + self.hidden : -1], flat[-1:]
+
+    def add_arm(self, rng: np.random.Generator, like: int | None = None) -> None:
+        """Add a block, with new weights, as small as in a network that had it from the start, or another arm's."""
+        bound = 1.0 / np.sqrt((self.n_arms + 1) * self.n_features)
+        start = rng.uniform(-bound, bound, self.weights.shape[1:])
+        self._replace(with_row(self.weights, start if like is None else self.weights[like]))
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm's block; those after it move up."""
+        self._replace(without_row(self.weights, arm))
+
+    def _replace(self, weights: Array) -> None:
+        shared = self._parameters[self.weights.size :]
+        self._parameters, self.n_arms = np.concatenate((weights.ravel(), shared)), len(weights)
+        self._link()
 
     @property
     def size(self) -> int:
@@ -192,9 +209,17 @@ class BlockNetwork:
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
+        check_names(state, ("parameters",))
         if np.shape(state["parameters"]) != self._parameters.shape:
             raise ValueError(f"the state holds {np.size(state['parameters'])} parameters, this network has {self.size}")
-        self._parameters[:] = state["parameters"]
+        self._parameters[:] = fitting(state["parameters"], self._parameters)
+
+    def frozen(self) -> Self:
+        """Return a copy that predicts and nothing else; training this network does not reach it."""
+        twin = shallow(self)
+        twin._parameters, twin._spare = frozen(self._parameters), np.empty(0)
+        twin.weights, twin.bias, twin.head, twin.head_bias = twin._views(twin._parameters)
+        return twin
 
     def __getstate__(self) -> dict[str, Any]:
         # Copies and pickles carry the flat vector only: views would come back as separate arrays.

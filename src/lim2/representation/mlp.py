@@ -1,15 +1,17 @@
 """The paper's network: a multi-layer perceptron with ReLU activations and one linear output an arm."""
 
 import itertools
+import math
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import blas
 
-from lim2._arrays import OwnsArrays
+from lim2._arrays import OwnsArrays, with_row, without_row
+from lim2._state import check_names, fitting, frozen, shallow
 from lim2.representation.optimizers import Optimizer, RMSProp
 from lim2.representation.protocol import Array, State
 
@@ -56,6 +58,7 @@ class MLP(OwnsArrays):
         self._parameters: Array = np.empty(0)
         self._gradient: Array = np.empty(0)
         self._rows, self._ones = np.arange(0), np.ones(0)
+        self._slope: Array = np.empty(0)
 
     def bind(self, n_features: int, n_arms: int, rng: np.random.Generator) -> None:
         """Set the sizes and draw the initial parameters; once bound, only check that the sizes agree."""
@@ -112,6 +115,21 @@ class MLP(OwnsArrays):
         """The last layer: weights (n_arms, width) and bias (n_arms,)."""
         return self._shown_head
 
+    @property
+    def loss(self) -> float:
+        """Mean squared error of the batch before the latest step; NaN before the first."""
+        return 0.25 * len(self._slope) * float(np.dot(self._slope, self._slope)) if len(self._slope) else math.nan
+
+    @property
+    def gradient_norm(self) -> float:
+        """Norm of the latest gradient, before clipping; NaN before the first step."""
+        return self.optimizer.gradient_norm
+
+    @property
+    def skipped(self) -> int:
+        """How many steps were left out because their gradient was not finite."""
+        return self.optimizer.skips.total
+
     def features(self, contexts: Array) -> Array:
         """Return the (n, width) last hidden activations of (n, n_features) contexts."""
         activations = contexts
@@ -131,6 +149,7 @@ class MLP(OwnsArrays):
         slope += self._bias.take(arms)
         slope -= rewards
         slope *= 2.0 / len(rewards)
+        self._slope = slope  # the loss follows from it, should anyone ask
 
         rows, ones = self._counters(len(rewards))
         outputs = np.zeros((len(rewards), self.n_arms))
@@ -149,6 +168,38 @@ class MLP(OwnsArrays):
         self.optimizer.descend(self._parameters, self._gradient)
         return features
 
+    def add_arm(self, rng: np.random.Generator, like: int | None = None) -> None:
+        """Add an output: one with new weights, or a copy of another arm's, optimizer statistics included."""
+        start = np.append(rng.uniform(-self.init, self.init, self.width), 0.0)
+
+        def grown(flat: Array, row: ArrayLike) -> Array:
+            return self._with_outputs(flat, lambda rows: with_row(rows, row if like is None else rows[like]))
+
+        parameters = grown(self._parameters, start)
+        self.optimizer.resize(grown)
+        self._replace(parameters, self.n_arms + 1)
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm's output; those after it move up."""
+
+        def shrunk(flat: Array, _start: float = 0.0) -> Array:
+            return self._with_outputs(flat, lambda rows: without_row(rows, arm))
+
+        parameters = shrunk(self._parameters)
+        self.optimizer.resize(shrunk)
+        self._replace(parameters, self.n_arms - 1)
+
+    def _with_outputs(self, flat: Array, change: Callable[[Array], Array]) -> Array:
+        """Return a flat vector with its outputs changed, as (n_arms, width + 1) rows of weights and bias."""
+        inner, head = flat.size - self.n_arms * (self.width + 1), self.n_arms * self.width
+        rows = np.column_stack((flat[inner : inner + head].reshape(self.n_arms, self.width), flat[inner + head :]))
+        rows = change(rows)
+        return np.concatenate((flat[:inner], rows[:, :-1].ravel(), rows[:, -1]))
+
+    def _replace(self, parameters: Array, n_arms: int) -> None:
+        self._parameters, self.n_arms = parameters, n_arms
+        self._link()
+
     def _counters(self, size: int) -> tuple[NDArray[np.intp], Array]:
         """Return 0, 1, ..., size - 1 and as many ones; made again only when the size of a batch changes."""
         if len(self._rows) != size:
@@ -162,18 +213,46 @@ class MLP(OwnsArrays):
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
+        prefix = "optimizer."
+        optimizer = {name: value for name, value in state.items() if name.startswith(prefix)}
+        check_names(state, ("parameters", *optimizer))
         if np.shape(state["parameters"]) != self._parameters.shape:
             raise ValueError(
                 f"the state holds {np.size(state['parameters'])} parameters, this MLP has {self._parameters.size}"
             )
-        self._parameters[:] = state["parameters"]
-        prefix = "optimizer."
-        self.optimizer.restore({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        parameters = fitting(state["parameters"], self._parameters)
+        self.optimizer.restore({name.removeprefix(prefix): value for name, value in optimizer.items()})
+        self._parameters[:] = parameters
+
+    def note(self) -> Any:
+        """Return what :meth:`undo` needs to put parameters and optimizer back as they are now."""
+        optimizer = self.optimizer
+        counts = optimizer.steps, optimizer.skips.total, optimizer.skips.in_a_row
+        return self._parameters.copy(), counts, [array.copy() for array in optimizer.statistics.values()]
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        optimizer = self.optimizer
+        self._parameters[:], counts, statistics = noted
+        optimizer.steps, optimizer.skips.total, optimizer.skips.in_a_row = counts
+        for array, before in zip(optimizer.statistics.values(), statistics, strict=True):
+            array[:] = before
+
+    def frozen(self) -> Self:
+        """Return a copy that computes features and nothing else; training this MLP does not reach it."""
+        twin = shallow(self)
+        for name in ("_gradient", "_layer_gradients", "_head_gradient", "_bias_gradient", "optimizer"):
+            twin.__dict__.pop(name, None)
+        twin._parameters = frozen(self._parameters)
+        twin._layers, twin._head, twin._bias = twin._views(twin._parameters)
+        twin._shown_head = twin._head, twin._bias
+        return twin
 
     def __getstate__(self) -> dict[str, Any]:
         # Copies and pickles carry the flat vector only: views would come back as separate arrays.
         dropped = (
             "_gradient",
+            "_slope",
             "_layers",
             "_head",
             "_bias",
@@ -185,7 +264,7 @@ class MLP(OwnsArrays):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._gradient = np.empty(0)
+        self._gradient = self._slope = np.empty(0)
         if self.n_arms:
             self._link()
 

@@ -4,16 +4,20 @@ All three clip the global norm of the gradient and decay the rate by inverse tim
 ``learning_rate / (1 + decay * step)``, as the published runs did.
 """
 
+import inspect
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import blas
 
 from lim2._arrays import OwnsArrays
+from lim2._state import a_count, check_names, fitting
 from lim2.representation.protocol import Array, State
+from lim2.representation.skips import Skips
 
 # Norm of a gradient that would throw the parameters so far off that features overflow before training is seen to fail.
 LARGEST_UNCLIPPED = 1e30
@@ -57,11 +61,17 @@ class Optimizer(OwnsArrays, ABC):
         self.decay = float(decay)
         self.clip = clip
         self.steps = 0
+        self.skips = Skips()
+        self.gradient_norm = math.nan  # of the latest step, before clipping
         self.statistics: dict[str, Array] = {}
 
     def bind(self, size: int) -> None:
         """Allocate the running statistics for ``size`` parameters."""
         self.statistics = {name: np.full(size, self._start()) for name in self.slots}
+
+    def resize(self, change: Callable[[Array, float], Array]) -> None:
+        """Let every running statistic follow a change of the parameters; ``change`` is told where new ones start."""
+        self.statistics = {name: change(values, self._start()) for name, values in self.statistics.items()}
 
     def _start(self) -> float:
         """Return where the running statistics start."""
@@ -70,14 +80,15 @@ class Optimizer(OwnsArrays, ABC):
     def descend(self, parameters: Array, gradient: Array) -> None:
         """Move ``parameters`` one step against ``gradient``; both are changed in place.
 
-        A gradient that is not finite, or without clipping astronomic, raises FloatingPointError and changes nothing.
+        With a gradient that is not finite, or without clipping astronomic, the step is left out and counted; after
+        many of them in a row it raises FloatingPointError.
         """
-        norm = float(_norm(gradient))
+        norm = self.gradient_norm = float(_norm(gradient))
         if not norm < (LARGEST_UNCLIPPED if self.clip is None else math.inf):
-            raise FloatingPointError(
-                f"training diverged after {self.steps} steps: the gradient's norm is {norm:.3g}, and the step was not "
-                f"taken. Lower learning_rate ({self.learning_rate:g}), set clip, or scale contexts and rewards."
-            )
+            advice = f"Lower learning_rate ({self.learning_rate:g}), set clip, or scale contexts and rewards."
+            self.skips.skip(norm, advice)
+            return
+        self.skips.in_a_row = 0
         if self.clip is not None and norm > self.clip:
             gradient *= self.clip / norm
         rate = self.learning_rate / (1.0 + self.decay * self.steps)
@@ -93,17 +104,26 @@ class Optimizer(OwnsArrays, ABC):
         """Bytes of the running statistics."""
         return sum(s.nbytes for s in self.statistics.values())
 
+    def settings(self) -> dict[str, Any]:
+        """Return what it was made with, by the names of the arguments."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
     def state(self) -> State:
         """Return a copy of everything that changes from step to step."""
-        return {"steps": np.array(self.steps), **{k: v.copy() for k, v in self.statistics.items()}}
+        skips = np.array([self.skips.total, self.skips.in_a_row])
+        return {"steps": np.array(self.steps), "skips": skips, **{k: v.copy() for k, v in self.statistics.items()}}
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
-        self.steps = int(state["steps"])
-        self.statistics = {name: np.array(state[name], dtype=float) for name in self.slots}
+        check_names(state, ("steps", "skips", *self.slots))
+        steps, skips = fitting(state["steps"], np.array(0)), fitting(state["skips"], np.zeros(2, dtype=np.int64))
+        statistics = {name: fitting(state[name], self.statistics[name]) for name in self.slots}
+        self.steps, self.statistics = a_count(int(steps)), statistics
+        self.skips.total, self.skips.in_a_row = (a_count(int(count)) for count in skips)
 
     def __repr__(self) -> str:
-        shown = {k: v for k, v in self.__dict__.items() if k not in ("steps", "statistics")}
+        changing = ("steps", "skips", "gradient_norm", "statistics")
+        shown = {k: v for k, v in self.__dict__.items() if k not in changing}
         return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in shown.items())})"
 
 

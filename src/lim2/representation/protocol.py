@@ -60,6 +60,19 @@ class Representation(Protocol):
 
 
 @runtime_checkable
+class ChangesArms(Protocol):
+    """What a representation adds whose arms may come and go."""
+
+    def add_arm(self, rng: np.random.Generator, like: int | None = None) -> None:
+        """Add a row to the head, drawn anew or a copy of another arm's, together with its optimizer statistics."""
+        ...
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm's row of the head, together with its optimizer statistics; rows after it move up."""
+        ...
+
+
+@runtime_checkable
 class ContextReader(Protocol):
     """What a representation adds that takes other contexts than vectors of float64: images, token ids."""
 
@@ -74,4 +87,24 @@ class ContextReader(Protocol):
         What the network cannot take is refused with a ValueError that names ``what``. The agent itself checks the
         shape, and that all values are finite.
         """
+        ...
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """What a representation adds that tells how its latest training step went: for an agent's ``info``."""
+
+    @property
+    def loss(self) -> float:
+        """Mean squared error of the batch before the latest step; NaN before the first."""
+        ...
+
+    @property
+    def gradient_norm(self) -> float:
+        """Norm of the latest gradient, before clipping; NaN before the first step."""
+        ...
+
+    @property
+    def skipped(self) -> int:
+        """How many steps were left out because their gradient was not finite."""
         ...

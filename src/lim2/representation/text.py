@@ -1,6 +1,7 @@
 """The paper's text network: a shallow convolutional network over words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -91,6 +92,42 @@ class TextCNN(nn.Module):
         # The rectifier is monotone and the bias the same everywhere: both may come after the maximum.
         features: Tensor = self.norm(self.linear(F.relu(torch.cat(pooled, 1) + self.biases)))
         return features
+
+    def description(self) -> dict[str, Any]:
+        """Return what :meth:`from_description` makes this again of, parameters aside, as JSON."""
+        return {
+            "object": "TextCNN",
+            "n_tokens": self.n_tokens,
+            "length": self.length,
+            "embedding": len(self.kernels),
+            "widths": list(self.widths),
+            "filters": self.filters,
+            "width": self.linear.out_features,
+            "dtype": str(self.kernels.dtype).removeprefix("torch."),
+            "fixed": [name for name, parameter in self.named_parameters() if not parameter.requires_grad],
+        }
+
+    @classmethod
+    def from_description(cls, described: Mapping[str, Any], state: Mapping[str, Any]) -> "TextCNN":
+        """Return a network as :meth:`description` tells; a ValueError unless ``state`` holds its parameters."""
+        settings = dict(described)
+        name, dtype, fixed = (settings.pop(key) for key in ("object", "dtype", "fixed"))
+        widths, filters, embedding = settings["widths"], settings["filters"], settings["embedding"]
+        shapes = {  # checked first, so that no more is allocated than there are parameters
+            "embedding.weight": (settings["n_tokens"], embedding),
+            "kernels": (embedding, sum(widths) * filters),
+            "linear.weight": (settings["width"], len(widths) * filters),
+        }
+        for part, shape in shapes.items():
+            given = state.get(f"module.{part}")
+            if name != "TextCNN" or given is None or given.shape != shape:
+                raise ValueError(f"{name} should have {part} of shape {shape}, but the state has not")
+        if dtype not in ("float64", "float32", "float16", "bfloat16"):
+            raise ValueError(f"the dtype of a TextCNN cannot be {dtype!r}")
+        made = cls(**settings).to(getattr(torch, dtype))
+        for parameter in fixed:
+            made.get_parameter(parameter).requires_grad_(False)
+        return made
 
     def extra_repr(self) -> str:
         """Return what PyTorch shows in brackets."""

@@ -1,8 +1,9 @@
 """Any PyTorch network as the representation: the module maps contexts to features, all else is done here."""
 
 import copy
+import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,12 @@ import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch import Tensor, nn
 
+from lim2._state import check_names, shallow
 from lim2.representation import torch_optimizers
-from lim2.representation.optimizers import Adam, Optimizer
+from lim2.representation.optimizers import SGD, Adam, Optimizer, RMSProp
 from lim2.representation.protocol import Array, State
+from lim2.representation.skips import Skips
+from lim2.representation.text import TextCNN
 from lim2.representation.torch_arrays import array_of, converted, floats_of, pickled
 from lim2.representation.torch_optimizers import Factory
 
@@ -21,6 +25,8 @@ CHUNK = 1024
 
 # What a module raises when it is given a type or a shape that it cannot take.
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError)
+
+_OPTIMIZERS = {kind.__name__: kind for kind in (RMSProp, SGD, Adam)}
 
 
 class Torch:
@@ -60,8 +66,8 @@ class Torch:
     ----------
     context_shape
         The shape of a context, where the module has an attribute of that name; else None until an agent says it.
-    skipped
-        How many steps were left out because their gradient was not finite.
+    loss, gradient_norm
+        Of the latest training step: mean squared error, and norm of the gradient before clipping; NaN before the first.
 
     Examples
     --------
@@ -103,7 +109,8 @@ class Torch:
         self.n_tokens: int | None = getattr(self.module, "n_tokens", None) if n_tokens is None else int(n_tokens)
         self._dtype: np.dtype[Any] | None = None if dtype is None else np.dtype(dtype)
         self._read_as: dict[str, np.dtype[Any]] = {}  # how a type of contexts is read, until the first one is used
-        self.skipped = 0
+        self.skips = Skips()
+        self.loss = self.gradient_norm = math.nan
         self._head: nn.Linear | None = None
 
     def bind(self, n_features: int | tuple[int, ...], n_arms: int, rng: np.random.Generator) -> None:
@@ -176,6 +183,11 @@ class Torch:
         return sum(tensor.nbytes for tensor in tensors)
 
     @property
+    def skipped(self) -> int:
+        """How many steps were left out because their gradient was not finite."""
+        return self.skips.total
+
+    @property
     def head(self) -> tuple[Array, Array]:
         """The last layer: weights (n_arms, width) and bias (n_arms,)."""
         head = self._bound()
@@ -205,13 +217,14 @@ class Torch:
         """Return the type in which the module takes contexts of some type, found by trying."""
         if self._dtype is not None:
             return self._dtype
-        if dtype.str not in self._read_as:
+        known = self._read_as.get(dtype.str)
+        if known is None:
             candidates = [self._float_type] if dtype.kind == "f" else [dtype, np.dtype(np.int64), self._float_type]
             refusals = [self._refusal(candidate) for candidate in candidates]
             if None not in refusals:
                 raise ValueError(f"{what} must hold values that the module takes, got {dtype}: {refusals[0]}")
-            self._read_as[dtype.str] = candidates[refusals.index(None)]
-        return self._read_as[dtype.str]
+            self._read_as[dtype.str] = known = candidates[refusals.index(None)]
+        return known
 
     def _check_tokens(self, array: NDArray[Any], what: str) -> None:
         if self.n_tokens is not None:
@@ -263,6 +276,7 @@ class Torch:
         played = torch.from_numpy(arms).to(self.device)[:, None]
         errors = head(features).gather(1, played)[:, 0] - torch.from_numpy(rewards).to(self.device, self._precision)
         loss = errors.square().mean()
+        self.loss = float(loss.detach())
         loss.backward()
         self._descend()
         return before
@@ -279,11 +293,13 @@ class Torch:
 
     def _descend(self) -> None:
         gradients = [p.grad for p in self._parameters if p.grad is not None]
-        norm = torch_optimizers.norm_of(gradients)
+        norm = self.gradient_norm = torch_optimizers.norm_of(gradients)
         schedule = self._schedule
         if not np.isfinite(norm):
-            self.skipped += 1
+            self._descent.zero_grad(set_to_none=True)
+            self.skips.skip(norm, "Lower the learning rate, clip gradients, or scale contexts and rewards.")
         else:
+            self.skips.in_a_row = 0
             if schedule is not None:
                 if schedule.clip is not None and norm > schedule.clip:
                     for gradient in gradients:
@@ -294,11 +310,59 @@ class Torch:
             self._descent.step()
         self._descent.zero_grad(set_to_none=True)
 
+    # Arms that change
+
+    def add_arm(self, rng: np.random.Generator, like: int | None = None) -> None:
+        """Add a row to the head, drawn anew or another arm's, with the optimizer's statistics of it."""
+        weights = torch.from_numpy(rng.uniform(-self.init, self.init, (1, self._width)))
+        if like is not None:
+            self._change_head(lambda rows, _: torch.cat((rows, rows[like].unsqueeze(0))))
+            return
+        self._change_head(lambda rows, start: torch.cat((rows, torch.full_like(rows[:1], start))))
+        with torch.no_grad():
+            self._bound().weight[-1:].copy_(weights)
+
+    def remove_arm(self, arm: int) -> None:
+        """Drop an arm's row of the head, with the optimizer's statistics of it; rows after it move up."""
+        self._change_head(lambda rows, _: torch.cat((rows[:arm], rows[arm + 1 :])))
+
+    def _change_head(self, change: Callable[[Tensor, float], Tensor]) -> None:
+        head = self._bound()
+        for parameter in (head.weight, head.bias):
+            torch_optimizers.resize(self._descent, parameter, change)
+        head.out_features = len(head.bias)
+
     # State
 
     def _tensors(self) -> dict[str, Tensor]:
         named = {f"module.{name}": value for name, value in self.module.state_dict().items()}
         return named | {f"head.{name}": value for name, value in self._bound().state_dict().items()}
+
+    def description(self) -> dict[str, Any]:
+        """Return what :meth:`from_description` makes this again of, parameters aside, as JSON; {} where nothing can.
+
+        A module of one's own is only known to who wrote it, and so is an optimizer of PyTorch.
+        """
+        if type(self.module) is not TextCNN or self._schedule is None:
+            return {}
+        return {
+            "object": "Torch",
+            "module": self.module.description(),
+            "optimizer": {"object": type(self._schedule).__name__, "settings": self._schedule.settings()},
+            "width": self._width,
+            "device": str(self.device),
+            "n_tokens": self.n_tokens,
+            "init": self.init,
+        }
+
+    @classmethod
+    def from_description(cls, described: Mapping[str, Any], state: Mapping[str, Any]) -> "Torch":
+        """Return a fresh Torch as :meth:`description` tells, for a state; a ValueError where they do not fit."""
+        check_names(described, ("object", "module", "optimizer", "width", "device", "n_tokens", "init"))
+        settings = {name: described[name] for name in ("width", "device", "n_tokens", "init")}
+        named = described["optimizer"]
+        optimizer = _OPTIMIZERS[named["object"]](**named["settings"])
+        return cls(TextCNN.from_description(described["module"], state), optimizer=optimizer, **settings)
 
     def state(self) -> State:
         """Return a copy of the parameters, of the module's buffers, and of the optimizer's statistics."""
@@ -307,26 +371,65 @@ class Torch:
         tensors |= {f"optimizer.{name}": value for name, value in optimizer.items()}
         steps = self._schedule.steps if self._schedule is not None else 0
         copies = {name: array_of(value).copy() for name, value in tensors.items()}
-        return {**copies, "steps": np.array([steps, self.skipped])}
+        settled = {} if self._dtype is None else {"context_type": np.empty(0, self._dtype)}
+        return {**copies, **settled, "steps": np.array([steps, self.skips.total, self.skips.in_a_row])}
 
     def restore(self, state: State) -> None:
         """Take over a state returned by :meth:`state`."""
         tensors, prefix = self._tensors(), "optimizer."
         given = {name: np.shape(value) for name, value in state.items() if not name.startswith(prefix)}
-        given.pop("steps", None)
+        steps = given.pop("steps", None)
+        given.pop("context_type", None)
         expected = {name: tuple(value.shape) for name, value in tensors.items()}
         if given != expected:
             differing = sorted(set(given.items()) ^ set(expected.items()))
             raise ValueError(f"the state is of another network: it differs in {differing}")
+        if steps != (3,):
+            raise ValueError(f"steps must be three counts, got shape {steps}")
         with torch.no_grad():
             for name, value in tensors.items():
                 value.copy_(torch.from_numpy(np.array(state[name])))
         optimizer = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
         named = {name: torch.from_numpy(np.array(value)) for name, value in optimizer.items()}
         torch_optimizers.restore_statistics(self._descent, named)
-        steps, self.skipped = (int(count) for count in state["steps"])
+        taken, self.skips.total, self.skips.in_a_row = (int(count) for count in state["steps"])
+        if self._schedule is not None:
+            self._schedule.steps = taken
+        self._dtype = state["context_type"].dtype if "context_type" in state else None
+        self._read_as = {}
+
+    def note(self) -> Any:
+        """Return what :meth:`undo` needs: what :meth:`state` has, left in tensors, which is quicker."""
+        tensors = [*self._parameters, *self.module.buffers()]
+        statistics = {
+            parameter: {k: v.clone() if isinstance(v, Tensor) else v for k, v in values.items()}
+            for parameter, values in self._descent.state.items()
+        }
+        copies = [(tensor, tensor.detach().clone()) for tensor in tensors]
+        steps = None if self._schedule is None else self._schedule.steps
+        return copies, statistics, steps, (self.skips.total, self.skips.in_a_row), self._dtype
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        copies, statistics, steps, (self.skips.total, self.skips.in_a_row), self._dtype = noted
+        with torch.no_grad():
+            for tensor, before in copies:
+                tensor.copy_(before)
+        self._descent.state.clear()
+        self._descent.state.update(statistics)
+        self._descent.zero_grad(set_to_none=True)
+        self._read_as = {}
         if self._schedule is not None:
             self._schedule.steps = steps
+
+    def frozen(self) -> "Torch":
+        """Return a copy that computes features and nothing else; training this one does not reach it."""
+        twin = shallow(self)
+        for name in ("_descent", "_parameters"):
+            twin.__dict__.pop(name, None)
+        twin.module, twin._head = copy.deepcopy((self.module, self._head))
+        twin._read_as = dict(self._read_as)
+        return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Torch":
         new = type(self).__new__(type(self))

@@ -69,6 +69,20 @@ def norm_of(gradients: list[Tensor]) -> float:
     return float(torch.linalg.vector_norm(norms))
 
 
+def resize(optimizer: torch.optim.Optimizer, parameter: Tensor, change: Callable[[Tensor, float], Tensor]) -> None:
+    """Change the rows of a parameter, and of its running statistics with it; ``change`` is told where new ones start.
+
+    That is 0 but for the published RMSProp, whose mean squares start elsewhere.
+    """
+    shape = parameter.shape
+    starts = {id(p): group.get("start", 0.0) for group in optimizer.param_groups for p in group["params"]}
+    for name, value in optimizer.state.get(parameter, {}).items():
+        if isinstance(value, Tensor) and value.shape == shape:
+            optimizer.state[parameter][name] = change(value, starts[id(parameter)])
+    # The same object with other values: optimizers know parameters by identity.
+    parameter.data = change(parameter.data, 0.0)
+
+
 def statistics(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Return the running statistics of an optimizer, named by parameter; counts become tensors too."""
     state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]

@@ -94,7 +94,7 @@ def of_problem(tables: Tables, problem: str, shades: dict[str, int]) -> Iterator
             axes = figure.add_subplot()
             axes.set_title(title)
             onto(axes)
-            _place(figure)
+            margins(figure)
             yield Drawn(name, title, figure)
 
 
@@ -116,7 +116,7 @@ class _Drawing:
             mean, half = band(regrets)
             self.line(axes, agent, rounds, mean, half)
             tops.append((agent in self.tables.references, float((mean + half).max())))
-        _rounds_axis(axes)
+        rounds_axis(axes)
         axes.set_ylabel("regret so far")
         _keep_in_view(axes, tops)
 
@@ -130,7 +130,7 @@ class _Drawing:
             mean, half = band(np.diff(reached, axis=1) / np.diff(at))
             self.line(axes, agent, (at[1:] + at[:-1]) / 2, mean, half)
             tops.append((agent in self.tables.references, float((mean + half)[len(mean) // 8 :].max())))
-        _rounds_axis(axes)
+        rounds_axis(axes)
         axes.set_ylabel("regret of a round")
         _keep_in_view(axes, tops)
 
@@ -159,9 +159,9 @@ class _Drawing:
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         axes.set_ylim(min(low, high / 8), high * 1.3)
-        _few_ticks(axes.yaxis, megabytes)
+        few_ticks(axes.yaxis, megabytes)
         axes.set_ylabel("size of its state (log scale)")
-        _rounds_axis(axes)
+        rounds_axis(axes)
 
     def line(self, axes: Axes, agent: str, x: Array, mean: Array, half: Array) -> None:
         colour = shade(self.shades[agent])
@@ -202,7 +202,7 @@ def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("normalised score: 0 = random policy, 1 = best agent")
         axes.set_title("Score: a dot a problem, the bar their mean")
-        _place(figure, left=0.25 + 0.078 * max(len(standing.agent) for standing in standings))
+        margins(figure, left=0.25 + 0.078 * max(len(standing.agent) for standing in standings))
         yield Drawn("scores", "Normalised scores", figure)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=SIZE)
@@ -215,7 +215,7 @@ def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
         _scatter(axes, points, shades)
         axes.set_ylabel("mean normalised score")
         axes.set_title("Score against time")
-        _place(figure)
+        margins(figure)
         yield Drawn("score-against-time", "Score against time", figure)
 
 
@@ -234,7 +234,7 @@ def _scatter(axes: Axes, points: Sequence[Point], shades: dict[str, int]) -> Non
         times = [x for _, x, _, _ in points]
         axes.set_xlim(min(times) / 2.2, max(times) * 2.2)
         axes.margins(y=0.18)
-    _few_ticks(axes.xaxis, microseconds)
+    few_ticks(axes.xaxis, microseconds)
     axes.set_xlabel("time of a round, act and update (log scale)")
     _name_points(axes, points, shades)
 
@@ -262,15 +262,30 @@ def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _few_ticks(axis: Axis, text: Callable[[float], str]) -> None:
-    """Mark a logarithmic axis at 1, 10, 100, or where that is too little at 1, 2, 5, 10 as well."""
+def few_ticks(axis: Axis, text: Callable[[float], str]) -> None:
+    """Mark a logarithmic axis at 1, 10, 100, or where that is too little at 1, 2, 5, 10 as well.
+
+    Parameters
+    ----------
+    axis
+        Of a figure whose limits are set.
+    text
+        Writes a number.
+    """
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 100 else (1.0, 2.0, 5.0), numticks=12))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
 
 
-def _rounds_axis(axes: Axes) -> None:
+def rounds_axis(axes: Axes) -> None:
+    """Let the horizontal axis count rounds.
+
+    Parameters
+    ----------
+    axes
+        Where.
+    """
     axes.set_xlabel("round")
     axes.set_xlim(left=0)
     axes.margins(x=0)
@@ -284,8 +299,16 @@ def _keep_in_view(axes: Axes, tops: Sequence[tuple[bool, float]]) -> None:
     axes.set_ylim(0, 1.12 * max(agents) if max(agents) > 0 else 1.0)
 
 
-def _place(figure: Figure, left: float = 0.75) -> None:
-    """Set the margins, in inches; finding them by drawing everything first would take most of the time."""
+def margins(figure: Figure, left: float = 0.75) -> None:
+    """Set the margins; finding them by drawing everything first would take most of the time.
+
+    Parameters
+    ----------
+    figure
+        As drawn.
+    left
+        Room at the left, in inches.
+    """
     width, height = figure.get_size_inches()
     figure.subplots_adjust(left=left / width, right=1 - 0.15 / width, bottom=0.5 / height, top=1 - 0.28 / height)
 
@@ -302,11 +325,12 @@ def with_legend(figure: Figure) -> None:
     if not labels:
         return
     width, height = figure.get_size_inches()
-    more = 0.08 + 0.2 * -(-len(labels) // 3)
+    columns = max(3, int(width / 1.4))
+    more = 0.08 + 0.2 * -(-len(labels) // columns)
     box = figure.subplotpars
     figure.set_size_inches(width, height + more)
     figure.subplots_adjust(
         bottom=(box.bottom * height + more) / (height + more), top=(box.top * height + more) / (height + more)
     )
     with mpl.rc_context(STYLE):
-        figure.legend(handles[::-1], labels[::-1], loc="lower center", ncols=3, fontsize=8.5)
+        figure.legend(handles[::-1], labels[::-1], loc="lower center", ncols=columns, fontsize=8.5)

@@ -1,0 +1,85 @@
+"""What arms are called: any hashable values, each standing for an index."""
+
+import operator
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+# How many names an error message lists.
+SHOWN = 10
+
+
+def arm_names(arms: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """Return names of arms in order, or say what is wrong with them.
+
+    Examples
+    --------
+    >>> arm_names(["red", "green"])
+    ('red', 'green')
+    >>> arm_names(["red", "red"])
+    Traceback (most recent call last):
+    ValueError: the arm 'red' is there twice: every arm needs a name of its own
+    """
+    if isinstance(arms, str | bytes | set | frozenset) or not isinstance(arms, Iterable):
+        raise ValueError(f"arms must be a sequence of names, such as ['red', 'green'], got {arms!r}")
+    # NumPy's scalars become Python's, which print and pickle plainly
+    names = tuple(name.item() if isinstance(name, np.generic) else name for name in arms)
+    if not names:
+        raise ValueError("arms is empty: an agent needs at least one arm")
+    seen: set[Hashable] = set()
+    for name in names:
+        if name is None or not isinstance(name, Hashable) or not _equals_itself(name):
+            raise ValueError(f"{name!r} cannot be the name of an arm: names are hashable values, such as strings")
+        if name in seen:
+            raise ValueError(f"the arm {name!r} is there twice: every arm needs a name of its own")
+        seen.add(name)
+    return names
+
+
+def _equals_itself(name: Any) -> bool:
+    try:
+        return hash(name) == hash(name) and bool(name == name)  # a tuple may hold what is not hashable; NaN != NaN
+    except TypeError:
+        return False
+
+
+def is_same(name: Hashable, given: Any) -> bool:
+    """Tell whether a value equal to an arm's name may stand for it: 1.0 and True equal 1, but are not the arm 1.
+
+    Examples
+    --------
+    >>> is_same(1, np.int64(1)), is_same(1, 1.0), is_same(1, True), is_same("a", np.str_("a"))
+    (True, False, False, True)
+    """
+    if type(name) is type(given):
+        return True
+    if isinstance(name, bool) or isinstance(given, bool | np.bool_):
+        return isinstance(name, bool) and isinstance(given, bool | np.bool_)
+    if isinstance(name, int):
+        try:
+            operator.index(given)
+        except TypeError:
+            return False
+    return True
+
+
+def describe(names: tuple[Hashable, ...]) -> str:
+    """Return the arms in words, for an error message.
+
+    Examples
+    --------
+    >>> describe((0, 1, 2))
+    'arms are the whole numbers 0 to 2'
+    >>> describe(("red", "green"))
+    "arms are 'red', 'green'"
+    """
+    if is_range(names):
+        return f"arms are the whole numbers 0 to {len(names) - 1}"
+    more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"
+    return f"arms are {', '.join(map(repr, names[:SHOWN]))}{more}"
+
+
+def is_range(names: tuple[Hashable, ...]) -> bool:
+    """Tell whether the names are the default ones: 0, 1, 2, ..."""
+    return all(type(name) is int and name == index for index, name in enumerate(names))

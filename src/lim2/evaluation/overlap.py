@@ -1,0 +1,102 @@
+"""Whether a log says anything about a policy: how the weights are spread, and what the log never tried."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lim2.evaluation.estimators import effective_size
+from lim2.log.table import Table
+
+Array = NDArray[np.float64]
+
+LEAST_SIZE = 100  # decisions' worth: above it, intervals cover about as they should (`python -m benchmarks.coverage`)
+LARGEST_SHARE = 0.05  # of all weight, in one decision
+RARE = 1e-3  # a propensity that a log can hardly show
+MISSING = 0.05  # of decisions
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How the policy's plays and the log's overlap; see `Evaluation`."""
+
+    effective_size: float
+    mean_weight: float
+    max_weight: float
+    unsupported: float
+
+    @classmethod
+    def of(cls, weights: Array, chances: Array, table: Table) -> Overlap:
+        """Measure it.
+
+        Parameters
+        ----------
+        weights
+            (n,)
+        chances
+            (n, K) the policy's probabilities.
+        table
+            The logged decisions.
+        """
+        unsupported = math.nan
+        if table.propensities is not None:
+            unsupported = float((chances * (table.propensities <= 0)).sum() / len(table))
+        return cls(effective_size(weights), float(weights.mean()), float(weights.max()), unsupported)
+
+
+def concerns(overlap: Overlap, chances: Array, weights: Array, table: Table, underflown: int) -> list[str]:
+    """Return what makes an evaluation doubtful, a sentence each.
+
+    Parameters
+    ----------
+    overlap
+        As measured.
+    chances, weights
+        (n, K) and (n,).
+    table
+        The logged decisions.
+    underflown
+        Decisions left out because their propensity was 0 to machine precision.
+    """
+    found = []
+    n = len(table)
+    if overlap.effective_size < LEAST_SIZE:
+        found.append(
+            f"poor overlap: {n} decisions are worth {overlap.effective_size:.0f} of the policy's own, fewer than "
+            f"{LEAST_SIZE}; intervals may be too narrow"
+        )
+    total = weights.sum()
+    if total > 0 and overlap.max_weight / total > LARGEST_SHARE:
+        share = overlap.max_weight / total
+        found.append(f"one decision carries {share:.0%} of all weight: {overlap.max_weight:.4g} of {total:.4g}")
+    spread = float(weights.std(ddof=1)) / math.sqrt(n)
+    if abs(overlap.mean_weight - 1) > 4 * spread + 1e-6:
+        found.append(
+            f"weights average {overlap.mean_weight:.3f}, not 1 +- {spread:.3f}: the policy plays what the log never "
+            f"does, or logged propensities are wrong"
+        )
+    never = [table.arms[a] for a in np.flatnonzero(chances.sum(axis=0) > 0) if not (table.chosen == a).any()]
+    if never:
+        found.append(f"the policy plays arms that the log never played: {never!r}")
+    if overlap.unsupported > 1e-9:
+        found.append(
+            f"{overlap.unsupported:.2%} of the policy's plays had propensity 0 in the log: they count as if they "
+            f"earned nothing (IPS), or what the model says (DR). table[table.propensity < 1] leaves out "
+            f"decisions without choice"
+        )
+    if table.propensities is not None:
+        rare = (table.propensities > 0) & (table.propensities < RARE)
+        share = float((chances * rare).sum() / n)
+        if share > 0.01:
+            found.append(f"{share:.1%} of the policy's plays had a propensity below {RARE:g} in the log")
+    if table.missing > MISSING * (n + table.missing):
+        found.append(
+            f"{table.missing} decisions have no reward, {table.missing / (n + table.missing):.0%} of all: if that "
+            f"depends on the arm, every estimate is biased"
+        )
+    if underflown:
+        found.append(f"{underflown} decisions were left out: their propensity is 0 to machine precision")
+    return found

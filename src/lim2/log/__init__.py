@@ -1,0 +1,16 @@
+"""Decisions and their rewards, kept in a file: late rewards, restarts, replay, and what evaluation needs."""
+
+from lim2.log.decision_log import DecisionLog
+from lim2.log.entries import LoggedDecision
+from lim2.log.errors import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
+from lim2.log.table import Table
+
+__all__ = [
+    "ConflictingRewardError",
+    "DecisionLog",
+    "LogError",
+    "LoggedDecision",
+    "PrunedLogError",
+    "Table",
+    "UnknownDecisionError",
+]

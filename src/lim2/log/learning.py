@@ -1,0 +1,178 @@
+"""An agent learns from a log: the events after its position, in order, each exactly once.
+
+The position is part of the agent, in its metadata, and moves with every event. So a saved agent and its position are
+always of the same moment, and what a crash takes from the agent's memory is learned again from the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from datetime import timedelta
+from typing import Any
+
+from lim2.log import names
+from lim2.log.entries import COLUMNS, OF_DECISION, LoggedDecision, from_row
+from lim2.log.errors import LogError, PrunedLogError
+from lim2.log.store import Store
+
+CHUNK = 256  # rows that are read at once
+
+
+def position_of(agent: Any) -> int:
+    """Return the position of the last event that an agent has learned, 0 if none.
+
+    Parameters
+    ----------
+    agent
+        An agent, or what decides like one.
+    """
+    return int((getattr(agent, "metadata", None) or {}).get("log_position", 0))
+
+
+def learn(store: Store, agent: Any, *, limit: int | None = None, upto: int | None = None) -> int:
+    """Apply the events after an agent's position; return how many rewards were learned.
+
+    Parameters
+    ----------
+    store
+        The log's file.
+    agent
+        Who learns.
+    limit
+        Stop after this many rewards.
+    upto
+        Stop after the event at this position.
+    """
+    _check(store, agent)
+    learned = 0
+    end = store.last() if upto is None else upto
+    for position, kind, reward, change, row in _events(store, position_of(agent), end):
+        if limit is not None and learned >= limit:
+            break
+        try:
+            if change is not None:
+                getattr(agent, kind)(*names.loads(change))
+            elif kind in ("reward", "default"):
+                learned += _update(store, agent, from_row(row, kind, reward), position)
+        except Exception as error:
+            what = "change of arms" if change is not None else f"reward of decision {row[0]!r}"
+            error.add_note(
+                f"The {what} at position {position} of the log {store.path} could not be applied; the agent stands "
+                f"before it. `log.discard(id)` leaves a decision out."
+            )
+            raise
+        agent.metadata["log_position"] = position
+    return learned
+
+
+def decide_again(store: Store, agent: Any) -> int:
+    """Make every decision of a log again, after as many events as then; return how many rewards were learned.
+
+    Parameters
+    ----------
+    store
+        The log's file.
+    agent
+        Who decides and learns.
+    """
+    learned, seq = 0, 0
+    query = f"SELECT seq, position, {COLUMNS} FROM decisions WHERE seq > ? ORDER BY seq LIMIT ?"
+    while rows := store.read(query, (seq, CHUNK)):
+        for seq, position, *row in rows:  # noqa: B007 (the next chunk begins after the last)
+            entry = from_row(tuple(row), "pending", None)
+            learned += learn(store, agent, upto=position)
+            arms = None if entry.arms == tuple(agent.arms) else entry.arms
+            again = agent.decide(entry.context, arms, exploit=entry.exploit)
+            if position_of(agent) != position or again.arm != entry.arm or again.propensity != entry.propensity:
+                raise LogError(
+                    f"decision {entry.id!r} comes out differently: {again.arm!r} after {position_of(agent)} events, "
+                    f"not {entry.arm!r} after {position}. Either the agent differs from the live one, or that was "
+                    f"restarted, or decided outside the log; replay without decisions=True gives what it had learned."
+                )
+    return learned
+
+
+def prune(store: Store, keep: int | timedelta | None, learned: int, now: float) -> None:
+    """Delete what is settled, learned, and more than is kept; now and then, many at once.
+
+    Parameters
+    ----------
+    store
+        The log's file.
+    keep
+        How many settled decisions, or for how long.
+    learned
+        The position up to which an agent has learned.
+    now
+        The time.
+    """
+    if keep is None:
+        return
+    pruned = store.meta("pruned")
+    if isinstance(keep, timedelta):
+        query = "SELECT position - 1 FROM events WHERE position > ? AND time > ? ORDER BY position LIMIT 1"
+        young = store.read(query, (pruned, now - keep.total_seconds()))
+        upto, least = min(learned, young[0][0]) if young else learned, 1
+    else:
+        upto, least = min(learned, store.last() - keep), min(1 + keep // 10, 1000)
+    if upto - pruned < least:
+        return
+    with store.writing() as file:
+        chosen = "SELECT decision FROM events WHERE position <= ? AND decision IS NOT NULL"
+        file.execute(f"DELETE FROM decisions WHERE seq IN ({chosen})", (upto,))
+        file.execute("DELETE FROM events WHERE position <= ? AND decision IS NOT NULL", (upto,))
+        file.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'pruned'", (upto,))
+
+
+def _events(store: Store, after: int, end: int) -> Iterator[tuple[int, str, float | None, str | None, tuple[Any, ...]]]:
+    """Yield (position, kind, reward, change, row); the agent learns between the reads, so none of them stays open."""
+    query = (
+        f"SELECT e.position, e.kind, e.reward, e.change, {OF_DECISION} FROM events e LEFT JOIN decisions d "
+        "ON d.seq = e.decision WHERE e.position > ? AND e.position <= ? ORDER BY e.position LIMIT ?"
+    )
+    while rows := store.read(query, (after, end, CHUNK)):
+        for position, kind, reward, change, *row in rows:
+            yield position, kind, reward, change, tuple(row)
+        after = rows[-1][0]
+
+
+def _update(store: Store, agent: Any, entry: LoggedDecision, position: int) -> int:
+    """Learn one reward; return 0 if its arm has been removed, and 1 otherwise."""
+    if entry.arm not in agent.arms:
+        if entry.arm in _removed(store, position):
+            return 0
+        raise LogError(
+            f"the agent has no arm {entry.arm!r}, which decision {entry.id!r} played: give it the arms that it had "
+            f"when the log began, and change them by log.add_arm and log.remove_arm"
+        )
+    agent.update(entry.context, entry.arm, entry.reward)
+    return 1
+
+
+def _removed(store: Store, before: int) -> set[Hashable]:
+    query = "SELECT change FROM events WHERE kind = 'remove_arm' AND position < ?"
+    return {names.loads(change)[0] for (change,) in store.read(query, (before,))}
+
+
+def _check(store: Store, agent: Any) -> None:
+    """Make sure that the agent's position is one of this log, and that what follows it is there."""
+    position, log_id = position_of(agent), store.meta("id")
+    owner = agent.metadata.get("log_id", log_id)
+    if owner != log_id:
+        raise LogError(
+            f"the agent has learned from another log ({owner}; this is {log_id}): its position says nothing here. Give "
+            f"it the log that it belongs to; or, to go on with a new one, delete log_id and log_position from its "
+            f"metadata."
+        )
+    pruned, last = store.meta("pruned"), store.last()
+    if position > last:
+        raise LogError(
+            f"the agent has learned up to position {position}, but the log ends at {last}: the file is an older copy, "
+            f"or power was lost with synchronous='normal'. Go on with an agent saved earlier, or with a new log."
+        )
+    if position < pruned:
+        raise PrunedLogError(
+            f"the agent has learned up to position {position}, but the log begins after {pruned}: what is between was "
+            f"deleted, as `keep` says. Save the agent more often, or keep more."
+        )
+    agent.metadata.update(log_id=log_id, log_position=position)

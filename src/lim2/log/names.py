@@ -1,0 +1,59 @@
+"""Names of arms as JSON, and back: type and value stay as they were."""
+
+import json
+import math
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+
+def dumps(names: Iterable[Hashable]) -> str:
+    """Return names of arms as a JSON array.
+
+    Parameters
+    ----------
+    names
+        Strings, whole numbers, finite floats, booleans, None, and tuples of them.
+
+    Examples
+    --------
+    >>> dumps(["red", 1, 1.0, True, None, ("red", 1)])
+    '["red",1,1.0,true,null,["red",1]]'
+    >>> dumps([frozenset()])
+    Traceback (most recent call last):
+    ValueError: the arm frozenset() cannot be logged: names must be strings, numbers, booleans, None or tuples of them
+    """
+    return json.dumps([_plain(name) for name in names], separators=(",", ":"))
+
+
+def loads(text: str) -> tuple[Hashable, ...]:
+    """Return the names that :func:`dumps` wrote.
+
+    Parameters
+    ----------
+    text
+        A JSON array.
+
+    Examples
+    --------
+    >>> loads('["red",1,1.0,true,null,["red",1]]')
+    ('red', 1, 1.0, True, None, ('red', 1))
+    """
+    return tuple(_name(value) for value in json.loads(text))
+
+
+def _plain(name: Any) -> Any:
+    if isinstance(name, np.generic):
+        name = name.item()
+    if isinstance(name, tuple):
+        return [_plain(part) for part in name]
+    if name is None or isinstance(name, str | int) or (isinstance(name, float) and math.isfinite(name)):
+        return name
+    raise ValueError(
+        f"the arm {name!r} cannot be logged: names must be strings, numbers, booleans, None or tuples of them"
+    )
+
+
+def _name(value: Any) -> Hashable:
+    return tuple(_name(part) for part in value) if isinstance(value, list) else value

@@ -1,0 +1,170 @@
+"""The log's file: an SQLite database in WAL mode, shared by threads and processes.
+
+Two tables. `decisions` has a row a decision; `settled` is the position of the event that settled it. `events` is what
+an agent learns from, in this order: a reward, a default reward, a decision dropped or discarded, an arm added or
+removed. Writers are one at a time, so positions are given in the order in which events become visible.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lim2.log.errors import LogError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+FORMAT = 1
+APPLICATION = 0x4C694D32  # "LiM2", which `file` shows
+
+SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE decisions (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    time REAL NOT NULL,
+    context BLOB NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,
+    arms TEXT NOT NULL, chosen INTEGER NOT NULL, propensity REAL NOT NULL,
+    means BLOB NOT NULL, stds BLOB NOT NULL, propensities BLOB NOT NULL, exploit INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    settled INTEGER
+);
+CREATE INDEX pending ON decisions (time) WHERE settled IS NULL;
+CREATE TABLE events (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    time REAL NOT NULL,
+    kind TEXT NOT NULL,
+    decision INTEGER,
+    reward REAL,
+    change TEXT
+);
+"""
+
+# Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
+_inherited: list[Any] = []
+
+
+class Store:
+    """A connection to the file, for all threads of a process; a forked process opens its own.
+
+    Parameters
+    ----------
+    path
+        The file; it is made when it is not there.
+    synchronous
+        ``"full"`` or ``"normal"``, see `DecisionLog`.
+    """
+
+    def __init__(self, path: Path | str, synchronous: str) -> None:
+        self.path = Path(path)
+        self._synchronous = synchronous
+        self._open()
+
+    def _open(self) -> None:
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._connection: sqlite3.Connection | None = _connect(self.path, self._synchronous)
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        if self._process != os.getpid():
+            _inherited.append(self._connection)
+            self._open()
+        with self._lock:
+            if self._connection is None:
+                raise LogError(f"the log {self.path} has been closed")
+            yield self._connection
+
+    def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return all rows that a query finds."""
+        with self._connected() as connection:
+            return connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Return the connection within a transaction: all of it is in the file at the end, or nothing."""
+        with self._connected() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def meta(self, key: str) -> Any:
+        """Return a value that belongs to the whole log."""
+        return self.read("SELECT value FROM meta WHERE key = ?", (key,))[0][0]
+
+    def last(self) -> int:
+        """Return the position of the last event there was, deleted ones included."""
+        rows = self.read("SELECT seq FROM sqlite_sequence WHERE name = 'events'")  # AUTOINCREMENT's own counter
+        return rows[0][0] if rows else 0
+
+    def copy(self, path: Path | str) -> None:
+        """Write a consistent copy of the file while others go on reading and writing it."""
+        target = Path(path)
+        if target.exists():
+            raise LogError(f"{target} exists: a copy never overwrites, name a new file")
+        part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+        connection = _connect(self.path, self._synchronous)  # its own, so that other threads need not wait
+        try:
+            connection.execute("VACUUM INTO ?", (str(part),))
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(target)
+        finally:
+            connection.close()
+            part.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+
+def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
+    import sqlite3  # not for everyone who imports lim2
+
+    connection = None
+    try:
+        connection = sqlite3.connect(path, timeout=60.0, isolation_level=None, check_same_thread=False)
+        connection.execute("BEGIN IMMEDIATE")  # waits for others who are opening it
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and application != APPLICATION:
+            raise LogError(f"{path} is an SQLite database, but not a decision log: give another path")
+        if found > FORMAT:
+            raise LogError(
+                f"{path} has format {found}; this version of lim2 reads up to {FORMAT}. Use the lim2 that "
+                f"wrote it, or a newer one."
+            )
+        if not tables:
+            for statement in SCHEMA.split(";"):
+                connection.execute(statement)
+            connection.executemany(
+                "INSERT INTO meta VALUES (?, ?)", [("id", uuid.uuid4().hex), ("pruned", 0), ("late", 0)]
+            )
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA journal_size_limit = 16777216")  # of the WAL file, when it starts anew
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, sqlite3.DatabaseError):
+            raise LogError(f"{path} cannot be opened as a decision log: {error}") from error
+        raise
+    return connection

@@ -1,0 +1,75 @@
+"""All runs of the paper's experiments in a few small files: to be kept, and to go on from.
+
+``runs/FOLDER.parquet`` has a row a run, ``runs/FOLDER.json`` what was asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from pathlib import Path
+
+import polars as pl
+
+from lim2.experiments.names import PlanError
+from lim2.experiments.plan import short
+from lim2.experiments.store import Store, read, write
+from lim2.paper.run import EXPERIMENTS
+
+FOLDERS = tuple(dict.fromkeys(experiment.folder for experiment in EXPERIMENTS.values()))
+
+
+def pack(out: Path, to: Path) -> None:
+    """Write all runs of a folder of results into a few files.
+
+    Parameters
+    ----------
+    out
+        The folder of the results.
+    to
+        Where; into its folder ``runs``.
+    """
+    for folder in FOLDERS:
+        store = Store(out / folder)
+        files = sorted((store.folder / "runs").glob("*.parquet"))
+        if not files:
+            continue
+        buffer = BytesIO()
+        read(files).write_parquet(buffer, compression="zstd", compression_level=19)
+        write(to / "runs" / f"{folder}.parquet", buffer.getvalue())
+        write(to / "runs" / f"{folder}.json", (json.dumps(store.plans(), indent=1) + "\n").encode())
+
+
+def unpack(kept: Path, out: Path) -> int:
+    """Put kept runs back, so that they are not run again; return how many. What is there already stays.
+
+    Parameters
+    ----------
+    kept
+        Where `pack` wrote.
+    out
+        The folder of the results.
+    """
+    files = [kept / "runs" / f"{folder}.parquet" for folder in FOLDERS]
+    if not any(file.is_file() for file in files):
+        raise PlanError(f"{kept} has no kept runs (no files runs/*.parquet in it)")
+    count = 0
+    for folder, file in zip(FOLDERS, files, strict=True):
+        if not file.is_file():
+            continue
+        for row in read([file]).iter_slices(1):
+            path = out / folder / "runs" / _file(row)
+            if not path.is_file():
+                buffer = BytesIO()
+                row.write_parquet(buffer, compression="zstd")
+                write(path, buffer.getvalue())
+                count += 1
+        for number, plan in enumerate(json.loads(file.with_suffix(".json").read_text())):
+            write(out / folder / "plans" / f"kept-{number}.json", json.dumps(plan, indent=1).encode())
+    return count
+
+
+def _file(row: pl.DataFrame) -> str:
+    """Return the name of a run's file, as `lim2.experiments.plan.Run` gives it."""
+    problem, agent, seed, key = row.select("problem_source", "agent_source", "seed", "key").row(0)
+    return f"{short(problem)}_{short(agent)}_{seed}_{key}.parquet"

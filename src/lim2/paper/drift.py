@@ -1,0 +1,134 @@
+"""Representation drift: the neural tangent kernel during training, for networks of several widths."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from lim2 import problems
+from lim2.experiments.names import Spec
+from lim2.experiments.plan import Plan
+from lim2.experiments.report.texts import percent
+from lim2.experiments.stats import band
+from lim2.experiments.tables import Tables
+from lim2.paper import figures
+from lim2.paper.experiment import Experiment, Scale, made_by, runs_of
+from lim2.paper.ntk import EVERY
+from lim2.paper.sections import Cell, Claim, Section, Sheet
+
+Array = NDArray[np.float64]
+
+WIDTHS = (50, 100, 500, 1024)
+ROUNDS, QUICK_ROUNDS = 5000, 1000
+PAIRS = {"K(b, b)": "b,b", "K(b', b')": "b',b'", "K(b, b')": "b,b'"}
+SHADES = dict(zip(WIDTHS, (4, 1, 0, 2), strict=True))
+
+
+def plans(scale: Scale) -> list[Plan]:
+    """Return what is run: the same two contexts, the first two of a draw, for all widths and seeds."""
+    rounds = QUICK_ROUNDS if scale.quick else ROUNDS
+    pair = problems.load("statlog", ROUNDS, 0).contexts[:2].tolist()
+    watchers = tuple(
+        Spec(_label(width), "lim2.paper.ntk:KernelWatch", {"width": width, "contexts": pair}) for width in WIDTHS
+    )
+    runs = min(scale.runs, 3) if scale.quick else scale.runs
+    return [Plan((Spec("statlog", "statlog"),), watchers, tuple(range(runs)), rounds)]
+
+
+def _label(width: int) -> str:
+    return f"width {width:,}"
+
+
+def kernels(tables: Tables, width: int) -> tuple[Array, dict[str, Array]]:
+    """Return the iterations, and the kernel's values of each pair, (runs, looks).
+
+    Parameters
+    ----------
+    tables
+        The runs.
+    width
+        Of the network.
+    """
+    traces = [
+        {trace["name"]: trace["values"] for trace in row}
+        for row in tables.group("statlog", _label(width))["traces"].to_list()
+    ]
+    values = {pair: np.array([trace[pair] for trace in traces]) for pair in PAIRS.values()}
+    return np.array(traces[0]["iteration"]), values
+
+
+def change(values: dict[str, Array], pair: str) -> Array:
+    """Return each run's largest change of the kernel since the start, relative to the contexts' own kernels.
+
+    Parameters
+    ----------
+    values
+        From `kernels`.
+    pair
+        Which.
+    """
+    scale = np.sqrt(values["b,b"][:, 0] * values["b',b'"][:, 0])
+    largest: Array = np.abs(values[pair] - values[pair][:, :1]).max(axis=1) / scale
+    return largest
+
+
+def section(tables: Tables) -> Section | None:
+    """Tell of it."""
+    widths = [width for width in WIDTHS if _label(width) in tables.agents]
+    if not widths:
+        return None
+    panels, tidy = [], []
+    rows = [[Cell(f"{width:,}")] for width in widths]
+    changes: dict[int, Array] = {}
+    for title, pair in PAIRS.items():
+        curves = []
+        for width, line in zip(widths, rows, strict=True):
+            at, values = kernels(tables, width)
+            mean, half = band(values[pair])
+            curves.append((_label(width), SHADES[width], at, mean, half))
+            tidy += [(width, pair, int(x), float(y), float(h)) for x, y, h in zip(at, mean, half, strict=True)]
+            moved = change(values, pair)
+            changes[width] = np.concatenate([changes.get(width, np.empty(0)), moved])
+            line.append(Cell(percent(float(moved.mean()))))
+        panels.append((title, curves))
+    means = [float(changes[width].mean()) for width in widths]
+    return Section(
+        "drift",
+        "Representation drift",
+        f"Statlog, {tables.rows[0]['rounds']:,} iterations of one batch a round under a random policy, "
+        f"{runs_of(tables)} of each width; network in the NTK parametrisation, trained with the published runs' "
+        f"RMSProp. The kernel of the first arm's output is noted every {EVERY} iterations for two fixed contexts b "
+        "and b'.",
+        claims=[
+            Claim(
+                "The kernel changes in training for all widths: the assumption that it does not is not met.",
+                min(means) > 0.01,
+                ", ".join(f"{w:,}: {percent(m)}" for w, m in zip(widths, means, strict=True)),
+            ),
+            Claim(
+                "The change is milder for wider networks.",
+                all(a > b for a, b in pairwise(means)),
+                f"largest change, mean over the three kernels: {' > '.join(percent(m) for m in means)}"
+                if sorted(means, reverse=True) == means
+                else ", ".join(f"{w:,}: {percent(m)}" for w, m in zip(widths, means, strict=True)),
+            ),
+        ],
+        sheets=[
+            Sheet(
+                "drift",
+                "Largest change of the kernel since the start, relative to sqrt(K(b, b) K(b', b')) at the start; mean "
+                "over runs.",
+                ["width", *PAIRS],
+                rows,
+                pl.DataFrame(tidy, schema=["width", "pair", "iteration", "kernel", "half_width"], orient="row"),
+            )
+        ],
+        figures=[figures.drift(panels)],
+        made=made_by(tables),
+    )
+
+
+DRIFT = Experiment("drift", "Representation drift", "drift", plans, section)

@@ -1,0 +1,92 @@
+"""What an experiment of the paper is: plans to carry out, and a section to tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lim2.experiments.plan import Plan
+from lim2.experiments.report.content import COLUMNS
+from lim2.experiments.tables import Tables
+from lim2.paper.sections import Section
+from lim2.problems.check import presence
+from lim2.problems.registry import find
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of an experiment is run.
+
+    Parameters
+    ----------
+    runs
+        Of every method.
+    slow_runs
+        Of NeuralUCB, NeuralTS and of the text network, which take longest.
+    quick
+        Fewer rounds, so that everything together takes about ten minutes on two cores.
+    """
+
+    runs: int = 10
+    slow_runs: int = 10
+    quick: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment of the paper.
+
+    Parameters
+    ----------
+    name
+        What `lim2 paper` calls it.
+    title
+        What the report calls it.
+    folder
+        Where its runs are kept, in the folder of the results; two experiments may share runs.
+    plans
+        What is to be run.
+    section
+        What is told of the runs that are there.
+    """
+
+    name: str
+    title: str
+    folder: str
+    plans: Callable[[Scale], Sequence[Plan]]
+    section: Callable[[Tables], Section | None]
+
+
+def is_here(problem: str) -> bool:
+    """Say whether a dataset's files are on this machine.
+
+    Parameters
+    ----------
+    problem
+        What `lim2.problems.load` calls it.
+    """
+    facts = find(problem).facts
+    return facts is None or presence(facts).state != "missing"
+
+
+def made_by(tables: Tables) -> dict[str, list[str]]:
+    """Return versions and machines of the runs, for a section.
+
+    Parameters
+    ----------
+    tables
+        The runs.
+    """
+    return {name: [str(value) for value in tables.runs[name].unique(maintain_order=True)] for name in COLUMNS}
+
+
+def runs_of(tables: Tables) -> str:
+    """Say how many runs stand behind a number.
+
+    Parameters
+    ----------
+    tables
+        The runs.
+    """
+    counts = sorted({row["runs"] for row in tables.rows})
+    return f"{counts[0]} runs" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} runs"

@@ -1,0 +1,30 @@
+"""Every agent learns from a log as it learns by itself, and again by replay."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from agents.test_checks import N_FEATURES, VARIANTS, make, reward_of
+from log.world import learned
+
+import lim2
+from lim2.log.entries import as_context
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_replay_gives_the_same_agent(variant: str, tmp_path: Path) -> None:
+    agent, plain, fresh = make(variant), make(variant), make(variant)
+    contexts = [as_context(c) for c in np.random.default_rng(0).normal(size=(25, N_FEATURES))]
+    with lim2.DecisionLog(tmp_path / "log.db", synchronous="normal") as log:
+        for context in contexts:
+            decision = log.decide(agent, context)
+            assert plain.act(context) == decision.arm
+            reward = reward_of(context, decision.arm)  # type: ignore[arg-type]
+            assert log.reward(decision.id, reward) == "recorded"
+            assert log.apply(agent) == 1
+            plain.update(context, decision.arm, reward)
+        assert log.replay(fresh) == 25
+        snapshot = agent.snapshot()
+        assert log.get(log.decide(snapshot, contexts[0]).id).status == "pending"
+    plain.metadata = agent.metadata
+    assert learned(agent) == learned(fresh) == learned(plain)

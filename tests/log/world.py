@@ -1,0 +1,65 @@
+"""A small world for the log: a clock that is told the time, agents that learn quickly, and what they know."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lim2
+from lim2.agents.saving import dump
+
+ARMS = ("a", "b", "c")
+N_FEATURES = 4
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make_agent(kind: str = "LinearTS", seed: int = 0, **settings: Any) -> Any:
+    small = {} if kind == "LinearTS" else {"hidden": (5,), "batch": 8, "buffer": 20}
+    return lim2.AGENTS[kind](arms=ARMS, n_features=N_FEATURES, seed=seed, **small, **settings)
+
+
+def make_log(folder: Path, **settings: Any) -> lim2.DecisionLog:
+    return lim2.DecisionLog(folder / "decisions.db", **{"clock": Clock(), "synchronous": "normal", **settings})
+
+
+def contexts(n: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(size=(n, N_FEATURES))
+
+
+def learned(agent: Any) -> bytes:
+    """Return all that an agent has learned, bit for bit: the agent without what deciding changes."""
+    twin = copy.deepcopy(agent)
+    twin._act_rng = twin._serve_rng = np.random.default_rng(0)
+    twin._asked, twin._starting = np.zeros_like(agent._asked), False
+    return dump(twin)
+
+
+def live(log: lim2.DecisionLog, agent: Any, rounds: int = 60, seed: int = 0) -> list[str]:
+    """Decide, with rewards that arrive late and out of order, applied now and then; return the ids."""
+    rng = np.random.default_rng(seed)
+    waiting: list[str] = []
+    ids = []
+    for context in contexts(rounds, seed):
+        decision = log.decide(agent, context)
+        waiting.append(decision.id)
+        ids.append(decision.id)
+        while waiting and rng.random() < 0.6:
+            log.reward(waiting.pop(rng.integers(len(waiting))), float(rng.normal()))
+        if rng.random() < 0.3:
+            log.apply(agent)
+    for id in waiting:
+        log.reward(id, 0.5)
+    log.apply(agent)
+    return ids
