@@ -195,3 +195,17 @@ def test_what_is_no_covariance_is_refused(method: str | None) -> None:
     for setting in wrong:
         with pytest.raises(ValueError, match=next(iter(setting))):
             lim2.match(cov, old, new, method=method or "batch", **setting)
+
+
+def test_projection_when_the_quickest_method_does_not_converge(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(6, 6))
+    matrix = matrix + matrix.T
+    expected, changed = project(matrix)
+    assert changed
+
+    def fails(*_: object) -> None:
+        raise np.linalg.LinAlgError("Eigenvalues did not converge")
+
+    monkeypatch.setattr(np.linalg, "eigh", fails)
+    np.testing.assert_allclose(project(matrix)[0], expected, atol=1e-12)

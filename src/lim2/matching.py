@@ -30,6 +30,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 from scipy.linalg import blas, lapack
 
 from lim2._arrays import with_row, without_row
@@ -142,10 +143,19 @@ def project(cov: Array) -> tuple[Array, bool]:
     """
     if _is_positive(cov):
         return cov, False
-    values, vectors = np.linalg.eigh(cov)
+    values, vectors = _eigenpairs(cov)
     if values[0] >= 0.0:
         return cov, False
     return (vectors * np.maximum(values, 0.0)) @ vectors.T, True
+
+
+def _eigenpairs(cov: Array) -> tuple[Array, Array]:
+    """Return eigenvalues, ascending, and eigenvectors; LAPACK's quickest method may not converge, its oldest does."""
+    try:
+        return np.linalg.eigh(cov)
+    except np.linalg.LinAlgError:
+        values, vectors = linalg.eigh(cov, driver="ev")
+        return values, vectors
 
 
 def transport_map(old: Array, new: Array, ridge: float = 0.01) -> Array:

@@ -366,6 +366,30 @@ def test_an_agent_whose_arms_have_changed_is_saved_and_loaded(variant: str, tmp_
     assert play(loaded, 30, seed=1) == play(agent, 30, seed=1)
 
 
+@every_agent
+def test_a_snapshot_tells_what_the_agent_would(variant: str) -> None:
+    agent = played(variant)
+    snapshot, context, rows = agent.snapshot(), contexts_of(1, seed=5)[0], contexts_of(4, seed=6)
+    for how in ({}, {"arms": ["red", 7]}, {"arms": [7], "exploit": True}, {"exploit": True}):
+        np.testing.assert_array_equal(snapshot.propensities(rows, **how), agent.propensities(rows, **how))
+        ours, theirs = snapshot.decide(context, **how), agent.decide(context, **how)
+        assert ours.arms == theirs.arms
+        np.testing.assert_array_equal(ours.propensities, theirs.propensities)
+        np.testing.assert_array_equal(ours.means, theirs.means)
+    assert snapshot.act(context, exploit=True) == agent.act(context, exploit=True)
+    assert snapshot.act_many(rows, ["red"]).tolist() == ["red"] * 4
+    agent.remove_arm("red")
+    assert snapshot.arms == NAMES
+    assert len(snapshot.decide(context).means) == 3
+
+
+def test_info_names_the_arm() -> None:
+    agent = lim2.LinearTS(arms=["red", "green"], n_features=1, seed=0)
+    agent.update([1.0], "green", 1.0)
+    assert agent.info is not None
+    assert agent.info.arm == "green"
+
+
 def test_numbers_stay_numbers_when_arms_change() -> None:
     agent = lim2.LinearTS(3, 2, seed=0)
     agent.remove_arm(1)

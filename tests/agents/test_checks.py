@@ -458,10 +458,10 @@ def test_state_is_bounded(variant: str) -> None:
 def test_info_tells_of_the_latest_update(variant: str) -> None:
     agent = make(variant)
     assert agent.info is None
-    play(agent, 45)
+    arms = play(agent, 45)
     info = agent.info
     assert info is not None
-    assert (info.rounds, info.arm) == (45, info.arm)
+    assert (info.rounds, info.arm) == (45, arms[-1])
     assert repr(info).startswith("Info(rounds=45, arm=")
     assert agent.info == info  # asking changes nothing
     assert copy.deepcopy(agent).info is None

@@ -67,6 +67,36 @@ def test_no_torn_read(name: str) -> None:
     assert agent.means(probe).tobytes() + agent.variances(probe).tobytes() == states[-1]
 
 
+@pytest.mark.parametrize("name", ["LinearTS", "LiM2", "NeuralTS"])
+def test_arms_change_whole(name: str) -> None:
+    """A snapshot or a file taken while arms come and go has all of an arm, or nothing of it."""
+    agent, context = make(name), np.ones(4)
+    for t in range(20):
+        agent.update(context, t % 3, 1.0)
+    done, failures = threading.Event(), []
+
+    def read() -> None:
+        try:
+            while not done.is_set():
+                snapshot, copy = agent.snapshot(), parse(dump(agent))
+                assert len(snapshot.decide(context).means) == snapshot.n_arms
+                assert len(copy.decide(context).means) == copy.n_arms
+        except BaseException as error:  # noqa: BLE001  # of a thread nobody would see it
+            failures.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(READERS)]
+    for thread in threads:
+        thread.start()
+    for _ in range(15):
+        agent.add_arm("new", like=0)
+        agent.update(context, "new", 0.0)
+        agent.remove_arm("new")
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+
+
 def test_saving_while_another_thread_learns() -> None:
     agent = make("LiM2")
     contexts = np.random.default_rng(0).normal(size=(UPDATES, 4))

@@ -114,7 +114,7 @@ class Agent(OwnsArrays, ABC):
         self._asked = np.zeros(self.n_arms, dtype=np.intp)  # decisions for each arm made by taking turns
         self._starting = self.initial_pulls > 0
         self._shown = self._to_show(settings)
-        self._updated: int | None = None  # the arm updated last
+        self._updated: Hashable | None = None  # the arm updated last
         given = {name: settings[name] for name in inspect.signature(type(self)).parameters if name in settings}
         self._settings = {name: _listed(value) for name, value in given.items() if _is_plain(value)}
         self.metadata: dict[str, Any] = {}
@@ -324,19 +324,19 @@ class Agent(OwnsArrays, ABC):
         names = arm_names((*self.arms, name))
         source = None if like is None else self._checked_arm(like)
         _checked_floor(self.min_propensity, len(names))
-        with one_thread:
+        with self._locks.learning, one_thread:
             self._add_arm(source)
-        self._change_arms(names, with_row(self.pulls, 0), with_row(self._asked, 0))
+            self._change_arms(names, with_row(self.pulls, 0), with_row(self._asked, 0))
 
     def remove_arm(self, name: Hashable) -> None:
         """Forget an arm: its beliefs, its part of the network and its tuples in memory."""
         arm = self._checked_arm(name)
         if self.n_arms == 1:
             raise ValueError(f"{name!r} is the only arm: an agent needs at least one")
-        with one_thread:
-            self._remove_arm(arm)
         names = self.arms[:arm] + self.arms[arm + 1 :]
-        self._change_arms(names, without_row(self.pulls, arm), without_row(self._asked, arm))
+        with self._locks.learning, one_thread:
+            self._remove_arm(arm)
+            self._change_arms(names, without_row(self.pulls, arm), without_row(self._asked, arm))
 
     def _change_arms(self, names: tuple[Hashable, ...], pulls: NDArray[np.intp], asked: NDArray[np.intp]) -> None:
         self._name_arms(names)
@@ -411,7 +411,7 @@ class Agent(OwnsArrays, ABC):
                 raise
             self.rounds += 1
             self.pulls[arm] += 1
-            self._updated = arm
+            self._updated = self.arms[arm]
         if _logger.isEnabledFor(logging.DEBUG):
             _logger.debug("%s: %r", self.name, self.info)
 

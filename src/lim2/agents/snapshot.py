@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from lim2.agents.decision import Decision
 
 if TYPE_CHECKING:
     from lim2.agents.base import Agent
@@ -56,21 +58,28 @@ class Snapshot:
         """The names of the arms."""
         return tuple(self._agent.arms)
 
-    def act(self, context: ArrayLike, arms: Sequence[Any] | NDArray[np.generic] | None = None) -> Any:
+    def act(self, context: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False) -> Any:
         """Choose an arm, as :meth:`lim2.Agent.act` does."""
-        return self._agent.act(context, arms)
+        return self._agent.act(context, arms, exploit=exploit)
 
-    def act_many(self, contexts: ArrayLike) -> Any:
+    def act_many(
+        self, contexts: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False
+    ) -> NDArray[Any]:
         """Choose an arm for each row of contexts, as :meth:`lim2.Agent.act_many` does."""
-        return self._agent.act_many(contexts)
+        chosen: NDArray[Any] = self._agent.act_many(contexts, arms, exploit=exploit)
+        return chosen
 
-    def decide(self, context: ArrayLike, arms: Sequence[Any] | None = None, *, exploit: bool = False) -> Any:
-        """Choose an arm and tell how likely that was, as the agent's ``decide`` does."""
-        return self._agent.decide(context, arms, exploit=exploit)
+    def decide(self, context: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False) -> Decision:
+        """Choose an arm and tell how likely that was, as :meth:`lim2.Agent.decide` does."""
+        decision: Decision = self._agent.decide(context, arms, exploit=exploit)
+        return decision
 
-    def propensities(self, contexts: ArrayLike, arms: Sequence[Any] | None = None, *, exploit: bool = False) -> Any:
-        """Return how likely each arm is to be chosen, as the agent's ``propensities`` does."""
-        return self._agent.propensities(contexts, arms, exploit=exploit)
+    def propensities(
+        self, contexts: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False
+    ) -> Array:
+        """Return how likely each arm is to be chosen, as :meth:`lim2.Agent.propensities` does."""
+        propensities: Array = self._agent.propensities(contexts, arms, exploit=exploit)
+        return propensities
 
     def means(self, contexts: ArrayLike) -> Array:
         """Return the expected score of every arm: (n_arms,) for one context, (n, n_arms) for rows of contexts."""
