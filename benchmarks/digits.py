@@ -15,7 +15,7 @@ def digits(rounds: int | None = None, seed: int = 0) -> Problem:
     seed
         The same seed gives the same arrays.
     """
-    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+    from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
     rounds = 5000 if rounds is None else rounds

@@ -13,7 +13,7 @@ import lim2
 from lim2._blas import OneThread, one_thread
 from lim2.representation import MLP, SGD
 
-NEURAL = {
+NEURAL: dict[str, dict[str, Any]] = {
     "LiM2": {},
     "LiM2, no recount": {"recount": False},
     "LiM2-Transport": {"train_every": 1},

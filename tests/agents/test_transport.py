@@ -148,7 +148,9 @@ def test_an_arm_like_another_is_its_twin_in_all_that_holds_state(buffer: int) ->
     held = agent.memory.counts
     np.testing.assert_allclose(2.0 * (beliefs.a - agent.prior.a), held)
     assert held[3] == (held[1] if buffer == 1000 else buffer - held[:3].sum())
-    for one, other in zip(before, refitted(copy.deepcopy(agent)), strict=True):  # the prior and the tuples make the belief
+    for one, other in zip(
+        before, refitted(copy.deepcopy(agent)), strict=True
+    ):  # the prior and the tuples make the belief
         np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
         np.testing.assert_array_equal(one[3], one[1])
     agent.remove_arm(1)

@@ -117,7 +117,7 @@ class TransportedPosterior(RecursivePosterior):
         if not 0.0 <= temperature < math.inf:
             raise ValueError(f"temperature must be 0 or positive and finite, got {temperature!r}")
         self.precisions: Array = np.broadcast_to(np.asarray(precision, dtype=float), width).copy()
-        if not (SMALLEST_PRECISION <= self.precisions.min() and self.precisions.max() < math.inf):
+        if not (self.precisions.min() >= SMALLEST_PRECISION and self.precisions.max() < math.inf):
             raise ValueError(f"a prior precision must be at least {SMALLEST_PRECISION:g} and finite, got {precision!r}")
         self._roots[:] = self._first_root()
         self.temperature = float(temperature)
