@@ -22,7 +22,7 @@ LARGEST_SKIP = 512
 
 
 class TransportTS(NeuralBeliever):
-    """Neural-linear Thompson sampling in bounded memory, beyond the paper: one agent to pick without looking.
+    """Neural-linear Thompson sampling in bounded memory, beyond the paper: meant to be picked without looking.
 
     Beliefs are about the features of the *settled* network, a copy of the one that is being trained. While the
     training network's features stay within ``tolerance`` of the settled ones, a round is exact Bayesian linear
