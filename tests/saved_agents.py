@@ -1,11 +1,12 @@
-"""`python tests/saved_agents.py FOLDER`: write a small file of every agent, and what it does after loading.
+"""`python tests/saved_agents.py FOLDER [NAME ...]`: write a small file of every agent, and what it does after loading.
 
 The tests load the files of every format ever released; those of a released format are never written again. So this is
-run once for a new format, into a new folder ``tests/data/agents-vN``.
+run once for a new format, into a new folder ``tests/data/agents-vN``; and with its name for a new agent.
 """
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "neural-linear-ntk": ("NeuralLinear-NTK", {**NETWORK, "buffer": 12}),
     "neural-ucb": ("NeuralUCB", {"hidden": 4, "iterations": 10}),
     "neural-ts": ("NeuralTS", {"hidden": 2, "iterations": 10, "covariance": "full", "history": 15}),
+    "transport-ts": ("LiM2-Transport", {**NETWORK, "buffer": 12}),
     "uniform": ("Uniform", {}),
 }  # fmt: skip
 CONTEXTS: NDArray[np.float64] = np.random.default_rng(7).normal(size=(8, N_FEATURES)).round(3)
@@ -68,12 +70,12 @@ def make(name: str) -> lim2.Agent:
     return agent
 
 
-def main(folder: Path) -> None:
-    for name in SAMPLES:
+def main(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
         agent = make(name)
         agent.save(folder / f"{name}.lim2")
         (folder / f"{name}.json").write_text(json.dumps(expected(agent), indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:] or SAMPLES)

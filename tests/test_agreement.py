@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from oracle import Network, OracleLiM2, OracleLinearTS, OracleNTK, oracle_full, oracle_mm, oracle_naive
+from oracle.transport import OracleTransport, settings_of
 
 import lim2
 from lim2.agents.believer import Believer
@@ -247,3 +248,31 @@ def test_published_size() -> None:
     agent = lim2.LiM2(N_ARMS, N_FEATURES, seed=12)
     assert agent.memory.capacity == 100 * N_ARMS
     run_together(agent, OracleLiM2(network_like(agent), N_ARMS, buffer=100 * N_ARMS), rounds=60, batch=16 * N_ARMS)
+
+
+TRANSPORT_SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "in every round": {"tolerance": 0.0},
+    "seldom": {"tolerance": 0.5, "train_every": 3},
+    "never by features": {"tolerance": 1e6},
+    "no skip, fast network, three steps": {"skip": False, "learning_rate": 0.1, "tolerance": 0.05, "steps": 3},
+    "ucb": {"exploration": "ucb", "tolerance": 0.05},
+    "other priors": {"prior_precision": 0.3, "a0": 2.0, "b0": 0.5, "initial_pulls": 1, "temperature": 1.0},
+    "a large ridge": {"ridge": 1.0, "tolerance": 0.02},
+}
+
+
+@pytest.mark.parametrize("settings", TRANSPORT_SETTINGS.values(), ids=TRANSPORT_SETTINGS.keys())
+def test_transport(settings: dict[str, Any]) -> None:
+    agent = lim2.TransportTS(N_ARMS, N_FEATURES, **{**SMALL, **settings}, buffer=CAP, seed=14)
+    network = network_like(
+        agent, **{k: v for k, v in settings.items() if k == "learning_rate"} or {"learning_rate": 0.02}
+    )
+    options = {**settings_of(agent), "exploration": settings.get("exploration", "thompson")}
+    oracle = OracleTransport(network, N_ARMS, N_FEATURES, buffer=CAP, **options)
+    run_together(agent, oracle, steps=settings.get("steps", 1), every=agent.train_every)
+    assert agent.refits == oracle.refits
+    if agent.tolerance <= 0.05:
+        assert agent.refits > 30, "this setting is there to be transported often"
+    else:
+        assert agent.refits < ROUNDS / 2, "this setting is there to be updated tuple by tuple"

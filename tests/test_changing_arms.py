@@ -8,7 +8,7 @@ import pytest
 
 from lim2.agents.priors import Carried
 from lim2.agents.window import Window
-from lim2.exploration import Posterior, RecursivePosterior
+from lim2.exploration import Posterior, RecursivePosterior, TransportedPosterior
 from lim2.exploration.gradient_precision import LARGEST_FULL, Diagonal, Full
 from lim2.matching import Matching
 from lim2.memory import Buffer, History
@@ -27,7 +27,7 @@ def observed(kind: Any, arms: list[int], n_arms: int) -> Any:
     return beliefs
 
 
-@pytest.mark.parametrize("kind", [Posterior, RecursivePosterior])
+@pytest.mark.parametrize("kind", [Posterior, RecursivePosterior, TransportedPosterior])
 def test_beliefs(kind: Any) -> None:
     features = RNG(9).normal(size=(5, 3))
     removed = observed(kind, [0, 1, 2], 3)

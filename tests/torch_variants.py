@@ -26,6 +26,7 @@ def torch_variants(n_features: int) -> dict[str, tuple[str, dict[str, Any]]]:
             "LiM2",
             {**bounded, "matching": "solve", "recount": False, "refresh": "all", "intercept": True},
         ),
+        "LiM2-Transport with torch": ("LiM2-Transport", bounded),
         "NeuralLinear-MM with torch": ("NeuralLinear-MM", bounded),
         "NeuralLinear-Naive with torch": ("NeuralLinear-Naive", bounded),
         "NeuralLinear-NTK with torch": ("NeuralLinear-NTK", bounded),

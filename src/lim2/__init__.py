@@ -22,6 +22,7 @@ from lim2.agents import (
     NeuralLinearNTK,
     NeuralTS,
     NeuralUCB,
+    TransportTS,
     Uniform,
 )
 from lim2.agents.container import LoadError
@@ -51,6 +52,7 @@ __all__ = [
     "NeuralTS",
     "NeuralUCB",
     "Snapshot",
+    "TransportTS",
     "Uniform",
     "evaluate",
     "load",

@@ -289,13 +289,20 @@ class Buffer(_Store):
         self.commit()
         return evicted
 
+    def loser(self, arm: int) -> int | None:
+        """Return the arm of which a tuple would have to leave for one of this arm; None while there is room."""
+        return None if self._size < self.capacity else self._victim(arm)
+
+    def _victim(self, arm: int) -> int:
+        return arm if self._queues[arm] else max(range(self.n_arms), key=lambda i: len(self._queues[i]))
+
     def stage(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
         """Write a tuple where it will be stored; return the one that has to leave for it, if any."""
         self._check(context, arm)
         evicted = grouping = None
         slot = self._size
         if slot == self.capacity:
-            victim = arm if self._queues[arm] else max(range(self.n_arms), key=lambda i: len(self._queues[i]))
+            victim = self._victim(arm)
             if self._slices is None:
                 grouping = self._group()
             slot = self._queues[victim][0]

@@ -28,6 +28,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "NeuralUCB": {"hidden": 6, "iterations": 20},
     "NeuralTS": {"hidden": 6, "iterations": 20},
     "NeuralLinear-NTK": {"hidden": (6,), "batch": 8, "buffer": 15},
+    "LiM2-Transport": {"hidden": (6,), "batch": 8, "buffer": 15},
     "Uniform": {},
 }
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for name, settings in SMALL.items()} | {
@@ -42,6 +43,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
         {"hidden": 6, "iterations": 5, "training": "batch", "covariance": "full", "history": 20},
     ),
     "Naive in phases": ("NeuralLinear-Naive", {**SMALL["NeuralLinear-Naive"], "train_every": 20, "steps": 5}),
+    "LiM2-Transport in every round": (
+        "LiM2-Transport",
+        {**SMALL["LiM2-Transport"], "tolerance": 0.0, "steps": 2, "skip": False},
+    ),
+    "LiM2-Transport by UCB": ("LiM2-Transport", {**SMALL["LiM2-Transport"], "exploration": "ucb", "train_every": 3}),
     "LiM2, some features recomputed": ("LiM2", {**SMALL["LiM2"], "recompute_every": 2, "recompute_share": 0.4}),
 }
 VARIANTS |= torch_variants(N_FEATURES)
@@ -65,7 +71,7 @@ VARIANTS |= {
 }
 UNBOUNDED = ("NeuralLinear", "NeuralUCB", "NeuralTS")
 NO_START = ("Uniform", "NeuralUCB", "NeuralTS", "NeuralTS by batch", "NeuralTS, standardized")
-NO_DRAWS = ("LiM2 by UCB", "NeuralUCB")
+NO_DRAWS = ("LiM2 by UCB", "LiM2-Transport by UCB", "NeuralUCB")
 Float = NDArray[np.float64]
 
 
@@ -217,7 +223,8 @@ def failing_at(count: int, agent: lim2.Agent, context: Float, arm: int) -> bool:
 @pytest.mark.parametrize("rounds", [0, 15, 39], ids=["fresh", "just full", "full"])
 def test_an_update_that_fails_anywhere_leaves_the_agent_as_it_was(variant: str, rounds: int) -> None:
     """Whatever function of the library an update fails in; round 40 trains where training is in phases."""
-    if "torch" in variant and variant not in ("LiM2 with torch", "NeuralLinear with torch"):
+    traced = ("LiM2 with torch", "NeuralLinear with torch", "LiM2-Transport with torch")
+    if "torch" in variant and variant not in traced:
         pytest.skip("tracing PyTorch is slow")
     agent, context = make(variant), np.linspace(-1.0, 1.0, N_FEATURES)
     play(agent, rounds)
@@ -481,7 +488,7 @@ def test_a_refused_update_is_not_told_of(variant: str) -> None:
     assert agent.info == before
 
 
-STANDARDIZING = [name for name in SMALL if name != "Uniform"]
+STANDARDIZING = [name for name in SMALL if name not in ("Uniform", "LiM2-Transport")]  # which has units of its own
 FORGETTING = [name for name in STANDARDIZING if name not in ("NeuralUCB", "NeuralTS")]
 
 

@@ -13,9 +13,10 @@ import lim2
 from lim2._blas import OneThread, one_thread
 from lim2.representation import MLP, SGD
 
-NEURAL = {
+NEURAL: dict[str, dict[str, Any]] = {
     "LiM2": {},
     "LiM2, no recount": {"recount": False},
+    "LiM2-Transport": {"train_every": 1},
     "NeuralLinear-MM": {},
     "NeuralLinear-Naive": {},
     "NeuralLinear-NTK": {},
@@ -69,7 +70,7 @@ def test_diverging_training_is_an_error_not_a_silent_agent() -> None:
     assert all(np.isfinite(value).all() for value in agent.representation.state().values())
 
 
-@pytest.mark.parametrize("name", ["LiM2", "LinearTS", "NeuralLinear-NTK", "NeuralLinear-MM"])
+@pytest.mark.parametrize("name", ["LiM2", "LiM2-Transport", "LinearTS", "NeuralLinear-NTK", "NeuralLinear-MM"])
 def test_arrays_that_arrive_read_only_become_ones_own(name: str) -> None:
     """Pickles with buffers out of band, as joblib and others hand them over, in memory that is not ours."""
     agent = lim2.AGENTS[name](3, 4, seed=0)

@@ -25,6 +25,7 @@ AGENTS = [
     trained(lim2.LinearTS(2, 2, seed=0)),
     trained(lim2.LiM2(2, 2, hidden=(2,), batch=3, buffer=6, recount=False, recompute_share=0.5, seed=0)),
     trained(lim2.NeuralTS(2, 2, hidden=2, iterations=3, training="batch", history=5, seed=0)),
+    trained(lim2.TransportTS(2, 2, hidden=(2,), batch=3, buffer=6, seed=0)),
 ]
 FILES = [dump(agent) for agent in AGENTS]
 PARTS = [unpack(content) for content in FILES]
@@ -48,7 +49,7 @@ def loads_or_refuses(content: bytes) -> bool:
 
 
 @cases(4000)
-@given(which=st.integers(0, 2), data=st.data())
+@given(which=st.integers(0, len(FILES) - 1), data=st.data())
 def test_altered_files_are_refused(which: int, data: st.DataObject) -> None:
     content = FILES[which]
     place = data.draw(st.integers(0, len(content) - 1))
@@ -97,7 +98,7 @@ PLACES = [[place for place in places(header) if place] for header, _ in PARTS]
 
 
 @cases(4000)
-@given(which=st.integers(0, 2), data=st.data())
+@given(which=st.integers(0, len(FILES) - 1), data=st.data())
 def test_headers_that_say_something_else_with_a_right_checksum(which: int, data: st.DataObject) -> None:
     header, arrays = PARTS[which]
     place = data.draw(st.sampled_from(PLACES[which]))
@@ -109,7 +110,7 @@ DTYPES = st.sampled_from(["f8", "f4", "i8", "u1", "b1"])
 
 
 @cases(2000)
-@given(which=st.integers(0, 2), data=st.data())
+@given(which=st.integers(0, len(FILES) - 1), data=st.data())
 def test_arrays_that_are_others_with_a_right_checksum(which: int, data: st.DataObject) -> None:
     header, arrays = PARTS[which]
     name = data.draw(st.sampled_from(sorted(arrays)))

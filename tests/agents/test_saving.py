@@ -261,11 +261,17 @@ def test_what_is_wrong_with_a_file_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "sizes",
-    [{"n_features": 10**9}, {"hidden": 10**9}, {"hidden": 10**5}, {"n_features": 10**15, "hidden": 10**15}],
+    [
+        {"n_features": 10**9},
+        {"hidden": 10**9},
+        {"hidden": 10**5},
+        {"n_features": 10**15, "hidden": 10**15},
+        {"n_features": 500, "hidden": 1, "skip": True},
+    ],
     ids=str,
 )
 def test_sizes_that_the_file_does_not_hold_are_not_allocated(sizes: dict[str, int]) -> None:
-    for agent in (small(), lim2.LinearTS(2, 2), lim2.NeuralUCB(2, 2, hidden=3)):
+    for agent in (small(), lim2.LinearTS(2, 2), lim2.NeuralUCB(2, 2, hidden=3), lim2.TransportTS(2, 2, hidden=3)):
         header, arrays = unpack(dump(agent))
         known = {k: v for k, v in sizes.items() if k in header["settings"]}
         if known:

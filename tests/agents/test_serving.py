@@ -16,6 +16,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "NeuralLinear": {"hidden": (10,), "batch": 12, "train_every": 10, "steps": 5},
     "NeuralLinear-NTK": {"hidden": (10,), "batch": 12, "buffer": 30},
     "NeuralTS": {"hidden": 6, "iterations": 30, "training": "batch"},
+    "LiM2-Transport": {"hidden": (10,), "batch": 12, "buffer": 30, "tolerance": 0.05},
 }
 
 

@@ -13,9 +13,10 @@ from lim2.agents.neural_linear_naive import NeuralLinearNaive
 from lim2.agents.neural_linear_ntk import NeuralLinearNTK
 from lim2.agents.neural_ts import NeuralTS
 from lim2.agents.neural_ucb import NeuralUCB
+from lim2.agents.transport_ts import TransportTS
 from lim2.agents.uniform import Uniform
 
-# Display names, in the order of the paper's tables.
+# Display names, in the order of the paper's tables; what is not the paper's comes last.
 AGENTS: dict[str, Callable[..., Agent]] = {
     agent.name: agent
     for agent in (
@@ -27,6 +28,7 @@ AGENTS: dict[str, Callable[..., Agent]] = {
         NeuralUCB,
         NeuralTS,
         NeuralLinearNTK,
+        TransportTS,
         Uniform,
     )
 }
@@ -44,5 +46,6 @@ __all__ = [
     "NeuralLinearNaive",
     "NeuralTS",
     "NeuralUCB",
+    "TransportTS",
     "Uniform",
 ]

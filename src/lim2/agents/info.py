@@ -28,7 +28,8 @@ class Info:
     skipped
         Count of training steps left out because their gradient was not finite.
     drift
-        How far the update moved the features of the training batch, relative to their size: root mean squares.
+        How far the update moved the features of the training batch, relative to their size: root mean squares. Of
+        ``TransportTS``: how far the network in training was from the settled one, over the batch, before its last step.
     residual
         How far the matched covariances are from giving the new features the variances that the old features had, over
         the training batch: root mean square of the differences, relative to that of the variances.
@@ -36,6 +37,8 @@ class Info:
         Count of covariances that had to be projected back to the positive semi-definite ones.
     stored, evicted
         How many tuples the memory holds, and the count of those that have left it.
+    refits
+        Count of the rounds in which ``TransportTS`` carried its beliefs to new features and refitted them.
     """
 
     rounds: int
@@ -48,6 +51,7 @@ class Info:
     projections: int | None = None
     stored: int | None = None
     evicted: int | None = None
+    refits: int | None = None
 
     def __repr__(self) -> str:
         known = ((field.name, getattr(self, field.name)) for field in fields(self))

@@ -177,8 +177,13 @@ class NeuralBeliever(Believer):
 
     def _frozen(self) -> Self:
         twin = super()._frozen()
-        twin._reader = None if self._reader is None else twin.representation  # type: ignore[assignment]
+        twin._reader = None if self._reader is None else twin._deciding_network  # type: ignore[assignment]
         return twin
+
+    @property
+    def _deciding_network(self) -> Representation:
+        """The network by whose features is decided, which a snapshot has."""
+        return self.representation
 
     def _note_training(self, arm: int | None = None) -> Any:
         """Return what :meth:`_undo_training` needs: beliefs, of covariances all or one arm's, network and stream."""

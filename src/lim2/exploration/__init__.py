@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from lim2.exploration.posterior import Array, Beliefs, Posterior, RecursivePosterior
 from lim2.exploration.summed import Summed
 from lim2.exploration.thompson import Thompson
+from lim2.exploration.transported import TransportedPosterior
 from lim2.exploration.ucb import UCB
 
 
@@ -37,4 +38,5 @@ __all__ = [
     "RecursivePosterior",
     "Summed",
     "Thompson",
+    "TransportedPosterior",
 ]

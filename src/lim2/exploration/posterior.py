@@ -331,6 +331,10 @@ class RecursivePosterior(Beliefs):
         super().__init__(n_arms, width, precision, a0, b0)
         self._roots: Array = np.tile(np.eye(width) / math.sqrt(precision), (n_arms, 1, 1))  # S', an arm a matrix
 
+    def _first_root(self) -> Array:
+        """Return the root that an arm starts with."""
+        return np.eye(self.mu.shape[1]) / math.sqrt(self.precision)
+
     @property
     def cov(self) -> Array:
         """The covariances in units of the noise variance, computed from their roots."""
@@ -339,8 +343,7 @@ class RecursivePosterior(Beliefs):
     def add_arm(self, like: int | None = None) -> None:
         """Start to believe something about one more arm: the prior, or what is believed about another."""
         super().add_arm(like)
-        prior = np.eye(self.mu.shape[1]) / math.sqrt(self.precision)
-        self._roots = with_row(self._roots, prior if like is None else self._roots[like])
+        self._roots = with_row(self._roots, self._first_root() if like is None else self._roots[like])
 
     def remove_arm(self, arm: int) -> None:
         """Forget an arm; those after it move up."""

@@ -1,0 +1,72 @@
+"""`python -m benchmarks.calibration`: how many 90% intervals of the arms' expected rewards hold the truth.
+
+On the `linear` problem the truth is known. An agent plays 2,000 rounds, learning its representation all the while; then
+for contexts that it has not seen, and every arm, the 90% interval of the expected reward is compared with the truth.
+Writes benchmarks/results/calibration.json.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import t as student_t
+
+import lim2
+from lim2 import problems
+from lim2.agents.believer import Believer
+
+# label: (agent, settings)
+AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "LiM2-Transport": ("LiM2-Transport", {}),
+    "LiM2-Transport, tolerance 0": ("LiM2-Transport", {"tolerance": 0.0}),
+    "LiM2-Transport without skip": ("LiM2-Transport", {"skip": False}),
+    "LiM2": ("LiM2", {}),
+    "LiM2, intercept and all refreshed": ("LiM2", {"intercept": True, "refresh": "all"}),
+    "LiM2, the same, noise of the buffer": ("LiM2", {"intercept": True, "refresh": "all", "noise": "buffer"}),
+    "LinearTS": ("LinearTS", {}),
+}
+
+
+def covered(agent: Believer, contexts: NDArray[np.float64], truth: NDArray[np.float64], level: float = 0.9) -> float:
+    """Return the share of (context, arm) whose expected reward lies in the central interval of that level."""
+    means, spread = agent._moments(contexts)
+    scale = np.sqrt(spread * (agent.posterior.b / agent.posterior.a))
+    half = student_t.ppf(0.5 + 0.5 * level, 2.0 * agent.posterior.a) * scale
+    return float(np.mean(np.abs(truth - means) <= half))
+
+
+def coverage(name: str, seed: int, rounds: int = 2000, fresh: int = 500, **settings: Any) -> float:
+    """Play, then return the coverage of the 90% intervals over contexts that were not played."""
+    problem = problems.load("linear", rounds=rounds + fresh, seed=seed)
+    agent = lim2.AGENTS[name](problem.n_arms, problem.n_features, seed=seed, **settings)
+    assert isinstance(agent, Believer)
+    for context, rewards in zip(problem.contexts[:rounds], problem.rewards, strict=False):
+        arm = agent.act(context)
+        agent.update(context, arm, float(rewards[arm]))
+    return covered(agent, problem.contexts[rounds:], problem.expected_rewards[rounds:])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    arguments = parser.parse_args()
+    table = Table("agent", "coverage of 90% intervals", "least", "most")
+    rows = []
+    console = Console()
+    for label, (name, settings) in AGENTS.items():
+        with console.status(label):
+            shares = [coverage(name, seed, **settings) for seed in range(arguments.runs)]
+        rows.append({"agent": label, "mean": round(float(np.mean(shares)), 4), "runs": [round(s, 4) for s in shares]})
+        table.add_row(label, f"{np.mean(shares):.1%}", f"{min(shares):.1%}", f"{max(shares):.1%}")
+    console.print(table)
+    out = Path(__file__).parent / "results" / "calibration.json"
+    out.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,343 @@
+"""LiM2-Transport: every tuple counted once for ever, beliefs transported when the features have moved."""
+
+import copy
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lim2._state import note, undo
+from lim2.agents.base import Array, Sized, positive_int
+from lim2.agents.believer import Believer
+from lim2.agents.neural import NeuralBeliever, Size, context_shape
+from lim2.agents.units import Units
+from lim2.exploration import Exploration, TransportedPosterior
+from lim2.matching import transport_map
+from lim2.memory import Buffer
+from lim2.representation import MLP, ChangesArms, ContextReader, Representation
+
+LARGEST_SKIP = 512
+
+
+class TransportTS(NeuralBeliever):
+    """Neural-linear Thompson sampling in bounded memory, beyond the paper: meant to be picked without looking.
+
+    Beliefs are about the features of the *settled* network, a copy of the one that is being trained. While the
+    training network's features stay within ``tolerance`` of the settled ones, a round is exact Bayesian linear
+    regression: the new tuple enters the played arm's belief, the one that leaves the buffer enters that arm's prior, in
+    O(width^2). When they have moved further, the settled network takes over the trained one: priors, which hold exactly
+    what has left the buffer, are transported to the new features, and every arm is refitted from its prior and the
+    buffer. So every tuple counts once, for ever, and time follows drift. See ``docs/transport.md``.
+
+    The features are the network's last hidden layer, the context itself (``skip``) and a constant 1. Contexts are
+    divided by their running root mean square, rewards enter in units of their running mean and standard deviation:
+    decisions do not depend on the scale or the origin of rewards.
+
+    There is no ``standardize`` and no ``forget``. One size serves all columns of a context: scale columns of different
+    units beforehand. And what is forgotten would change every direction of every arm's belief in every round, where
+    this agent changes one.
+
+    Parameters
+    ----------
+    n_arms
+        Number of arms.
+    n_features
+        Size of a context; for a representation that takes arrays of several axes, e.g. images, their shape. May be left
+        out where the representation knows it.
+    arms
+        Instead of ``n_arms``: what the arms are called, any hashable values.
+    hidden
+        Sizes of the network's hidden layers.
+    buffer
+        How many tuples are remembered, all arms together. None: 100 an arm.
+    batch
+        Tuples in a training batch. None: 16 an arm.
+    steps
+        Batches of a round that trains.
+    train_every
+        Rounds from one that trains to the next.
+    initial_pulls
+        How often every arm is played, in turn, at the start.
+    min_propensity
+        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
+    prior_precision
+        Weights of the context and of the constant start with the variance s^2 / prior_precision, with s the standard
+        deviation of the rewards.
+    hidden_precision
+        The same for the weights of the hidden layer.
+    a0, b0
+        The noise variance starts at InvGamma(a0, b0 s^2).
+    learning_rate
+        First rate of the network's optimizer, RMSProp with rate decay and clipping. For another optimizer give a
+        ``representation``.
+    tolerance
+        How far the features of the network in training may move from the settled ones, root mean square over a batch
+        relative to their size, before the beliefs follow. 0 transports and refits in every round that trains.
+    ridge
+        How strongly the transport is drawn to the identity, relative to the mean square of a feature.
+    temperature
+        The share of a score's scale with which it is drawn: below 1 explores less than the beliefs' own spread, and
+        leaves ``means`` and ``variances`` as they are. Propensities are those of what is drawn.
+    skip
+        Whether the context itself is among the features, next to what the network makes of it. None: if it is a vector
+        of at most 512 numbers.
+    exploration
+        ``"thompson"``, ``"ucb"``, or an object such as ``lim2.exploration.UCB(optimism=2.0)``.
+    representation
+        Another network, e.g. ``MLP(hidden=(100, 50), optimizer=Adam(1e-3))`` or any PyTorch module, wrapped in
+        ``lim2.representation.Torch``; ``hidden`` and ``learning_rate`` are then not used, and the network gets contexts
+        as they are.
+    seed
+        The same seed and inputs give the same decisions.
+
+    Attributes
+    ----------
+    refits
+        How many rounds have transported and refitted.
+    settled
+        The network whose features the beliefs are about.
+    prior
+        What has left the buffer: the beliefs without it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> agent = TransportTS(n_arms=2, n_features=2, seed=0)
+    >>> reward = 0.0
+    >>> for context in rng.normal(size=(500, 2)):
+    ...     arm = agent.act(context)
+    ...     r = float(arm == (context[0] * context[1] > 0))
+    ...     agent.update(context, arm, r)
+    ...     reward += r
+    >>> reward > 350  # chance: 250
+    True
+    >>> agent.memory.counts.sum(), agent.rounds, agent.refits < 100
+    (np.int64(200), 500, True)
+    """
+
+    name: ClassVar[str] = "LiM2-Transport"
+
+    _passing: ClassVar[frozenset[str]] = NeuralBeliever._passing | {"_drift"}
+    _kept: ClassVar[tuple[str, ...]] = (*NeuralBeliever._kept, "prior", "settled", "units", "refits")
+    _served: ClassVar[tuple[str, ...]] = (*Believer._served, "settled", "units")
+
+    memory: Buffer
+
+    def __init__(
+        self,
+        n_arms: int | None = None,
+        n_features: Size = None,
+        *,
+        arms: Iterable[Hashable] | None = None,
+        hidden: int | Sequence[int] = (50,),
+        buffer: int | None = None,
+        batch: int | None = None,
+        steps: int = 1,
+        train_every: int = 2,
+        initial_pulls: int = 2,
+        min_propensity: float = 0.0,
+        prior_precision: float = 10.0,
+        hidden_precision: float = 100.0,
+        a0: float = 1.0,
+        b0: float = 0.1,
+        learning_rate: float = 0.02,
+        tolerance: float = 0.2,
+        ridge: float = 0.01,
+        temperature: float = 0.5,
+        skip: bool | None = None,
+        exploration: str | Exploration = "thompson",
+        representation: Representation | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_arms,
+            n_features,
+            arms=arms,
+            hidden=hidden,
+            batch=batch,
+            steps=steps,
+            initial_pulls=initial_pulls,
+            min_propensity=min_propensity,
+            prior_precision=prior_precision,
+            a0=a0,
+            b0=b0,
+            learning_rate=learning_rate,
+            refresh="all",
+            intercept=True,
+            exploration=exploration,
+            representation=representation,
+            seed=seed,
+            standardize=False,
+            forget=0.0,
+            settings=locals(),
+        )
+        self.memory = self._make_buffer(buffer)
+        self.train_every = positive_int("train_every", train_every)
+        self.tolerance = _amount("tolerance", tolerance)
+        self.ridge = _amount("ridge", ridge, or_zero=False)
+        self.skip = _skips(skip, self.context_shape, self.representation)
+        self._scales_inputs = representation is None
+        width = self.representation.width + self.n_features * self.skip + 1
+        precision = np.full(width, float(prior_precision))
+        precision[: self.representation.width] = _amount("hidden_precision", hidden_precision, or_zero=False)
+        believe = (self.n_arms, width, precision, a0, b0, temperature)
+        self.prior: TransportedPosterior = TransportedPosterior(*believe)
+        self.posterior: TransportedPosterior = TransportedPosterior(*believe)  # type: ignore[assignment]  # other beliefs
+        self.settled: Representation = copy.deepcopy(self.representation)
+        self.units = Units()
+        self.refits = 0
+        self._drift: float | None = None  # of the latest update, if it trained
+
+    @classmethod
+    def _least_numbers(cls, n_arms: int, settings: Mapping[str, Any]) -> int:
+        given = settings["representation"]
+        network = MLP(settings["hidden"]) if given is None else given
+        shape = context_shape(settings["n_features"], network)
+        width = int(network.width) + math.prod(shape) * _skips(settings["skip"], shape, network) + 1
+        return super()._least_numbers(n_arms, settings) + n_arms * width**2
+
+    def _components(self) -> Iterable[Sized]:
+        return (*super()._components(), self.prior, self.settled, self.units)
+
+    @property
+    def _deciding_network(self) -> Representation:
+        return self.settled
+
+    def _diagnosis(self) -> dict[str, Any]:
+        return {**super()._diagnosis(), "drift": self._drift, "refits": self.refits}
+
+    # A round
+
+    @property
+    def _trains(self) -> bool:
+        """Whether the network is trained in this round; the first has nothing to learn from yet."""
+        return self.rounds > 0 and (self.rounds + 1) % self.train_every == 0
+
+    def _learn(self, context: Array, arm: int, reward: float) -> None:
+        units = self.units.including(context, reward)
+        moved = units.drift > self.tolerance
+        if moved:
+            units.adopt()
+        evicted = self.memory.stage(context, arm, reward)
+        if evicted is not None:
+            self.prior.observe(evicted.arm, self._features_like(evicted.context), evicted.reward)
+        drift = self._train(units) if self._trains else None
+        self.memory.commit()
+        if moved or (drift is not None and drift >= self.tolerance):
+            contexts = self.memory.contexts
+            self._settle(units, self._features(contexts), self._features_by(self.representation, contexts, units))
+        else:
+            self.units = units
+            self.posterior.observe(arm, self._features_like(context), reward)
+        self._drift = drift
+
+    def _train(self, units: Units) -> float:
+        """Train the network; return how far its features were, before the last step, from the settled ones."""
+        for _ in range(self.steps):
+            batch = self.memory.sample(self.batch, self._learn_rng)
+            inputs = self._scaled(batch.contexts, units)
+            features = self.representation.train_step(inputs, batch.arms, (batch.rewards - units.centre) / units.scale)
+        settled = np.asarray(self.settled.features(inputs), dtype=np.float64)
+        away = (features - settled).reshape(-1)
+        size = float(np.dot(settled.reshape(-1), settled.reshape(-1)))
+        return math.sqrt(float(np.dot(away, away)) / size) if size > 0.0 else math.inf
+
+    def _settle(self, units: Units, old: Array, new: Array) -> None:
+        """Let the beliefs follow the network: transport what has left the buffer, refit from the buffer.
+
+        ``old`` and ``new`` are the buffer's features. Everything is replaced by something new, and only at the end.
+        """
+        prior, posterior = self.prior.copy(), self.posterior.copy()
+        prior.transport(transport_map(old, new, self.ridge))
+        prior.start(prior.unseen, units.centre, units.scale, self._noise_share(units))
+        for arm in range(self.n_arms):
+            rows = self.memory.rows(arm)
+            posterior.refit(arm, prior, new[rows], self.memory.rewards[rows])
+        self.settled = copy.deepcopy(self.representation)
+        self.units, self.prior, self.posterior, self.refits = units, prior, posterior, self.refits + 1
+
+    def _noise_share(self, units: Units) -> float:
+        """Return how much of the rewards' variance is noise; all of it until arms can have been seen twice."""
+        known = self.rounds >= 2 * self.n_arms
+        return min(self.posterior.noise / units.scale**2, 1.0) if known else 1.0
+
+    # An update that fails
+
+    def _before(self, arm: int) -> Any:
+        loser = self.memory.loser(arm)
+        leaving = None if loser is None else self.prior.note(loser)
+        trained = None
+        if self._trains or not self.rounds:  # with the first context, networks may settle on a type of contexts
+            trained = note(self.representation), self._learn_rng.bit_generator.state
+        settled = self.settled if self.rounds else copy.deepcopy(self.settled)
+        # A refit replaces these. Without one, the belief about an arm changes as the last thing, and in one go.
+        replaced = settled, self.units, self.prior, self.posterior, self.refits
+        return self.memory.stored, leaving, trained, replaced
+
+    def _undo(self, before: Any) -> None:
+        stored, leaving, trained, replaced = before
+        self.settled, self.units, self.prior, self.posterior, self.refits = replaced
+        self._undo_storing(stored)
+        if leaving is not None:
+            self.prior.undo(leaving)
+        if trained is not None:
+            network, self._learn_rng.bit_generator.state = trained
+            undo(self.representation, network)
+
+    # Arms that change
+
+    def _add_arm(self, like: int | None) -> None:
+        rng, noise = copy.deepcopy(self._init_rng), self._noise_share(self.units) if self.refits else 1.0
+        super()._add_arm(like)
+        cast(ChangesArms, self.settled).add_arm(rng, like)  # its outputs are never asked for, but there they are
+        self.prior.add_arm(like)
+        if like is not None:
+            self._copy_tuples(like)
+        elif self.refits:  # there are units to start in
+            for beliefs in (self.prior, self.posterior):
+                beliefs.start(self.n_arms, self.units.centre, self.units.scale, noise)
+
+    def _remove_arm(self, arm: int) -> None:
+        super()._remove_arm(arm)
+        cast(ChangesArms, self.settled).remove_arm(arm)
+        self.prior.remove_arm(arm)
+
+    def _leave(self, slot: int, arm: int) -> None:
+        self.prior.observe(arm, self._features_like(self.memory.contexts[slot]), float(self.memory.rewards[slot]))
+
+    # Features
+
+    def _features(self, contexts: NDArray[Any]) -> Array:
+        return self._features_by(self.settled, contexts, self.units)
+
+    def _features_by(self, network: Representation, contexts: NDArray[Any], units: Units) -> Array:
+        """Return what a network makes of contexts, the contexts themselves if they are skipped to, and a constant 1."""
+        hidden = network.features(self._scaled(contexts, units))
+        width = hidden.shape[1]
+        features = np.empty((len(hidden), self.posterior.mu.shape[1]))
+        features[:, :width] = hidden
+        if self.skip:
+            np.divide(contexts, units.size, out=features[:, width:-1])
+        features[:, -1] = 1.0
+        return features
+
+    def _scaled(self, contexts: NDArray[Any], units: Units) -> NDArray[Any]:
+        """Return what a network sees of contexts."""
+        return contexts / units.size if self._scales_inputs else contexts
+
+
+def _skips(skip: bool | None, shape: tuple[int, ...], network: Representation) -> bool:
+    """Whether contexts are among the features; None for those that are vectors, and not too long."""
+    vectors = len(shape) == 1 and not isinstance(network, ContextReader)
+    if skip and not vectors:
+        raise ValueError(f"skip is for contexts that are vectors, not of shape {shape}")
+    return vectors and shape[0] <= LARGEST_SKIP if skip is None else bool(skip)
+
+
+def _amount(name: str, value: float, or_zero: bool = True) -> float:
+    if not (value >= 0.0 if or_zero else value > 0.0) or not value < math.inf:
+        raise ValueError(f"{name} must be {'0 or ' if or_zero else ''}positive and finite, got {value!r}")
+    return float(value)

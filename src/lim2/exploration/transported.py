@@ -1,0 +1,200 @@
+"""Beliefs that are carried across changes of the features, and count every tuple once.
+
+A belief about weights for old features, mean m and covariance C = S S', becomes M m and M C M' for new ones, where M is
+the map with new features times M close to the old ones: a score z'w keeps its distribution. The root S is carried
+instead of C, so that a covariance is positive semi-definite by construction, whatever is rounded; transported it is
+M S.
+"""
+
+import copy
+import math
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+from lim2.exploration.posterior import SMALLEST_PRECISION, Array, RecursivePosterior
+
+_dpotrf, _dtrsm = lapack.dpotrf, blas.dtrsm
+
+LARGEST_ENTRY = 1e30
+
+
+def condition_root(root: Array, features: Array) -> Array:
+    """Return the root of (cov^-1 + Z'Z)^-1 from that of cov = root' root; works on the smaller side.
+
+    Parameters
+    ----------
+    root
+        (g, g), any matrix with root' root = cov.
+    features
+        (n, g), the rows Z.
+
+    Examples
+    --------
+    >>> root = condition_root(np.eye(2), np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]]))
+    >>> (root.T @ root).round(4).tolist()
+    [[0.3333, 0.0], [0.0, 0.2]]
+    """
+    n, g = features.shape
+    if n == 0:
+        return root.copy()
+    whitened = np.dot(features, root.T)  # F = Z S
+    conditioned = (_on_few if n < g else _on_many)(root, whitened)
+    return _safely(root, whitened) if conditioned is None else conditioned
+
+
+# BLAS and LAPACK read arrays by columns. A row-major array is handed over as its transpose, which is no copy.
+
+
+def _on_few(root: Array, whitened: Array) -> Array | None:
+    """S (I - F'C^-T (C + I)^-1 F) with C C' = I + F F': Potter's form for several rows at once (Andrews, 1968)."""
+    inner = np.dot(whitened, whitened.T)
+    diagonal = inner.ravel()[:: len(inner) + 1]
+    diagonal += 1.0
+    factor, failed = _dpotrf(inner.T, lower=1, clean=1, overwrite_a=1)
+    if failed:
+        return None
+    raised = factor + np.eye(len(inner))
+    projected = np.dot(whitened, root)  # F S', and then (C + I)^-T C^-1 F S'
+    solved = _dtrsm(1.0, factor, projected.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+    solved = _dtrsm(1.0, raised, solved, side=1, lower=1, overwrite_b=1)
+    return cast(Array, root - np.dot(whitened.T, solved.T))
+
+
+def _on_many(root: Array, whitened: Array) -> Array | None:
+    """S K^-T with K K' = I + F'F."""
+    gram = np.dot(whitened.T, whitened)
+    gram.ravel()[:: len(gram) + 1] += 1.0
+    factor, failed = _dpotrf(gram.T, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        return None
+    return cast(Array, _dtrsm(1.0, factor, root.T, side=1, lower=1, trans_a=1).T)  # (K^-1 S')' by columns
+
+
+def _safely(root: Array, whitened: Array) -> Array:
+    """Condition by singular values, for features that swamp the prior: with F = U s V', S V / sqrt(1 + s^2) V'."""
+    _, singular, right = np.linalg.svd(whitened, full_matrices=False)
+    shrink = 1.0 / np.hypot(1.0, singular) - 1.0
+    return cast(Array, root + (right.T * shrink) @ (right @ root))
+
+
+class TransportedPosterior(RecursivePosterior):
+    """Normal-inverse-gamma beliefs about every arm that can be transported to new features.
+
+    Parameters
+    ----------
+    n_arms, width, a0, b0
+        As in :class:`lim2.exploration.RecursivePosterior`.
+    precision
+        Prior precision, one for all features or one for each.
+    temperature
+        The share of a score's scale that exploration uses; the beliefs themselves are not changed by it.
+
+    Examples
+    --------
+    Features that are doubled: a weight is worth half.
+
+    >>> beliefs = TransportedPosterior(n_arms=1, width=1)
+    >>> beliefs.observe(0, np.array([1.0]), 1.0)
+    >>> beliefs.transport(np.array([[0.5]]))
+    >>> mean, spread = beliefs.moments(np.array([2.0]))
+    >>> mean.tolist(), spread.round(12).tolist()
+    ([0.5], [0.5])
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        width: int,
+        precision: float | Array = 1.0,
+        a0: float = 6.0,
+        b0: float = 6.0,
+        temperature: float = 1.0,
+    ) -> None:
+        super().__init__(n_arms, width, 1.0, a0, b0)
+        if not 0.0 <= temperature < math.inf:
+            raise ValueError(f"temperature must be 0 or positive and finite, got {temperature!r}")
+        self.precisions: Array = np.broadcast_to(np.asarray(precision, dtype=float), width).copy()
+        if not (self.precisions.min() >= SMALLEST_PRECISION and self.precisions.max() < math.inf):
+            raise ValueError(f"a prior precision must be at least {SMALLEST_PRECISION:g} and finite, got {precision!r}")
+        self._roots[:] = self._first_root()
+        self.temperature = float(temperature)
+
+    def _first_root(self) -> Array:
+        return np.diag(self.precisions**-0.5)
+
+    def copy(self) -> Self:
+        """Return beliefs of their own that are the same."""
+        twin = copy.copy(self)
+        for name in self._kept:
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
+    def note(self, arm: int) -> Any:
+        """Return what :meth:`undo` needs to put an arm back to what is believed of it now."""
+        return arm, self.mu[arm].copy(), float(self.a[arm]), float(self.b[arm]), self._roots[arm].copy()
+
+    def undo(self, noted: Any) -> None:
+        """Put back what :meth:`note` returned."""
+        arm = noted[0]
+        _, self.mu[arm], self.a[arm], self.b[arm], self._roots[arm] = noted
+
+    @property
+    def noise(self) -> float:
+        """The noise variance expected over all arms, each weighted by what it has seen."""
+        return float(self.b.sum() / self.a.sum())
+
+    def scales(self, spread: Array) -> Array:
+        """Return the scale of the score that exploration goes by, from its variance in units of the noise."""
+        return self.temperature * super().scales(spread)
+
+    @property
+    def unseen(self) -> NDArray[np.intp]:
+        """The arms that have seen nothing."""
+        return np.flatnonzero(self.a == self.a0)
+
+    def start(self, arms: NDArray[np.intp] | int, centre: float, scale: float, noise: float) -> None:
+        """Put the start of arms that have seen nothing into the units of the rewards.
+
+        Their scores start at ``centre``, which is the weight of the last feature, a constant 1; their weights vary by
+        ``scale^2 / precision`` around it, whatever the noise is; the noise starts at InvGamma(a0, b0 scale^2).
+
+        Parameters
+        ----------
+        arms
+            Which arms.
+        centre, scale
+            Mean and standard deviation of the rewards.
+        noise
+            The share of the rewards' variance that is noise: covariances are in units of the noise.
+        """
+        self.mu[arms, -1] = centre
+        self.b[arms] = self.b0 * scale * scale
+        self._roots[arms] = np.diag((self.precisions * noise) ** -0.5)
+
+    def transport(self, mapping: Array) -> None:
+        """Carry the beliefs of the arms that have seen something to new features, by w -> M w.
+
+        What an arm believes that has seen nothing is about no features in particular, and stays.
+        """
+        seen = np.flatnonzero(self.a > self.a0)
+        moved = self._roots[seen] @ mapping.T
+        if seen.size and np.abs(moved).max() < LARGEST_ENTRY:  # otherwise the features have exploded or vanished
+            self._roots[seen] = moved
+            self.mu[seen] = self.mu[seen] @ mapping.T
+
+    def refit(self, arm: int, prior: RecursivePosterior, features: Array, rewards: Array) -> None:
+        """Set what is believed about an arm: its prior, and these rows of features with their rewards on top."""
+        root = self._roots[arm] = condition_root(prior._roots[arm], features)
+        prior_mean = prior.mu[arm]
+        residual = rewards - np.dot(features, prior_mean)
+        step = np.dot(np.dot(root, np.dot(residual, features)), root)
+        np.add(prior_mean, step, out=self.mu[arm])
+        residual -= np.dot(features, step)
+        # |r - Z mu|^2 + |mu - mu0|^2_Phi0, with Phi0 (mu - mu0) = Z'(r - Z mu): twice what the data add to b
+        moved = float(np.dot(step, np.dot(residual, features)))
+        squares = float(np.dot(residual, residual)) + max(moved, 0.0)
+        self.a[arm] = prior.a[arm] + 0.5 * len(rewards)
+        self.b[arm] = prior.b[arm] + 0.5 * squares

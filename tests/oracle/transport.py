@@ -1,0 +1,169 @@
+"""LiM2-Transport in plain NumPy: explicit inverses, one loop a sample; draws and batches are handed in."""
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from oracle.agents import Buffer, Explorer, Tuple
+from oracle.matching import transport, transport_map
+from oracle.network import Array, Network
+from oracle.regression import posterior
+
+
+class OracleTransport(Explorer):
+    """Every tuple counted once: the prior holds what has left the buffer, the posterior that and the buffer."""
+
+    def __init__(
+        self,
+        network: Network,
+        n_arms: int,
+        n_features: int,
+        *,
+        buffer: int,
+        skip: bool = True,
+        tolerance: float,
+        ridge: float,
+        temperature: float,
+        train_every: int,
+        initial_pulls: int = 2,
+        prior_precision: Array,
+        a0: float,
+        b0: float,
+        exploration: str = "thompson",
+    ) -> None:
+        width = network.weights[-1].shape[0] + n_features * skip + 1
+        super().__init__(
+            n_arms,
+            width,
+            initial_pulls=initial_pulls,
+            prior_precision=1.0,
+            a0=a0,
+            b0=b0,
+            exploration=exploration,
+            ucb_width=temperature,
+        )
+        self.start = np.diag(1.0 / prior_precision)
+        self.network = network
+        self.settled = copy.deepcopy(network)
+        self.buffer = Buffer(buffer)
+        self.skip, self.tolerance, self.ridge, self.train_every = skip, tolerance, ridge, train_every
+        self.temperature = temperature
+        self.prior_mu, self.prior_a, self.prior_b = self.mu.copy(), self.a.copy(), self.b.copy()
+        self.left = [0] * n_arms  # tuples of each arm that have left the buffer
+        self.contexts: list[Array] = []  # all that was ever seen, for the units
+        self.rewards: list[float] = []
+        self.size, self.centre, self.scale = 1.0, 0.0, 0.0
+        self.refits = 0
+
+    def act(self, context: Array, t_draws: Array | None = None) -> int:
+        """Draw with a share of the beliefs' scale."""
+        return super().act(context, None if t_draws is None else self.temperature * t_draws)
+
+    def features(self, context: Array) -> Array:
+        """What the beliefs are about."""
+        return self.features_by(self.settled, context)
+
+    def features_by(self, network: Network, context: Array) -> Array:
+        """The last hidden layer, the context, and a constant 1."""
+        x = context / self.size
+        return np.concatenate([network.features(x), x if self.skip else [], [1.0]])
+
+    def units_now(self) -> tuple[float, float, float]:
+        """Root mean square of all contexts; mean and standard deviation of all rewards."""
+        size = float(np.sqrt(np.mean(np.array(self.contexts) ** 2)))
+        return size, float(np.mean(self.rewards)), float(np.std(self.rewards)) or abs(self.rewards[0])
+
+    def units_have_moved(self) -> bool:
+        """Whether the units in use are no longer those of what has been seen."""
+        if self.scale == 0.0:
+            return True
+        size, centre, scale = self.units_now()
+        moves = [abs(size / self.size - 1), abs(scale / self.scale - 1), abs(centre - self.centre) / self.scale]
+        return max(moves) > self.tolerance
+
+    def update(self, context: Array, arm: int, reward: float, batches: list[list[int]]) -> None:
+        """One round; `batches` holds the stamps of the batches of a round that trains."""
+        context = np.array(context, dtype=np.float64)
+        self.contexts.append(context)
+        self.rewards.append(reward)
+        evicted = self.buffer.store(Tuple(self.t, context, arm, reward))
+        if evicted is not None:
+            self.leave(evicted)
+        held = self.buffer.tuples
+        old = [self.features(e.context) for e in held]
+        moved = self.units_have_moved()
+        if moved:
+            self.size, self.centre, self.scale = self.units_now()
+        for stamps in batches:
+            distance = self.train([self.buffer.find(stamp) for stamp in stamps])
+        if batches and distance >= self.tolerance:
+            moved = True
+        if moved:
+            self.settled = copy.deepcopy(self.network)
+            self.follow(np.array(old), np.array([self.features(e.context) for e in held]))
+        else:
+            self.count(self.features(context), arm, reward)
+        self.t += 1
+
+    def leave(self, e: Tuple) -> None:
+        """One conjugate update of the prior by a tuple that leaves the buffer."""
+        z, i = self.features(e.context), e.arm
+        self.prior_cov[i], self.prior_mu[i], difference = posterior(
+            self.prior_cov[i], self.prior_mu[i], np.outer(z, z), z * e.reward
+        )
+        self.prior_a[i] += 0.5
+        self.prior_b[i] += 0.5 * (e.reward**2 + difference)
+        self.left[i] += 1
+
+    def count(self, z: Array, i: int, reward: float) -> None:
+        """One conjugate update of the posterior."""
+        self.cov[i], self.mu[i], difference = posterior(self.cov[i], self.mu[i], np.outer(z, z), z * reward)
+        self.a[i] += 0.5
+        self.b[i] += 0.5 * (reward**2 + difference)
+
+    def train(self, batch: list[Tuple]) -> float:
+        """One step of the network; return how far its features were from the settled ones before it."""
+        inputs = [e.context / self.size for e in batch]
+        away = size = 0.0
+        for x in inputs:
+            settled = self.settled.features(x)
+            away += float(np.sum((self.network.features(x) - settled) ** 2))
+            size += float(np.sum(settled**2))
+        targets = [(e.reward - self.centre) / self.scale for e in batch]
+        self.network.train(np.array(inputs), np.array([e.arm for e in batch]), np.array(targets))
+        return float(np.sqrt(away / size))
+
+    def follow(self, old: Array, new: Array) -> None:
+        """Transport the priors, and restart every arm from its prior and the buffer."""
+        self.refits += 1
+        M = transport_map(old, new, self.ridge)
+        noise = 1.0
+        if self.t >= 2 * self.n_arms:
+            noise = min(float(np.sum(self.b) / np.sum(self.a)) / self.scale**2, 1.0)
+        for i in range(self.n_arms):
+            if self.left[i]:
+                self.prior_mu[i] = M @ self.prior_mu[i]
+                self.prior_cov[i] = transport(self.prior_cov[i], M)
+            else:
+                self.prior_mu[i] = np.append(np.zeros(self.d - 1), self.centre)
+                self.prior_cov[i] = self.start / noise
+                self.prior_b[i] = self.b0 * self.scale**2
+        for i in range(self.n_arms):
+            Phi, psi, R2, n = np.zeros((self.d, self.d)), np.zeros(self.d), 0.0, 0
+            for e, phi in zip(self.buffer.tuples, new, strict=True):
+                if e.arm == i:
+                    Phi += np.outer(phi, phi)
+                    psi += phi * e.reward
+                    R2 += e.reward**2
+                    n += 1
+            self.cov[i], self.mu[i], difference = posterior(self.prior_cov[i], self.prior_mu[i], Phi, psi)
+            self.a[i] = self.prior_a[i] + n / 2
+            self.b[i] = self.prior_b[i] + 0.5 * (R2 + difference)
+
+
+def settings_of(agent: Any) -> dict[str, Any]:
+    """The settings of an agent that its oracle needs."""
+    names = ("tolerance", "ridge", "train_every", "skip", "initial_pulls")
+    beliefs = {"a0": agent.prior.a0, "b0": agent.prior.b0, "temperature": agent.posterior.temperature}
+    return {**{name: getattr(agent, name) for name in names}, **beliefs, "prior_precision": agent.prior.precisions}
