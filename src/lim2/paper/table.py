@@ -93,9 +93,9 @@ def verdict(row: Row, mean: float, std: float) -> Verdict:
 
 
 def _welch(row: Row, mean: float, std: float) -> float:
-    """Return the two-sided p of Welch's test from means and standard deviations; 0 for a single run."""
+    """Return the two-sided p of Welch's test from means and standard deviations."""
     if row["reward_std"] is None:
-        return 0.0
+        raise ValueError("a single run cannot be tested")
     ours, theirs = row["reward_std"] ** 2 / row["runs"], std**2 / RUNS
     if ours + theirs == 0:
         return float(row["reward_mean"] == mean)
@@ -228,7 +228,8 @@ def _raw(rows: dict[Dataset, Cells], *, compared: bool, name: str = "raw") -> Sh
             if ours is None:
                 line.append(Cell("–", below))
                 continue
-            mark = verdict(ours, *theirs) if theirs and compared and row.title not in reasons.INCOMPARABLE else ""
+            tested = compared and ours["runs"] > 1 and row.title not in reasons.INCOMPARABLE
+            mark = verdict(ours, *theirs) if theirs and tested else ""
             text = f"{plus_minus(ours['reward_mean'], ours['reward_std'], 0)} ({ours['runs']})"
             line.append(Cell(text, below, mark, bold=ours["reward_mean"] == best))
             mean, std = theirs or (None, None)
@@ -237,7 +238,8 @@ def _raw(rows: dict[Dataset, Cells], *, compared: bool, name: str = "raw") -> Sh
     return Sheet(
         name,
         "Cumulative reward, mean ± standard deviation (runs); the paper's, of 10 runs, below. Marked: better or worse "
-        "than published by more than one published standard deviation, and more than chance (Welch's test, 5%).",
+        "than published by more than one published standard deviation, and more than chance (Welch's test, 5%); a "
+        "single run is not tested.",
         ["", *shown],
         body,
         pl.DataFrame(
@@ -258,6 +260,7 @@ def _claims(rows: dict[Dataset, Cells], averages: dict[str, float]) -> list[Clai
         if set(FAMILY) <= set(averages)
         else None
     )
+    scored = sum("LiM2" in _scores(cells) for cells in rows.values())
     tabular = {row: cells for row, cells in rows.items() if row.problem != "amazon" and "LiM2" in cells}
     reached = [r.title for r, c in tabular.items() if c["LiM2"]["reward_mean"] >= r.raw["LiM2"][0] - r.raw["LiM2"][1]]
     missed = [row.title for row in tabular if row.title not in reached]
@@ -271,7 +274,7 @@ def _claims(rows: dict[Dataset, Cells], averages: dict[str, float]) -> list[Clai
         Claim(
             f"LiM2's average normalised score is {AVERAGE['LiM2']}; at least {GOAL:.2f} is asked for here.",
             averages.get("LiM2", 0.0) >= GOAL,
-            f"{number(averages.get('LiM2'), 3)} over {len(rows)} datasets",
+            f"{number(averages.get('LiM2'), 3)} over {scored} datasets",
         ),
         Claim(
             "LiM2's reward is at most one published standard deviation below the published mean, on nine of the ten "
@@ -313,7 +316,7 @@ def _differences(rows: dict[Dataset, Cells]) -> Sequence[str]:
     apart: dict[str, list[str]] = {}
     for row, cells in rows.items():
         for method, cell in cells.items():
-            if row.title in reasons.INCOMPARABLE or method not in row.raw:
+            if row.title in reasons.INCOMPARABLE or method not in row.raw or cell["runs"] < 2:
                 continue
             what = verdict(cell, *row.raw[method])
             if what != "same":
