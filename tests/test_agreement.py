@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from oracle import Network, OracleLiM2, OracleLinearTS, OracleNTK, oracle_full, oracle_mm, oracle_naive
-from oracle.transport import OracleTransport, settings_of
+from oracle.transport_ts import OracleTransport, settings_of
 
 import lim2
 from lim2.agents.believer import Believer

@@ -44,7 +44,8 @@ def test_the_plans_are_the_papers() -> None:
 @needs_data
 def test_a_quick_drift_ends_in_a_report_and_is_not_run_twice(tmp_path: Path) -> None:
     words = ("paper", "drift", "--quick", "--runs", "1")
-    code, out, err = ended(lim2(*words, cwd=tmp_path))
+    data = {"LIM2_DATA": str(Path(os.environ["LIM2_DATA"]).resolve())}  # it may be told relative to where tests start
+    code, out, err = ended(lim2(*words, cwd=tmp_path, **data))
     assert code == 0, err
     assert "Report: results/paper-quick/report.html" in out
     folder = tmp_path / "results" / "paper-quick"
@@ -55,7 +56,7 @@ def test_a_quick_drift_ends_in_a_report_and_is_not_run_twice(tmp_path: Path) -> 
     frame = pl.read_csv(folder / "tables" / "drift.csv")
     assert set(frame["width"]) == {50, 100, 500, 1024}
     assert commands_of(folder) == ["lim2 paper drift --quick --runs 1"]
-    code, out, err = ended(lim2(*words, cwd=tmp_path))
+    code, out, err = ended(lim2(*words, cwd=tmp_path, **data))
     assert code == 0
     assert "4 of 4 runs are here already" in err
     code, out, _ = ended(lim2("paper", "report", "--out", str(folder), "--to", "kept", cwd=tmp_path))
@@ -64,7 +65,7 @@ def test_a_quick_drift_ends_in_a_report_and_is_not_run_twice(tmp_path: Path) -> 
     assert not (tmp_path / "kept" / "drift").exists()
     code, out, _ = ended(lim2("paper", "unpack", "kept", "--out", "again", cwd=tmp_path))
     assert (code, out.strip()) == (0, "4 runs put into again")
-    code, _, err = ended(lim2(*words, "--out", "again", cwd=tmp_path))
+    code, _, err = ended(lim2(*words, "--out", "again", cwd=tmp_path, **data))
     assert "4 of 4 runs are here already" in err
     assert (tmp_path / "again" / "tables" / "drift.csv").read_bytes() == (folder / "tables" / "drift.csv").read_bytes()
 

@@ -6,6 +6,7 @@ lambda I plus the sum of g g' over all plays, each g taken when its arm was play
 trained on the whole history.
 """
 
+import copy
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -164,10 +165,12 @@ class GradientBandit(Agent):
 
     def _before(self, arm: int) -> Any:  # noqa: ARG002
         names = ("network", "_steps", "_loss")
-        return self.memory.stored, self._learn_rng.bit_generator.state, names, state_of(self, names)
+        # The standardizer's arrays are replaced, never changed: a shallow copy keeps them.
+        scaling = copy.copy(self.standardizer)
+        return self.memory.stored, self._learn_rng.bit_generator.state, names, state_of(self, names), scaling
 
     def _undo(self, before: Any) -> None:
-        stored, self._learn_rng.bit_generator.state, names, state = before
+        stored, self._learn_rng.bit_generator.state, names, state, self.standardizer = before
         if self.memory.stored > stored:
             self.memory.abandon()
         put_back(self, names, state)
@@ -179,10 +182,10 @@ class GradientBandit(Agent):
         slots = self.memory.stage(inputs[0] if self.standardizer is None else context, arm, reward)
         self._steps, self._loss = self._train(slots)
         self.memory.commit()
-        # Last, because it is not undone: it computes first and then changes everything in one go.
-        self.precision.observe(inputs[0], arm, factors.gates[0, 0], factors.hidden[0, 0])
         if self.standardizer is not None:
             self.standardizer.observe(context)
+        # Last, because it is not undone: it computes first and then changes everything in one go.
+        self.precision.observe(inputs[0], arm, factors.gates[0, 0], factors.hidden[0, 0])
 
     def _add_arm(self, like: int | None) -> None:
         # A copy brings no tuples: the network goes on from where it is, nothing starts again from the history.
