@@ -87,6 +87,7 @@ class Carried(Stateful):
         self.precision = float(precision)
         self._posterior = posterior
         self.latest: MatchingStep | None = None  # what the latest matching step started from
+        self._unmatched: Array | None = None  # its covariances
         self._own = None if recount else posterior.cov.copy()
         if matching is not None:
             matching.bind(np.full(len(posterior.cov), 1.0 / precision))
@@ -129,7 +130,11 @@ class Carried(Stateful):
         """Match every arm's prior to the change of the batch's features from old to new."""
         if self.matching is not None:
             rate = self.matching.rate / (rounds + 1)
-            self.latest = MatchingStep(self.covs.copy(), batch.groups, rate)
+            # Kept between rounds: as much memory, if asked for anew each time, costs several times the copy.
+            if self._unmatched is None or self._unmatched.shape != self.covs.shape:
+                self._unmatched = np.empty_like(self.covs)
+            np.copyto(self._unmatched, self.covs)
+            self.latest = MatchingStep(self._unmatched, batch.groups, rate)
             self.matching.step(self.covs, old, new, batch.groups, rate)
 
     def cov(self, arm: int, posterior_cov: Array) -> Array:
@@ -157,4 +162,4 @@ class Carried(Stateful):
             self.matching.remove_arm(arm)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "latest": None}
+        return {**self.__dict__, "latest": None, "_unmatched": None}
