@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from paper.fabricated import rewards, tables
 
+from lim2.experiments.stats import pooled_interval
 from lim2.paper import ablation, complexity, drift, forgetting, memory, table
 from lim2.paper.published import DATASETS, METHODS
 from lim2.paper.sections import Claim, Section
@@ -184,7 +185,7 @@ def test_the_ablation_says_which_pieces_matter() -> None:
 
 def test_the_interval_of_one_problem_is_students() -> None:
     values = np.array([1.0, 2.0, 4.0])
-    mean, half = ablation.interval({"a": values})
+    mean, half = pooled_interval([values])
     assert mean == pytest.approx(7 / 3)
     assert half == pytest.approx(4.302653 * values.std(ddof=1) / np.sqrt(3), rel=1e-5)
 

@@ -55,10 +55,31 @@ def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if min(len(x), len(y)) < 2:
         return None
-    vx, vy = x.var(ddof=1) / len(x), y.var(ddof=1) / len(y)
-    spread = vx + vy
-    freedom = spread**2 / (vx**2 / (len(x) - 1) + vy**2 / (len(y) - 1)) if spread > 0 else 1.0
-    return _t_p(x.mean() - y.mean(), math.sqrt(spread), freedom)
+    return welch_p_of((x.mean(), x.std(ddof=1), len(x)), (y.mean(), y.std(ddof=1), len(y)))
+
+
+def welch_p_of(a: tuple[float, float, int], b: tuple[float, float, int]) -> float:
+    """Return the same where only mean, standard deviation and number of runs are known.
+
+    Parameters
+    ----------
+    a, b
+        Mean, standard deviation and number of runs, at least two.
+
+    Examples
+    --------
+    >>> round(welch_p_of((2.0, 1.0, 3), (5.5, 1.2909944487, 4)), 4)
+    0.0101
+    """
+    parts = [(std**2 / n, n) for _, std, n in (a, b)]
+    return _t_p(a[0] - b[0], *_error_and_freedom(parts))
+
+
+def _error_and_freedom(parts: Sequence[tuple[float, int]]) -> tuple[float, float]:
+    """Return the standard error of a sum of means and Satterthwaite's freedom, from each one's variance and size."""
+    total = sum(variance for variance, _ in parts)
+    weights = sum(variance**2 / (n - 1) for variance, n in parts)
+    return math.sqrt(total), total**2 / weights if weights > 0 else 1.0
 
 
 def _t_p(difference: float, error: float, freedom: float) -> float:
@@ -93,11 +114,37 @@ def pooled_p(groups: Sequence[ArrayLike]) -> float | None:
     parts = [np.asarray(group, dtype=float) for group in groups]
     if not parts or min(len(part) for part in parts) < 2:
         return None
-    variances = [part.var(ddof=1) / len(part) for part in parts]
-    total = sum(variances)
-    weights = sum(v**2 / (len(part) - 1) for v, part in zip(variances, parts, strict=True))
-    freedom = total**2 / weights if weights > 0 else 1.0
-    return _t_p(sum(part.mean() for part in parts), math.sqrt(total), freedom)
+    return _t_p(sum(part.mean() for part in parts), *_pooled(parts))
+
+
+def pooled_interval(groups: Sequence[ArrayLike], level: float = 0.95) -> tuple[float, float]:
+    """Return the mean over problems that count alike, and the half width of its confidence interval.
+
+    The half width is 0 where a problem has fewer than two pairs. See :func:`pooled_p`.
+
+    Parameters
+    ----------
+    groups
+        Paired differences, an array a problem.
+    level
+        Of confidence.
+
+    Examples
+    --------
+    >>> mean, half = pooled_interval([[1.0, 2.0, 4.0]])
+    >>> round(mean, 4), round(half, 4)
+    (2.3333, 3.7946)
+    """
+    parts = [np.asarray(group, dtype=float) for group in groups]
+    mean = float(np.mean([part.mean() for part in parts]))
+    if min(len(part) for part in parts) < 2:
+        return mean, 0.0
+    error, freedom = _pooled(parts)
+    return mean, float(special.stdtrit(freedom, 0.5 + level / 2) * error / len(parts))
+
+
+def _pooled(parts: Sequence[Array]) -> tuple[float, float]:
+    return _error_and_freedom([(part.var(ddof=1) / len(part), len(part)) for part in parts])
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:

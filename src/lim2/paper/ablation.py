@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import special
 
 from lim2.experiments.benchmark import planned
 from lim2.experiments.plan import Plan
 from lim2.experiments.report.texts import listed, number, p_value, plus_minus
-from lim2.experiments.stats import LEVEL, holm, paired_p, pooled_p
+from lim2.experiments.stats import LEVEL, holm, paired_p, pooled_interval, pooled_p
 from lim2.experiments.tables import Tables, paired
 from lim2.paper import figures
 from lim2.paper.experiment import Experiment, Scale, is_here, made_by, runs_of
@@ -79,26 +78,6 @@ def differences(tables: Tables, label: str) -> dict[str, Array]:
     return found
 
 
-def interval(groups: dict[str, Array]) -> tuple[float, float]:
-    """Return the mean over problems, all counting alike, and the half width of its 95% interval.
-
-    Parameters
-    ----------
-    groups
-        From `differences`.
-    """
-    parts = list(groups.values())
-    mean = float(np.mean([part.mean() for part in parts]))
-    if min(len(part) for part in parts) < 2:
-        return mean, 0.0
-    variances = [part.var(ddof=1) / len(part) for part in parts]
-    total = sum(variances)
-    if total == 0:
-        return mean, 0.0
-    freedom = total**2 / sum(v**2 / (len(part) - 1) for v, part in zip(variances, parts, strict=True))
-    return mean, float(special.stdtrit(freedom, 0.975) * np.sqrt(total) / len(parts))
-
-
 def section(tables: Tables) -> Section | None:
     """Tell of it."""
     every = {**VARIANTS, **COMBINATIONS}
@@ -108,7 +87,10 @@ def section(tables: Tables) -> Section | None:
     apart = {label: differences(tables, label) for label in labels}
     pooled = dict(zip(labels, holm([pooled_p(list(apart[label].values())) for label in labels]), strict=True))
     sheet = _sheet(tables, labels, apart, pooled)
-    drawn = [(label, *interval(apart[label]), [float(d.mean()) for d in apart[label].values()]) for label in labels]
+    drawn = [
+        (label, *pooled_interval(list(apart[label].values())), [float(d.mean()) for d in apart[label].values()])
+        for label in labels
+    ]
     rounds = tables.rows[0]["rounds"]
     return Section(
         "ablation",
@@ -149,7 +131,7 @@ def _sheet(
         if label == PUBLISHED:
             line.append(Cell(""))
         else:
-            mean, half = interval(apart[label])
+            mean, half = pooled_interval(list(apart[label].values()))
             p = pooled[label]
             mark = ("better" if mean > 0 else "worse") if p is not None and p < LEVEL else ""
             line.append(Cell(f"{number(mean, 1)} ± {number(half, 1)}%", f"p {p_value(p) or '–'}", mark))
@@ -186,14 +168,14 @@ def _findings(labels: list[str], apart: dict[str, dict[str, Array]], pooled: dic
     single = [label for label in labels if label in VARIANTS]
 
     def told(label: str) -> str:
-        mean, half = interval(apart[label])
+        mean, half = pooled_interval(list(apart[label].values()))
         return f"{label} ({'+' if mean > 0 else ''}{number(mean, 1)} ± {number(half, 1)}%)"
 
     significant = {label for label in labels if (p := pooled[label]) is not None and p < LEVEL}
-    hurt = [label for label in single if label in significant and interval(apart[label])[0] < 0]
-    help_ = [label for label in single if label in significant and interval(apart[label])[0] > 0]
+    hurt = [label for label in single if label in significant and pooled_interval(list(apart[label].values()))[0] < 0]
+    help_ = [label for label in single if label in significant and pooled_interval(list(apart[label].values()))[0] > 0]
     nothing = [label for label in single if label not in significant]
-    best = max(labels, key=lambda label: interval(apart[label])[0])
+    best = max(labels, key=lambda label: pooled_interval(list(apart[label].values()))[0])
     sentences = []
     if hurt:
         sentences.append(f"Worse than published: {listed([told(label) for label in hurt])}.")

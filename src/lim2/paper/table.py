@@ -8,12 +8,11 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from scipy import special
 
 from lim2.experiments.benchmark import planned
 from lim2.experiments.plan import Plan
 from lim2.experiments.report.texts import number, plus_minus
-from lim2.experiments.stats import LEVEL
+from lim2.experiments.stats import LEVEL, welch_p_of
 from lim2.experiments.summary import Row
 from lim2.experiments.tables import Tables
 from lim2.paper import reasons
@@ -76,7 +75,7 @@ def verdict(row: Row, mean: float, std: float) -> Verdict:
     Parameters
     ----------
     row
-        Our runs.
+        Our runs, at least two.
     mean, std
         As published, over ten runs.
 
@@ -87,20 +86,10 @@ def verdict(row: Row, mean: float, std: float) -> Verdict:
     ('same', 'better', 'worse')
     """
     difference = row["reward_mean"] - mean
-    if abs(difference) <= std or _welch(row, mean, std) >= LEVEL:
+    ours = row["reward_mean"], row["reward_std"] or 0.0, row["runs"]
+    if abs(difference) <= std or welch_p_of(ours, (mean, std, RUNS)) >= LEVEL:
         return "same"
     return "better" if difference > 0 else "worse"
-
-
-def _welch(row: Row, mean: float, std: float) -> float:
-    """Return the two-sided p of Welch's test from means and standard deviations."""
-    if row["reward_std"] is None:
-        raise ValueError("a single run cannot be tested")
-    ours, theirs = row["reward_std"] ** 2 / row["runs"], std**2 / RUNS
-    if ours + theirs == 0:
-        return float(row["reward_mean"] == mean)
-    freedom = (ours + theirs) ** 2 / (ours**2 / (row["runs"] - 1) + theirs**2 / (RUNS - 1))
-    return float(2 * special.stdtr(freedom, -abs(row["reward_mean"] - mean) / np.sqrt(ours + theirs)))
 
 
 def section(tables: Tables) -> Section | None:

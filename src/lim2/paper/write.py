@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from io import BytesIO
 from pathlib import Path
 
 import jinja2
@@ -15,11 +14,10 @@ import jinja2
 import lim2
 from lim2.experiments.report import colours, markdown, svg
 from lim2.experiments.report.figures import Drawn
+from lim2.experiments.report.write import write_figure
 from lim2.experiments.store import Store, write
 from lim2.paper.run import EXPERIMENTS
 from lim2.paper.sections import Cell, Section, Sheet
-
-DPI = 160
 
 
 def write_report(sections: Mapping[str, Section], out: Path, to: Path | None = None) -> Path:
@@ -109,12 +107,8 @@ def _alerts(sections: Sequence[Section], made: Mapping[str, list[str]]) -> list[
 
 def _kept(drawn: Drawn, folder: Path) -> tuple[str, str, str]:
     """Write a figure's files; return its name, itself for the page, and its caption."""
-    text = svg.as_text(drawn.figure)
-    write(folder / f"{drawn.name}.svg", text.encode())
-    buffer = BytesIO()
-    drawn.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
-    write(folder / f"{drawn.name}.png", buffer.getvalue())
-    return drawn.name, svg.inline(text, drawn.name, escape(drawn.caption)), drawn.caption
+    write_figure(drawn.figure, folder, drawn.name)
+    return drawn.name, svg.inline(svg.as_text(drawn.figure), drawn.name, escape(drawn.caption)), drawn.caption
 
 
 def _markdown(sections: Sequence[Section], commands: Sequence[str], made: Mapping[str, list[str]]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import jinja2
 import polars as pl
+from matplotlib.figure import Figure
 
 from lim2.experiments.report import colours, figures, latex, markdown, svg, texts
 from lim2.experiments.report.content import Content, content_of
@@ -68,11 +69,24 @@ def _kept(drawn: figures.Drawn, prefix: str, folder: Path) -> str:
     name = f"{prefix}-{drawn.name}"
     for_page = svg.inline(svg.as_text(drawn.figure), name, escape(drawn.caption))
     figures.with_legend(drawn.figure)
-    write(folder / f"{name}.svg", svg.as_text(drawn.figure).encode())
-    buffer = BytesIO()
-    drawn.figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
-    write(folder / f"{name}.png", buffer.getvalue())
+    write_figure(drawn.figure, folder, name)
     return for_page
+
+
+def write_figure(figure: Figure, folder: Path, name: str) -> None:
+    """Write a figure as SVG and PNG.
+
+    Parameters
+    ----------
+    figure
+        As drawn.
+    folder, name
+        Where, and the name of the files.
+    """
+    write(folder / f"{name}.svg", svg.as_text(figure).encode())
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
+    write(folder / f"{name}.png", buffer.getvalue())
 
 
 def slug(label: str) -> str:
