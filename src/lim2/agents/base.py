@@ -8,22 +8,20 @@ reward (``_learn``); which components hold its state (``_components``); how an a
 
 import inspect
 import logging
-import operator
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from numbers import Real
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import blas
 
 from lim2._arrays import OwnsArrays, with_row, without_row
 from lim2._blas import one_thread
 from lim2._state import Locks, frozen, shallow
 from lim2.agents.arms import arm_names, describe, is_range, is_same
+from lim2.agents.checks import LARGEST, as_float, as_floats, is_plain, listed, positive_int, size_of, why_not
 from lim2.agents.decision import Decision
 from lim2.agents.info import Info
 from lim2.agents.snapshot import Snapshot
@@ -31,11 +29,6 @@ from lim2.exploration.propensity import one_hot
 
 Array = NDArray[np.float64]
 
-# Contexts and rewards must stay below this: fourth powers of them, which likelihood matching squares once more, are
-# still finite.
-LARGEST = 1e30
-
-_norm = blas.dnrm2
 _logger = logging.getLogger("lim2")
 
 
@@ -116,7 +109,7 @@ class Agent(OwnsArrays, ABC):
         self._shown = self._to_show(settings)
         self._updated: Hashable | None = None  # the arm updated last
         given = {name: settings[name] for name in inspect.signature(type(self)).parameters if name in settings}
-        self._settings = {name: _listed(value) for name, value in given.items() if _is_plain(value)}
+        self._settings = {name: listed(value) for name, value in given.items() if is_plain(value)}
         self.metadata: dict[str, Any] = {}
         self._locks = Locks()
 
@@ -190,7 +183,7 @@ class Agent(OwnsArrays, ABC):
 
     def _read(self, values: ArrayLike, what: str) -> NDArray[Any]:
         """Return contexts as an array of the type that the algorithm computes with."""
-        return _as_floats(values, what)
+        return as_floats(values, what)
 
     # What a user calls
 
@@ -302,7 +295,7 @@ class Agent(OwnsArrays, ABC):
         if len(played) != len(xs):
             raise ValueError(f"arms must be {len(xs)} arms, one a context, got {len(played)}")
         checked_arms = [self._checked_arm(arm) for arm in played]
-        earned = _as_floats(rewards, "rewards")
+        earned = as_floats(rewards, "rewards")
         if earned.shape != (len(xs),):
             raise ValueError(f"rewards must be {len(xs)} numbers, one a context, got shape {earned.shape}")
         checked_rewards = [self._checked_reward(reward) for reward in earned.tolist()]
@@ -489,8 +482,8 @@ class Agent(OwnsArrays, ABC):
         if x.shape != self.context_shape:
             expected = f"of {self.n_features} numbers" if len(self.context_shape) == 1 else str(self.context_shape)
             raise ValueError(f"a context must be a {len(self.context_shape)}-D array {expected}, got shape {x.shape}")
-        if not _size(x) < LARGEST:  # false for NaN, too
-            raise ValueError(_why_not(x, "the context"))
+        if not size_of(x) < LARGEST:  # false for NaN, too
+            raise ValueError(why_not(x, "the context"))
         return x
 
     def _checked_contexts(self, contexts: ArrayLike) -> Array:
@@ -500,10 +493,10 @@ class Agent(OwnsArrays, ABC):
             raise ValueError(
                 f"contexts must be a {len(self.context_shape) + 1}-D array ({shape}), got shape {xs.shape}"
             )
-        if xs.size and not _size(xs) < LARGEST:
+        if xs.size and not size_of(xs) < LARGEST:
             for row, x in enumerate(xs):
-                if not _size(x) < LARGEST:
-                    raise ValueError(_why_not(x, f"context {row}"))
+                if not size_of(x) < LARGEST:
+                    raise ValueError(why_not(x, f"context {row}"))
         return xs
 
     def _checked_arm(self, arm: Any) -> int:
@@ -529,7 +522,7 @@ class Agent(OwnsArrays, ABC):
         return np.array(indices, dtype=np.intp)
 
     def _checked_reward(self, reward: float) -> float:
-        value = float(reward) if isinstance(reward, float) else _as_float(reward)
+        value = float(reward) if isinstance(reward, float) else as_float(reward)
         if not abs(value) < LARGEST:
             raise ValueError(f"a reward must be finite and smaller than {LARGEST:g}, got {value!r}")
         return value
@@ -543,7 +536,7 @@ def _names_of(n_arms: int | None, arms: Iterable[Hashable] | None) -> tuple[Hash
 
 def _checked_floor(floor: float, n_arms: int) -> float:
     """Return the least propensity of an arm, or say why there cannot be such a policy."""
-    value = _as_float(floor, "min_propensity")
+    value = as_float(floor, "min_propensity")
     if not 0.0 <= value * n_arms <= 1.0 + 1e-12:
         raise ValueError(f"min_propensity must be from 0 to 1 / n_arms = {1.0 / n_arms:.4g}, got {floor!r}")
     return value
@@ -557,73 +550,3 @@ def _largest(scores: Array, eligible: NDArray[np.intp] | None) -> int:
 def _largest_of_rows(scores: Array, eligible: NDArray[np.intp] | None) -> NDArray[np.intp]:
     best: NDArray[np.intp] = (scores if eligible is None else scores[:, eligible]).argmax(axis=1)
     return best if eligible is None else eligible[best]
-
-
-def positive_int(name: str, value: int, least: int = 1) -> int:
-    """Return a setting as an int, or say what is wrong with it."""
-    try:
-        number = operator.index(value)
-    except TypeError as error:
-        raise ValueError(f"{name} must be a whole number, got {value!r}") from error
-    if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {number}")
-    return number
-
-
-def share(name: str, value: float) -> float:
-    """Return a setting that must be from 0 up to, but not, 1, or say what is wrong with it."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= value < 1.0:
-        raise ValueError(f"{name} must be a number from 0 up to, but not, 1, got {value!r}")
-    return float(value)
-
-
-def one_of(name: str, value: str, choices: Sequence[str]) -> str:
-    """Return a setting that must be one of a few words, or say which."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-    return value
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a setting is a value, not an object of which the agent has a copy."""
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return all(_is_plain(part) for part in value)
-    return value is None or isinstance(value, bool | int | float | str | np.generic | np.ndarray)
-
-
-def _listed(value: Any) -> Any:
-    """Return a sequence of another kind, such as a range, as a list."""
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str | list | tuple) else value
-
-
-def _as_floats(values: ArrayLike, what: str) -> Array:
-    if type(values) is np.ndarray and values.dtype == np.float64:
-        return values
-    try:
-        array = np.asarray(values)
-    except ValueError as error:  # rows of different lengths
-        raise ValueError(f"{what} must be a regular array of numbers: {error}") from error
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{what} must hold real numbers only, got {array.dtype} values")
-    return array.astype(np.float64, copy=False)
-
-
-def _as_float(value: Any, what: str = "a reward") -> float:
-    array = np.asarray(value)
-    if array.ndim or array.dtype.kind not in "fiub":
-        raise ValueError(f"{what} must be one real number, got {value!r}")
-    return float(array)
-
-
-def _size(x: NDArray[Any]) -> float:
-    """Return the norm of all values, NaN if one is; whole numbers are always finite and small enough."""
-    return 0.0 if x.dtype.kind in "iub" else float(_norm(x.ravel()))
-
-
-def _why_not(x: NDArray[Any], what: str) -> str:
-    bad = np.argwhere(~np.isfinite(x))
-    if bad.size:
-        where = tuple(bad[0].tolist())
-        position = where[0] if len(where) == 1 else where
-        return f"{what} has {x[where]} at position {position}: all values must be finite. Replace missing values first."
-    return f"{what} is too large: its norm is {_size(x):.3g}, it must be below {LARGEST:g}. Scale it."

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lim2._blas import one_thread
-from lim2.agents.base import Agent, Array, one_of
+from lim2.agents.base import Agent, Array
+from lim2.agents.checks import one_of
 from lim2.exploration import UCB, Beliefs, Exploration, Thompson
 
 

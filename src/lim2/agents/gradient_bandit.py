@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lim2._blas import one_thread
 from lim2._state import put_back, state_of
-from lim2.agents.base import Agent, Array, Sized, one_of, positive_int
+from lim2.agents.base import Agent, Array, Sized
+from lim2.agents.checks import one_of, positive_int
 from lim2.agents.window import Window
 from lim2.exploration.gradient_precision import Diagonal, Full
 from lim2.representation.blocks import BlockNetwork, Descent, Trained

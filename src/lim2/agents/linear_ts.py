@@ -4,8 +4,9 @@ import copy
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar
 
-from lim2.agents.base import Array, Sized, positive_int, share
+from lim2.agents.base import Array, Sized
 from lim2.agents.believer import Believer, with_intercept
+from lim2.agents.checks import positive_int, share
 from lim2.exploration import Exploration, RecursivePosterior, Summed
 from lim2.standardize import Scaling, Standardizer
 

@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lim2._arrays import with_row, without_row
 from lim2._state import note, undo
-from lim2.agents.base import Array, Sized, one_of, positive_int, share
+from lim2.agents.base import Array, Sized
 from lim2.agents.believer import Believer, with_intercept
+from lim2.agents.checks import one_of, positive_int, share
 from lim2.agents.info import Movement, drift, residual
 from lim2.agents.priors import Carried, Fixed
 from lim2.agents.recompute import Recompute

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2._state import State, Stateful, a_count, an_array, check_names, state_of
-from lim2.agents.base import Array, positive_int
+from lim2.agents.base import Array
+from lim2.agents.checks import positive_int
 from lim2.memory import Buffer, History
 
 

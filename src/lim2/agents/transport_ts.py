@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2._state import note, undo
-from lim2.agents.base import Array, Sized, positive_int
+from lim2.agents.base import Array, Sized
 from lim2.agents.believer import Believer
+from lim2.agents.checks import positive_int
 from lim2.agents.neural import NeuralBeliever, Size, context_shape
 from lim2.agents.units import Units
 from lim2.exploration import Exploration, TransportedPosterior

@@ -1,0 +1,91 @@
+"""Checks of settings, contexts and rewards: each returns the value as it is used, or says what is wrong with it."""
+
+import operator
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import blas
+
+Array = NDArray[np.float64]
+
+# Contexts and rewards must stay below this: fourth powers of them, which likelihood matching squares once more, are
+# still finite.
+LARGEST = 1e30
+
+_norm = blas.dnrm2
+
+
+def positive_int(name: str, value: int, least: int = 1) -> int:
+    """Return a setting as an int, or say what is wrong with it."""
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        raise ValueError(f"{name} must be a whole number, got {value!r}") from error
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    return number
+
+
+def share(name: str, value: float) -> float:
+    """Return a setting that must be from 0 up to, but not, 1, or say what is wrong with it."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= value < 1.0:
+        raise ValueError(f"{name} must be a number from 0 up to, but not, 1, got {value!r}")
+    return float(value)
+
+
+def one_of(name: str, value: str, choices: Sequence[str]) -> str:
+    """Return a setting that must be one of a few words, or say which."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a setting is a value, not an object of which the agent has a copy."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return all(is_plain(part) for part in value)
+    return value is None or isinstance(value, bool | int | float | str | np.generic | np.ndarray)
+
+
+def listed(value: Any) -> Any:
+    """Return a sequence of another kind, such as a range, as a list."""
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str | list | tuple) else value
+
+
+def as_floats(values: ArrayLike, what: str) -> Array:
+    """Return values as float64; an array that is so already is not copied."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{what} must be a regular array of numbers: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{what} must hold real numbers only, got {array.dtype} values")
+    return array.astype(np.float64, copy=False)
+
+
+def as_float(value: Any, what: str = "a reward") -> float:
+    """Return one real number."""
+    array = np.asarray(value)
+    if array.ndim or array.dtype.kind not in "fiub":
+        raise ValueError(f"{what} must be one real number, got {value!r}")
+    return float(array)
+
+
+def size_of(x: NDArray[Any]) -> float:
+    """Return the norm of all values, NaN if one is; whole numbers are always finite and small enough."""
+    return 0.0 if x.dtype.kind in "iub" else float(_norm(x.ravel()))
+
+
+def why_not(x: NDArray[Any], what: str) -> str:
+    """Say what is wrong with values that are not finite, or too large."""
+    bad = np.argwhere(~np.isfinite(x))
+    if bad.size:
+        where = tuple(bad[0].tolist())
+        position = where[0] if len(where) == 1 else where
+        return f"{what} has {x[where]} at position {position}: all values must be finite. Replace missing values first."
+    return f"{what} is too large: its norm is {size_of(x):.3g}, it must be below {LARGEST:g}. Scale it."
