@@ -64,10 +64,11 @@ class TransportTS(NeuralBeliever):
     min_propensity
         Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
     prior_precision
-        Weights of the context and of the constant start with the variance s^2 / prior_precision, with s the standard
-        deviation of the rewards.
+        What the context adds to a score starts with a variance of about s^2 / prior_precision, with s the standard
+        deviation of the rewards, however long the context is: its n weights with s^2 / (n prior_precision) each. The
+        constant's weight starts with s^2 / prior_precision.
     hidden_precision
-        The same for the weights of the hidden layer.
+        The same for the hidden layer: its n weights start with s^2 / (n hidden_precision) each.
     a0, b0
         The noise variance starts at InvGamma(a0, b0 s^2).
     learning_rate
@@ -140,14 +141,14 @@ class TransportTS(NeuralBeliever):
         train_every: int = 2,
         initial_pulls: int = 2,
         min_propensity: float = 0.0,
-        prior_precision: float = 10.0,
-        hidden_precision: float = 100.0,
+        prior_precision: float = 1.0,
+        hidden_precision: float = 4.0,
         a0: float = 1.0,
         b0: float = 0.1,
-        learning_rate: float = 0.02,
+        learning_rate: float = 0.03,
         tolerance: float = 0.2,
         ridge: float = 0.01,
-        temperature: float = 0.5,
+        temperature: float = 0.4,
         skip: bool | None = None,
         exploration: str | Exploration = "thompson",
         representation: Representation | None = None,
@@ -181,9 +182,11 @@ class TransportTS(NeuralBeliever):
         self.ridge = _amount("ridge", ridge, or_zero=False)
         self.skip = _skips(skip, self.context_shape, self.representation)
         self._scales_inputs = representation is None
-        width = self.representation.width + self.n_features * self.skip + 1
+        hidden_width = self.representation.width
+        width = hidden_width + self.n_features * self.skip + 1
         precision = np.full(width, float(prior_precision))
-        precision[: self.representation.width] = _amount("hidden_precision", hidden_precision, or_zero=False)
+        precision[:hidden_width] = _amount("hidden_precision", hidden_precision, or_zero=False) * hidden_width
+        precision[hidden_width:-1] *= self.n_features
         believe = (self.n_arms, width, precision, a0, b0, temperature)
         self.prior: TransportedPosterior = TransportedPosterior(*believe)
         self.posterior: TransportedPosterior = TransportedPosterior(*believe)  # type: ignore[assignment]  # other beliefs
