@@ -257,7 +257,13 @@ TRANSPORT_SETTINGS: dict[str, dict[str, Any]] = {
     "never by features": {"tolerance": 1e6},
     "no skip, fast network, three steps": {"skip": False, "learning_rate": 0.1, "tolerance": 0.05, "steps": 3},
     "ucb": {"exploration": "ucb", "tolerance": 0.05},
-    "other priors": {"prior_precision": 0.3, "a0": 2.0, "b0": 0.5, "initial_pulls": 1, "temperature": 1.0},
+    "other priors": {
+        "prior_precision": 0.3,
+        "a0": 2.0,
+        "b0": 0.5,
+        "initial_pulls": 1,
+        "temperature": 1.0,
+    },
     "a large ridge": {"ridge": 1.0, "tolerance": 0.02},
 }
 
@@ -265,9 +271,7 @@ TRANSPORT_SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("settings", TRANSPORT_SETTINGS.values(), ids=TRANSPORT_SETTINGS.keys())
 def test_transport(settings: dict[str, Any]) -> None:
     agent = lim2.TransportTS(N_ARMS, N_FEATURES, **{**SMALL, **settings}, buffer=CAP, seed=14)
-    network = network_like(
-        agent, **{k: v for k, v in settings.items() if k == "learning_rate"} or {"learning_rate": 0.02}
-    )
+    network = network_like(agent, learning_rate=agent._settings["learning_rate"])
     options = {**settings_of(agent), "exploration": settings.get("exploration", "thompson")}
     oracle = OracleTransport(network, N_ARMS, N_FEATURES, buffer=CAP, **options)
     run_together(agent, oracle, steps=settings.get("steps", 1), every=agent.train_every)

@@ -27,7 +27,7 @@ class OracleTransport(Explorer):
         temperature: float,
         train_every: int,
         initial_pulls: int = 2,
-        prior_precision: Array,
+        prior_precision: float,
         a0: float,
         b0: float,
         exploration: str = "thompson",
@@ -43,7 +43,7 @@ class OracleTransport(Explorer):
             exploration=exploration,
             ucb_width=temperature,
         )
-        self.start = np.diag(1.0 / prior_precision)
+        self.prior_precision = prior_precision
         self.network = network
         self.settled = copy.deepcopy(network)
         self.buffer = Buffer(buffer)
@@ -134,6 +134,17 @@ class OracleTransport(Explorer):
         self.network.train(np.array(inputs), np.array([e.arm for e in batch]), np.array(targets))
         return float(np.sqrt(away / size))
 
+    def start(self, features: Array) -> Array:
+        """What hidden layer, context and constant add to a score varies by 1 / prior_precision each at the start."""
+        h = self.network.weights[-1].shape[0]
+        parts = [features[:, :h], features[:, h:-1], features[:, -1:]]
+        variances: list[float] = []
+        for part in parts:
+            if part.shape[1]:
+                length2 = np.mean([np.sum(row**2) for row in part])
+                variances += [1 / (self.prior_precision * length2)] * part.shape[1]
+        return np.diag(variances)
+
     def follow(self, old: Array, new: Array) -> None:
         """Transport the priors, and restart every arm from its prior and the buffer."""
         self.refits += 1
@@ -141,13 +152,14 @@ class OracleTransport(Explorer):
         noise = 1.0
         if self.t >= 2 * self.n_arms:
             noise = min(float(np.sum(self.b) / np.sum(self.a)) / self.scale**2, 1.0)
+        start = self.start(new) / noise
         for i in range(self.n_arms):
             if self.left[i]:
                 self.prior_mu[i] = M @ self.prior_mu[i]
                 self.prior_cov[i] = transport(self.prior_cov[i], M)
             else:
                 self.prior_mu[i] = np.append(np.zeros(self.d - 1), self.centre)
-                self.prior_cov[i] = self.start / noise
+                self.prior_cov[i] = start
                 self.prior_b[i] = self.b0 * self.scale**2
         for i in range(self.n_arms):
             Phi, psi, R2, n = np.zeros((self.d, self.d)), np.zeros(self.d), 0.0, 0
@@ -165,5 +177,5 @@ class OracleTransport(Explorer):
 def settings_of(agent: Any) -> dict[str, Any]:
     """The settings of an agent that its oracle needs."""
     names = ("tolerance", "ridge", "train_every", "skip", "initial_pulls")
-    beliefs = {"a0": agent.prior.a0, "b0": agent.prior.b0, "temperature": agent.posterior.temperature}
-    return {**{name: getattr(agent, name) for name in names}, **beliefs, "prior_precision": agent.prior.precisions}
+    given = ("prior_precision", "a0", "b0", "temperature")
+    return {**{name: getattr(agent, name) for name in names}, **{name: agent._settings[name] for name in given}}

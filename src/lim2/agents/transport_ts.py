@@ -20,6 +20,7 @@ from lim2.memory import Buffer
 from lim2.representation import MLP, ChangesArms, ContextReader, Representation
 
 LARGEST_SKIP = 512
+SMALLEST_SIZE, LARGEST_SIZE = 1e-12, 1e12
 
 
 class TransportTS(NeuralBeliever):
@@ -64,11 +65,9 @@ class TransportTS(NeuralBeliever):
     min_propensity
         Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
     prior_precision
-        What the context adds to a score starts with a variance of about s^2 / prior_precision, with s the standard
-        deviation of the rewards, however long the context is: its n weights with s^2 / (n prior_precision) each. The
-        constant's weight starts with s^2 / prior_precision.
-    hidden_precision
-        The same for the hidden layer: its n weights start with s^2 / (n hidden_precision) each.
+        What the hidden layer, the context and the constant add to a score starts with the variance s^2 /
+        prior_precision each, with s the standard deviation of the rewards: however many features they are, and however
+        large.
     a0, b0
         The noise variance starts at InvGamma(a0, b0 s^2).
     learning_rate
@@ -142,10 +141,9 @@ class TransportTS(NeuralBeliever):
         initial_pulls: int = 2,
         min_propensity: float = 0.0,
         prior_precision: float = 1.0,
-        hidden_precision: float = 4.0,
         a0: float = 1.0,
         b0: float = 0.1,
-        learning_rate: float = 0.03,
+        learning_rate: float = 0.02,
         tolerance: float = 0.2,
         ridge: float = 0.01,
         temperature: float = 0.4,
@@ -182,12 +180,8 @@ class TransportTS(NeuralBeliever):
         self.ridge = _amount("ridge", ridge, or_zero=False)
         self.skip = _skips(skip, self.context_shape, self.representation)
         self._scales_inputs = representation is None
-        hidden_width = self.representation.width
-        width = hidden_width + self.n_features * self.skip + 1
-        precision = np.full(width, float(prior_precision))
-        precision[:hidden_width] = _amount("hidden_precision", hidden_precision, or_zero=False) * hidden_width
-        precision[hidden_width:-1] *= self.n_features
-        believe = (self.n_arms, width, precision, a0, b0, temperature)
+        width = self.representation.width + self.n_features * self.skip + 1
+        believe = (self.n_arms, width, prior_precision, a0, b0, temperature)
         self.prior: TransportedPosterior = TransportedPosterior(*believe)
         self.posterior: TransportedPosterior = TransportedPosterior(*believe)  # type: ignore[assignment]  # other beliefs
         self.settled: Representation = copy.deepcopy(self.representation)
@@ -256,12 +250,23 @@ class TransportTS(NeuralBeliever):
         """
         prior, posterior = self.prior.copy(), self.posterior.copy()
         prior.transport(transport_map(old, new, self.ridge))
-        prior.start(prior.unseen, units.centre, units.scale, self._noise_share(units))
+        prior.start(prior.unseen, units.centre, units.scale, self._noise_share(units), self._sizes(new))
         for arm in range(self.n_arms):
             rows = self.memory.rows(arm)
             posterior.refit(arm, prior, new[rows], self.memory.rewards[rows])
         self.settled = copy.deepcopy(self.representation)
         self.units, self.prior, self.posterior, self.refits = units, prior, posterior, self.refits + 1
+
+    def _sizes(self, features: Array) -> Array:
+        """Return for every feature the mean square length of its part: hidden layer, context, constant."""
+        squares = np.einsum("ij,ij->j", features, features) / len(features)
+        sizes = np.ones(len(squares))
+        hidden = self.representation.width
+        for part in (slice(hidden), slice(hidden, -1)):
+            size = float(squares[part].sum())
+            if SMALLEST_SIZE <= size <= LARGEST_SIZE:  # otherwise features are dead, or have exploded
+                sizes[part] = size
+        return sizes
 
     def _noise_share(self, units: Units) -> float:
         """Return how much of the rewards' variance is noise; all of it until arms can have been seen twice."""
@@ -301,8 +306,9 @@ class TransportTS(NeuralBeliever):
         if like is not None:
             self._copy_tuples(like)
         elif self.refits:  # there are units to start in
+            sizes = self._sizes(self._features(self.memory.contexts))
             for beliefs in (self.prior, self.posterior):
-                beliefs.start(self.n_arms, self.units.centre, self.units.scale, noise)
+                beliefs.start(self.n_arms, self.units.centre, self.units.scale, noise, sizes)
 
     def _remove_arm(self, arm: int) -> None:
         super()._remove_arm(arm)

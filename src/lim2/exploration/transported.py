@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from lim2.exploration.posterior import SMALLEST_PRECISION, Array, RecursivePosterior
+from lim2.exploration.posterior import Array, RecursivePosterior
 
 _dpotrf, _dtrsm = lapack.dpotrf, blas.dtrsm
 
@@ -85,10 +85,8 @@ class TransportedPosterior(RecursivePosterior):
 
     Parameters
     ----------
-    n_arms, width, a0, b0
+    n_arms, width, precision, a0, b0
         As in :class:`lim2.exploration.RecursivePosterior`.
-    precision
-        Prior precision, one for all features or one for each.
     temperature
         The share of a score's scale that exploration uses; the beliefs themselves are not changed by it.
 
@@ -108,22 +106,15 @@ class TransportedPosterior(RecursivePosterior):
         self,
         n_arms: int,
         width: int,
-        precision: float | Array = 1.0,
+        precision: float = 1.0,
         a0: float = 6.0,
         b0: float = 6.0,
         temperature: float = 1.0,
     ) -> None:
-        super().__init__(n_arms, width, 1.0, a0, b0)
+        super().__init__(n_arms, width, precision, a0, b0)
         if not 0.0 <= temperature < math.inf:
             raise ValueError(f"temperature must be 0 or positive and finite, got {temperature!r}")
-        self.precisions: Array = np.broadcast_to(np.asarray(precision, dtype=float), width).copy()
-        if not (self.precisions.min() >= SMALLEST_PRECISION and self.precisions.max() < math.inf):
-            raise ValueError(f"a prior precision must be at least {SMALLEST_PRECISION:g} and finite, got {precision!r}")
-        self._roots[:] = self._first_root()
         self.temperature = float(temperature)
-
-    def _first_root(self) -> Array:
-        return np.diag(self.precisions**-0.5)
 
     def copy(self) -> Self:
         """Return beliefs of their own that are the same."""
@@ -155,11 +146,12 @@ class TransportedPosterior(RecursivePosterior):
         """The arms that have seen nothing."""
         return np.flatnonzero(self.a == self.a0)
 
-    def start(self, arms: NDArray[np.intp] | int, centre: float, scale: float, noise: float) -> None:
+    def start(self, arms: NDArray[np.intp] | int, centre: float, scale: float, noise: float, sizes: Array) -> None:
         """Put the start of arms that have seen nothing into the units of the rewards.
 
-        Their scores start at ``centre``, which is the weight of the last feature, a constant 1; their weights vary by
-        ``scale^2 / precision`` around it, whatever the noise is; the noise starts at InvGamma(a0, b0 scale^2).
+        Their scores start at ``centre``, which is the weight of the last feature, a constant 1; the weight of a
+        feature varies by ``scale^2 / (precision * size)`` around it, whatever the noise is; the noise starts at
+        InvGamma(a0, b0 scale^2).
 
         Parameters
         ----------
@@ -169,10 +161,12 @@ class TransportedPosterior(RecursivePosterior):
             Mean and standard deviation of the rewards.
         noise
             The share of the rewards' variance that is noise: covariances are in units of the noise.
+        sizes
+            (width,), for every feature the mean square length of the part of the features that it belongs to.
         """
         self.mu[arms, -1] = centre
         self.b[arms] = self.b0 * scale * scale
-        self._roots[arms] = np.diag((self.precisions * noise) ** -0.5)
+        self._roots[arms] = np.diag((self.precision * noise * sizes) ** -0.5)
 
     def transport(self, mapping: Array) -> None:
         """Carry the beliefs of the arms that have seen something to new features, by w -> M w.
