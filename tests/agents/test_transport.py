@@ -1,6 +1,5 @@
 """LiM2-Transport: every tuple counted once, beliefs that follow the features, rewards in any units."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from lim2 import problems
 from lim2.agents.believer import Believer
 from lim2.agents.units import Units
 from lim2.exploration.propensity import chances_of_largest
+from lim2.representation import MLP
 
 N_ARMS, N_FEATURES = 3, 4
 Float = NDArray[np.float64]
@@ -42,9 +42,11 @@ def test_without_drift_it_is_bayesian_linear_regression_on_everything_ever_seen(
     assert len(agent.memory) == 30
     features = agent._features(contexts)
     start = np.append(np.zeros(features.shape[1] - 1), rewards[0])
+    width = agent.representation.width
+    hidden, context = np.sum(features[0, :width] ** 2), np.sum(features[0, width:-1] ** 2)  # of what it has started by
+    precision = np.diag([hidden] * width + [context] * N_FEATURES + [1.0])
     for arm in range(N_ARMS):
         z, r = features[arms == arm], rewards[arms == arm]
-        precision = np.diag(agent.prior.precisions)
         cov = np.linalg.inv(precision + z.T @ z)
         mean = cov @ (precision @ start + z.T @ r)
         b = agent.prior.b0 * rewards[0] ** 2
@@ -132,9 +134,11 @@ def test_propensities_are_those_of_what_is_drawn() -> None:
 
 
 def refitted(agent: lim2.TransportTS) -> list[Float]:
-    features = agent._features(agent.memory.contexts)
-    agent._settle(agent.units, features, features)
-    beliefs = agent.posterior
+    """What prior and tuples make."""
+    features, beliefs = agent._features(agent.memory.contexts), agent.posterior.copy()
+    for arm in range(agent.n_arms):
+        rows = agent.memory.rows(arm)
+        beliefs.refit(arm, agent.prior, features[rows], agent.memory.rewards[rows])
     return [beliefs.mu, beliefs.cov, beliefs.a, beliefs.b]
 
 
@@ -148,13 +152,11 @@ def test_an_arm_like_another_is_its_twin_in_all_that_holds_state(buffer: int) ->
     held = agent.memory.counts
     np.testing.assert_allclose(2.0 * (beliefs.a - agent.prior.a), held)
     assert held[3] == (held[1] if buffer == 1000 else buffer - held[:3].sum())
-    for one, other in zip(
-        before, refitted(copy.deepcopy(agent)), strict=True
-    ):  # the prior and the tuples make the belief
+    for one, other in zip(before, refitted(agent), strict=True):  # the prior and the tuples make the belief
         np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
         np.testing.assert_array_equal(one[3], one[1])
     agent.remove_arm(1)
-    for one, other in zip(before, refitted(copy.deepcopy(agent)), strict=True):
+    for one, other in zip(before, refitted(agent), strict=True):
         np.testing.assert_allclose(one[[0, 2, 3]], other, rtol=1e-7, atol=1e-9)
 
 
@@ -259,6 +261,21 @@ def test_bad_settings_are_refused(bad: dict[str, Any], told: str) -> None:
         make(**bad)
 
 
+def test_a_start_has_the_reach_of_the_rewards_whatever_the_features_are() -> None:
+    """What each part of the features adds to a score varies by the rewards' variance, averaged over the buffer."""
+    rng = np.random.default_rng(8)
+    for n_features, init in ((2, 0.01), (100, 0.3)):
+        network = MLP((20,), init=init)
+        agent = lim2.TransportTS(3, n_features, representation=network, skip=True, initial_pulls=1, seed=0)
+        agent.update_many(rng.normal(size=(40, n_features)), [0, 1] * 20, 5.0 * rng.normal(size=40))
+        features, noise = agent._features(agent.memory.contexts), agent._noise_share(agent.units)
+        agent._settle(agent.units, features, features)
+        width, cov = network.width, agent.posterior.cov[2] * noise  # of an arm never played, in units of the rewards'
+        for part in (slice(width), slice(width, -1), slice(-1, None)):
+            reach = np.einsum("ij,jk,ik->i", features[:, part], cov[part, part], features[:, part])
+            np.testing.assert_allclose(reach.mean(), 1.0)
+
+
 def test_skip_needs_vectors() -> None:
     torch = pytest.importorskip("torch")
     from lim2.representation import Torch
@@ -285,12 +302,12 @@ def coverage(agent: lim2.Agent, seed: int, rounds: int = 2000) -> float:
 
 
 def test_intervals_hold_the_truth_though_the_representation_moves() -> None:
-    """The mean of two runs; benchmarks/calibration.py plays more."""
+    """Two runs, so within wider bounds than the 85 to 95% that benchmarks/calibration.py finds over ten."""
     shares, refits = [], 0
     for seed in (0, 2):
         agent = lim2.TransportTS(5, 20, seed=seed)
         shares.append(coverage(agent, seed))
         refits += agent.refits
-    assert 0.85 <= np.mean(shares) <= 0.95
+    assert 0.82 <= np.mean(shares) <= 0.95
     assert refits > 10
-    assert coverage(lim2.LiM2(5, 20, seed=0), 0) < 0.8, "the recounting agent's are too narrow"
+    assert coverage(lim2.LiM2(5, 20, seed=0), 0) < 0.7, "the recounting agent's are too narrow"
