@@ -1,9 +1,11 @@
-"""Write the tables of README.md and docs/speed.md from what was measured: `python -m benchmarks.readme`.
+"""Write tables from what was measured into README.md and docs: `python -m benchmarks.readme`.
 
-The paper's table comes from docs/results (`lim2 paper report --to docs/results`), the rest from benchmarks/results.
+The paper's table comes from docs/results (`lim2 paper report --to docs/results`), LiM2-Transport's from
+docs/results/past-the-paper (`python -m benchmarks.past_the_paper`), the rest from benchmarks/results.
 """
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from lim2.paper.published import METHODS
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 SPEED_PAGE = HERE.parent / "docs" / "speed.md"
+TRANSPORT_PAGE = HERE.parent / "docs" / "past-the-paper.md"
 RESULTS = HERE.parent / "docs" / "results"
 
 
@@ -72,17 +75,72 @@ def speed_page() -> str:
     return "\n".join(lines)
 
 
-def filled(text: str) -> str:
-    """Return README's text with its tables made anew."""
-    for marker, lines in (("paper", paper_table()), ("speed", speed_table())):
+def rivals_table() -> str:
+    """Return how LiM2-Transport does next to all others."""
+    return (RESULTS / "past-the-paper" / "table.md").read_text().strip()
+
+
+def rivals_verdict() -> str:
+    """Return the same in a sentence."""
+    return rivals_table().split("\n")[0]
+
+
+def transport_time() -> str:
+    """Return what a round of LiM2-Transport costs, and how often it refits."""
+    results = _load("transport")
+    side, long = results["side_by_side"], results["long_run"]
+    rows = [[name, f"{side['us_per_round'][name]:,.0f} us"] for name in ("LiM2", "LiM2-Transport")]
+    rows += [["LiM2 / LiM2-Transport", f"x {side['ratio']}"]]
+    rows += [[f"LiM2-Transport over {long['rounds']:,} rounds", f"{long['rounds_per_second']:,} rounds a second"]]
+    rows += [["rounds of these that refitted", f"{long['share_that_refits']:.2%}"]]
+    rows += [["state, first and last 20,000 rounds", f"{long['nbytes'][0]:,} and {long['nbytes'][-1]:,} bytes"]]
+    return "\n".join(table([f"{side['rounds']:,} rounds of Statlog, act + update", ""], rows))
+
+
+def tolerance_table() -> str:
+    """Return what the tolerance does to reward and time."""
+    rows = _load("transport")["by_tolerance"]
+    tolerances = sorted({row["tolerance"] for row in rows})
+    lines = []
+    for problem in dict.fromkeys(row["problem"] for row in rows):
+        here = {row["tolerance"]: row for row in rows if row["problem"] == problem}
+        texts = (
+            f"{r['reward']:,.0f}, {r['us_per_round']:,} us, {r['refits']:.1%}" for r in map(here.get, tolerances) if r
+        )
+        lines.append([problem, *texts])
+    return "\n".join(table(["reward, time of a round, share that refits", *map(str, tolerances)], lines))
+
+
+def calibration_table() -> str:
+    """Return how many 90% intervals hold the truth."""
+    rows = [
+        [row["agent"], f"{row['mean']:.1%}", f"{min(row['runs']):.1%} to {max(row['runs']):.1%}", str(len(row["runs"]))]
+        for row in _load("calibration")
+    ]
+    return "\n".join(table(["agent", "90% intervals that hold the truth", "least to most", "runs"], rows))
+
+
+IN_README = {"paper": paper_table, "speed": speed_table, "rivals": rivals_verdict}
+IN_TRANSPORT_PAGE = {
+    "rivals": rivals_table,
+    "time": transport_time,
+    "tolerance": tolerance_table,
+    "calibration": calibration_table,
+}
+
+
+def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
+    """Return a page's text with the parts between its markers made anew."""
+    for marker, make in parts.items():
         before, rest = text.split(f"<!-- {marker} -->\n")
         after = rest.split(f"<!-- /{marker} -->")[1]
-        text = f"{before}<!-- {marker} -->\n{lines}\n<!-- /{marker} -->{after}"
+        text = f"{before}<!-- {marker} -->\n{make()}\n<!-- /{marker} -->{after}"
     return text
 
 
 def main() -> None:
-    README.write_text(filled(README.read_text()))
+    README.write_text(filled(README.read_text(), IN_README))
+    TRANSPORT_PAGE.write_text(filled(TRANSPORT_PAGE.read_text(), IN_TRANSPORT_PAGE))
     SPEED_PAGE.write_text(speed_page())
 
 

@@ -7,12 +7,22 @@ import numpy as np
 import pytest
 
 import lim2
-from benchmarks.readme import README, SPEED_PAGE, filled, speed_page
+from benchmarks.readme import (
+    IN_README,
+    IN_TRANSPORT_PAGE,
+    README,
+    SPEED_PAGE,
+    TRANSPORT_PAGE,
+    filled,
+    speed_page,
+)
 
 
 def test_tables_are_those_of_the_results() -> None:
     text = README.read_text()
-    assert text == filled(text), "run `python -m benchmarks.readme`"
+    page = TRANSPORT_PAGE.read_text()
+    assert text == filled(text, IN_README), "run `python -m benchmarks.readme`"
+    assert page == filled(page, IN_TRANSPORT_PAGE), "run `python -m benchmarks.readme`"
     assert SPEED_PAGE.read_text() == speed_page(), "run `python -m benchmarks.readme`"
     assert "| LiM2 / its floor |" in text
     assert "| **Average** |" in text
