@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from lim2.experiments.report.colours import shade
-from lim2.experiments.report.figures import INK, STYLE, margins
+from lim2.experiments.report.figures import FAINT, INK, STYLE, margins
 from lim2.experiments.report.markdown import table
 from lim2.experiments.report.texts import p_value
 from lim2.experiments.report.write import write_figure
@@ -44,6 +44,7 @@ DATASETS = (
     "statlog", "epileptic", "covertype", "jester", "adult", "mushroom", "census", "scania", "smartphones-66",
     "financial", "amazon",
 )  # fmt: skip
+FAR_BEHIND = -0.25  # the figure's left end; what is further behind is told in figures
 COLUMNS = ("problem", "agent", "seed", "rounds", "reward", "us_per_round")
 OUT = Path(__file__).parents[1] / "docs" / "results" / "past-the-paper"
 
@@ -166,9 +167,9 @@ def draw(comparisons: pl.DataFrame) -> Figure:
     kinds = [("best of the paper's eight", PAPER, 0, "o"), ("best of Vowpal Wabbit", PEERS, 1, "D")]
     problems = list(comparisons["problem"].unique(maintain_order=True))
     groups = dict(comparisons.select("problem", "group").unique().iter_rows())
-    place = {problem: y + 0.6 * list(GROUPS).index(groups[problem]) for y, problem in enumerate(problems)}
+    place = {problem: y + list(GROUPS).index(groups[problem]) for y, problem in enumerate(problems)}
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 0.3 * len(problems) + 1.6))
+        figure = Figure(figsize=(7.2, 0.28 * len(problems) + 2.0))
         axes = figure.add_subplot()
         axes.axvline(0.0, color=INK, linewidth=1.0)
         for label, agents, colour, marker in kinds:
@@ -184,6 +185,14 @@ def draw(comparisons: pl.DataFrame) -> Figure:
                 linewidth=1.2,
                 label=label,
             )
+            for problem in shown:
+                if rows[problem]["of_span"] < FAR_BEHIND:
+                    where = (FAR_BEHIND, place[problem] - 0.15)
+                    axes.annotate(f"◀ {rows[problem]['of_span']:+.0%}", where, color=shade(colour), va="bottom")
+        for group in dict.fromkeys(groups[problem] for problem in problems):
+            top = min(place[problem] for problem in problems if groups[problem] == group)
+            axes.annotate(group, (FAR_BEHIND, top - 0.75), color=FAINT, fontsize=8, va="center")
+        axes.set_xlim(left=FAR_BEHIND)
         axes.set_yticks(list(place.values()), list(place))
         axes.tick_params(axis="y", labelcolor=INK, length=0)
         axes.grid(axis="y", visible=False)

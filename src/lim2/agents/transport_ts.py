@@ -75,7 +75,8 @@ class TransportTS(NeuralBeliever):
         ``representation``.
     tolerance
         How far the features of the network in training may move from the settled ones, root mean square over a batch
-        relative to their size, before the beliefs follow. 0 transports and refits in every round that trains.
+        relative to their size, before the beliefs follow; the same for the units of rewards and contexts. 0 refits in
+        every round.
     ridge
         How strongly the transport is drawn to the identity, relative to the mean square of a feature.
     temperature
