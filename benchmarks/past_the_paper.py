@@ -96,8 +96,11 @@ def against(runs: pl.DataFrame) -> pl.DataFrame:
 
 def strongest(comparisons: pl.DataFrame, agents: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """Return by problem the comparison with the one of these agents that comes out best against ours."""
-    rows = comparisons.filter(pl.col("agent").is_in(agents)).sort("difference").unique("problem", keep="first")
-    return {row["problem"]: row for row in rows.iter_rows(named=True)}
+    rows = comparisons.filter(pl.col("agent").is_in(agents))
+    return {
+        str(problem): group.sort("difference").row(0, named=True)
+        for (problem,), group in rows.group_by("problem", maintain_order=True)
+    }
 
 
 def verdict(comparisons: pl.DataFrame) -> str:
