@@ -1,4 +1,4 @@
-"""State in arrays: that survives copying, and in which an arm is a row."""
+"""Arrays: of what callers give, and as state that survives copying and in which an arm is a row."""
 
 from typing import Any
 
@@ -12,6 +12,26 @@ def _owned(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _owned(part) for name, part in value.items()}
     return value
+
+
+def real_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
+    """Return values as an array of integers, floats or truth values; ValueError tells what ``what`` holds else.
+
+    Examples
+    --------
+    >>> real_numbers([1, 2.5], "a context")
+    array([1. , 2.5])
+    >>> real_numbers(["one"], "a context")
+    Traceback (most recent call last):
+    ValueError: a context must hold real numbers only, got <U3 values
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{what} must be a regular array of numbers: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{what} must hold real numbers only, got {array.dtype} values")
+    return array
 
 
 def with_row(rows: NDArray[Any], row: ArrayLike) -> NDArray[Any]:

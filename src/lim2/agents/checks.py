@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import blas
 
+from lim2._arrays import real_numbers
+
 Array = NDArray[np.float64]
 
 # Contexts and rewards must stay below this: fourth powers of them, which likelihood matching squares once more, are
@@ -59,13 +61,7 @@ def as_floats(values: ArrayLike, what: str) -> Array:
     """Return values as float64; an array that is so already is not copied."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
-    try:
-        array = np.asarray(values)
-    except ValueError as error:  # rows of different lengths
-        raise ValueError(f"{what} must be a regular array of numbers: {error}") from error
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{what} must hold real numbers only, got {array.dtype} values")
-    return array.astype(np.float64, copy=False)
+    return real_numbers(values, what).astype(np.float64, copy=False)
 
 
 def as_float(value: Any, what: str = "a reward") -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lim2._arrays import real_numbers
 from lim2.agents import Decision
 from lim2.log import names
 
@@ -76,9 +77,7 @@ def as_context(context: ArrayLike) -> NDArray[Any]:
     >>> as_context([1, 2.5])
     array([1. , 2.5])
     """
-    array = np.asarray(context)
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"a context must hold real numbers only, got {array.dtype} values")
+    array = real_numbers(context, "a context")
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
 
 

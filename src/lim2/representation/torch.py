@@ -11,6 +11,7 @@ import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch import Tensor, nn
 
+from lim2._arrays import real_numbers
 from lim2._state import check_names, shallow
 from lim2.representation import torch_optimizers
 from lim2.representation.optimizers import SGD, Adam, Optimizer, RMSProp
@@ -202,12 +203,7 @@ class Torch:
 
     def read(self, values: ArrayLike, what: str) -> NDArray[Any]:
         """Return contexts in the type in which they are stored and handed to the module; change nothing."""
-        try:
-            array = np.asarray(values)
-        except ValueError as error:  # rows of different lengths
-            raise ValueError(f"{what} must be a regular array of numbers: {error}") from error
-        if array.dtype.kind not in "fiub":
-            raise ValueError(f"{what} must hold real numbers only, got {array.dtype} values")
+        array = real_numbers(values, what)
         array = converted(array, self._type_for(array.dtype, what), what)
         if array.dtype.kind in "iu" and array.size:
             self._check_tokens(array, what)
