@@ -276,6 +276,16 @@ def test_a_start_has_the_reach_of_the_rewards_whatever_the_features_are() -> Non
             np.testing.assert_allclose(reach.mean(), 1.0)
 
 
+def test_an_arm_may_come_when_the_buffer_is_empty() -> None:
+    agent = make()
+    agent.update_many(np.ones((5, N_FEATURES)), [0] * 5, [1.0, 2.0, 3.0, 4.0, 5.0])
+    agent.remove_arm(0)
+    assert agent.refits
+    assert not len(agent.memory)
+    agent.add_arm("new")
+    np.testing.assert_allclose(agent.means(np.ones(N_FEATURES))[-1], agent.units.centre)
+
+
 def test_skip_needs_vectors() -> None:
     torch = pytest.importorskip("torch")
     from lim2.representation import Torch

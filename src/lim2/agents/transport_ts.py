@@ -260,12 +260,12 @@ class TransportTS(NeuralBeliever):
 
     def _sizes(self, features: Array) -> Array:
         """Return for every feature the mean square length of its part: hidden layer, context, constant."""
-        squares = np.einsum("ij,ij->j", features, features) / len(features)
+        squares = np.einsum("ij,ij->j", features, features) / max(len(features), 1)
         sizes = np.ones(len(squares))
         hidden = self.representation.width
         for part in (slice(hidden), slice(hidden, -1)):
             size = float(squares[part].sum())
-            if SMALLEST_SIZE <= size <= LARGEST_SIZE:  # otherwise features are dead, or have exploded
+            if SMALLEST_SIZE <= size <= LARGEST_SIZE:  # otherwise features are dead, have exploded, or there are none
                 sizes[part] = size
         return sizes
 
