@@ -87,8 +87,14 @@ def section(tables: Tables) -> Section | None:
     apart = {label: differences(tables, label) for label in labels}
     pooled = dict(zip(labels, holm([pooled_p(list(apart[label].values())) for label in labels]), strict=True))
     sheet = _sheet(tables, labels, apart, pooled)
+    significant = _significant(pooled)
     drawn = [
-        (label, *pooled_interval(list(apart[label].values())), [float(d.mean()) for d in apart[label].values()])
+        (
+            label,
+            *pooled_interval(list(apart[label].values())),
+            [float(d.mean()) for d in apart[label].values()],
+            label in significant,
+        )
         for label in labels
     ]
     rounds = tables.rows[0]["rounds"]
@@ -161,6 +167,11 @@ def _test(tables: Tables, problem: str, label: str) -> float | None:
     return paired_p(*paired(tables.group(problem, label), tables.group(problem, PUBLISHED)))
 
 
+def _significant(pooled: dict[str, float | None]) -> set[str]:
+    """Return the variants whose difference is more than chance."""
+    return {label for label, p in pooled.items() if p is not None and p < LEVEL}
+
+
 def _findings(labels: list[str], apart: dict[str, dict[str, Array]], pooled: dict[str, float | None]) -> list[str]:
     """Say which pieces matter, by the pooled tests."""
     if all(p is None for p in pooled.values()):
@@ -171,7 +182,7 @@ def _findings(labels: list[str], apart: dict[str, dict[str, Array]], pooled: dic
         mean, half = pooled_interval(list(apart[label].values()))
         return f"{label} ({'+' if mean > 0 else ''}{number(mean, 1)} ± {number(half, 1)}%)"
 
-    significant = {label for label in labels if (p := pooled[label]) is not None and p < LEVEL}
+    significant = _significant(pooled)
     hurt = [label for label in single if label in significant and pooled_interval(list(apart[label].values()))[0] < 0]
     help_ = [label for label in single if label in significant and pooled_interval(list(apart[label].values()))[0] > 0]
     nothing = [label for label in single if label not in significant]

@@ -123,13 +123,14 @@ def drift(panels: Sequence[tuple[str, Sequence[Curve]]]) -> Drawn:
     return Drawn("drift", "The neural tangent kernel during training, for networks of four widths", figure)
 
 
-def ablation(rows: Sequence[tuple[str, float, float, Sequence[float]]], reference: str) -> Drawn:
+def ablation(rows: Sequence[tuple[str, float, float, Sequence[float], bool]], reference: str) -> Drawn:
     """Draw how far each variant is from the reference: the mean with its interval, a dot a dataset.
 
     Parameters
     ----------
     rows
-        Label, mean difference, half width of its 95% interval, and the differences on the datasets, in percent.
+        Label, mean difference, half width of its 95% interval, the differences on the datasets, all in percent, and
+        whether the difference is more than chance, which gives it a colour.
     reference
         What they are measured against.
     """
@@ -137,8 +138,8 @@ def ablation(rows: Sequence[tuple[str, float, float, Sequence[float]]], referenc
         figure = Figure(figsize=(7.6, 0.34 * len(rows) + 1.1))
         axes = figure.add_subplot()
         axes.axvline(0.0, color=FAINT, linewidth=1.0)
-        for y, (_, mean, half, dots) in enumerate(rows):
-            index = 2 if mean - half > 0 else 4 if mean + half < 0 else -1
+        for y, (_, mean, half, dots, told) in enumerate(rows):
+            index = -1 if not told else 2 if mean > 0 else 4
             axes.plot(dots, [y] * len(dots), "o", color=shade(-1), markersize=4, alpha=0.7)
             axes.errorbar(mean, y, xerr=half, fmt="o", color=shade(index), markersize=7, capsize=3, linewidth=2)
         axes.set_yticks(range(len(rows)), [label for label, *_ in rows])
