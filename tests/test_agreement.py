@@ -263,7 +263,10 @@ TRANSPORT_SETTINGS: dict[str, dict[str, Any]] = {
         "b0": 0.5,
         "initial_pulls": 1,
         "temperature": 1.0,
+        "optimism": 0.0,
     },
+    "easily surprised": {"surprise": 0.0, "tolerance": 0.5},
+    "never surprised": {"surprise": np.inf},
     "a large ridge": {"ridge": 1.0, "tolerance": 0.02},
 }
 
@@ -275,7 +278,9 @@ def test_transport(settings: dict[str, Any]) -> None:
     options = {**settings_of(agent), "exploration": settings.get("exploration", "thompson")}
     oracle = OracleTransport(network, N_ARMS, N_FEATURES, buffer=CAP, **options)
     run_together(agent, oracle, steps=settings.get("steps", 1), every=agent.train_every)
-    assert agent.refits == oracle.refits
+    assert (agent.refits, agent.widened) == (oracle.refits, oracle.widened)
+    if agent.surprise == 0.0:
+        assert agent.widened > 3, "this setting is there to be surprised often"
     if agent.tolerance <= 0.05:
         assert agent.refits > 30, "this setting is there to be transported often"
     else:

@@ -34,7 +34,7 @@ def play(agent: lim2.Agent, rounds: int, scale: float = 1.0, shift: float = 0.0,
 
 
 def test_without_drift_it_is_bayesian_linear_regression_on_everything_ever_seen() -> None:
-    agent = make(tolerance=1e9)
+    agent = make(tolerance=1e9, surprise=np.inf)
     rng = np.random.default_rng(1)
     contexts, arms, rewards = rng.normal(size=(200, N_FEATURES)), rng.integers(N_ARMS, size=200), rng.normal(size=200)
     agent.update_many(contexts, arms, rewards)
@@ -110,27 +110,70 @@ def test_beliefs_are_about_the_settled_network() -> None:
     np.testing.assert_array_equal(agent.settled.features(contexts), agent.representation.features(contexts))
 
 
-def test_temperature_leaves_beliefs_alone() -> None:
+def test_temperature_and_optimism_leave_beliefs_alone() -> None:
     contexts = np.random.default_rng(4).normal(size=(40, N_FEATURES))
-    cool, warm = make(temperature=0.25), make(temperature=1.0)
+    cool, warm = make(temperature=0.25, optimism=2.0), make(temperature=1.0)
     for agent in (cool, warm):
         agent.update_many(contexts, [0, 1, 2, 0] * 10, contexts[:, 0])
+    np.testing.assert_array_equal(cool.means(contexts), warm.means(contexts))
     np.testing.assert_array_equal(cool.variances(contexts), warm.variances(contexts))
-    spread = np.ones(N_ARMS)
-    np.testing.assert_allclose(cool.posterior.scales(spread), 0.25 * warm.posterior.scales(spread))
 
 
-def test_propensities_are_those_of_what_is_drawn() -> None:
+@pytest.mark.parametrize("optimism", [0.0, 1.5])
+def test_propensities_are_those_of_what_is_drawn(optimism: float) -> None:
     context = np.ones(N_FEATURES)
-    sure, half, whole = (make(temperature=temperature) for temperature in (0.0, 0.5, 1.0))
-    for agent in (sure, half, whole):
+    sure, half, whole = (make(temperature=temperature, optimism=optimism) for temperature in (0.0, 0.5, 1.0))
+    ucb = make(exploration="ucb", optimism=optimism)
+    for agent in (sure, half, whole, ucb):
         agent.update_many(np.random.default_rng(5).normal(size=(9, N_FEATURES)), [0, 1, 2] * 3, [0.0, 0.5, 1.0] * 3)
     means, spread = half._moments(context)
     scales = np.sqrt(spread * (half.posterior.b / half.posterior.a))
+    around = means + optimism * scales
     for agent, share in ((half, 0.5), (whole, 1.0)):
-        expected = chances_of_largest(means, share * scales, 2.0 * agent.posterior.a)
+        expected = chances_of_largest(around, share * scales, 2.0 * agent.posterior.a)
         np.testing.assert_allclose(agent.propensities(context), expected, atol=1e-9)
-    assert sure.propensities(context).tolist() == [float(arm == means.argmax()) for arm in range(N_ARMS)]
+    for agent in (sure, ucb):
+        assert agent.propensities(context).tolist() == [float(arm == around.argmax()) for arm in range(N_ARMS)]
+
+
+def changing(agent: lim2.TransportTS, rounds: int, changes_at: int, changes: bool = True) -> tuple[float, float]:
+    """Play a linear world whose weights may turn round; return how far means are off, just before and at the end."""
+    rng = np.random.default_rng(7)
+    weights = rng.normal(size=(N_FEATURES, N_ARMS))
+    contexts = rng.normal(size=(rounds, N_FEATURES))
+    noise = 0.1 * rng.normal(size=rounds)
+    off = []
+    for t, context in enumerate(contexts):
+        if t == changes_at:
+            off.append(float(np.abs(agent.means(contexts) - contexts @ weights).mean()))
+            weights = -weights if changes else weights
+        arm = agent.act(context)
+        agent.update(context, arm, float(context @ weights[:, arm] + noise[t]))
+    off.append(float(np.abs(agent.means(contexts) - contexts @ weights).mean()))
+    return off[0], off[1]
+
+
+def test_what_the_buffer_does_not_bear_out_gives_way() -> None:
+    steady, sure, open_ = make(), make(surprise=np.inf), make()
+    assert changing(steady, 900, 600, changes=False)[1] < 0.1
+    assert steady.widened == 0
+    before, after = changing(open_, 900, 600)
+    assert open_.widened > 0
+    assert open_.info is not None
+    assert open_.info.widened == open_.widened
+    assert after < 3.0 * before
+    assert after < 0.3 * changing(sure, 900, 600)[1]
+    assert sure.widened == 0
+
+
+def test_the_buffer_testifies_once() -> None:
+    agent = make(tolerance=1e9, surprise=0.0, buffer=30)
+    weighed = []
+    for t in range(100):
+        play(agent, 1)
+        if agent._weighed == t + 1:
+            weighed.append(t + 1)
+    assert weighed == [30, 60, 90]
 
 
 def refitted(agent: lim2.TransportTS) -> list[Float]:
@@ -190,7 +233,7 @@ def test_settled_networks_follow_the_arms() -> None:
 
 
 def test_info_tells_drift_and_refits() -> None:
-    agent = make(tolerance=1e9)
+    agent = make(tolerance=1e9, surprise=np.inf)
     play(agent, 41)
     assert agent.info is not None
     assert (agent.info.drift, agent.info.refits) == (None, 1)  # round 41 does not train
@@ -248,6 +291,9 @@ def test_the_context_is_among_the_features() -> None:
         ({"ridge": 0.0}, "ridge"),
         ({"temperature": -1.0}, "temperature"),
         ({"temperature": np.inf}, "temperature"),
+        ({"optimism": -1.0}, "optimism"),
+        ({"surprise": -1.0}, "surprise"),
+        ({"surprise": np.nan}, "surprise"),
         ({"train_every": 0}, "train_every"),
         ({"prior_precision": 0.0}, "prior_precision"),
         ({"prior_precision": 1e-200}, "precision"),

@@ -24,6 +24,8 @@ class OracleTransport(Explorer):
         skip: bool = True,
         tolerance: float,
         ridge: float,
+        surprise: float,
+        optimism: float,
         temperature: float,
         train_every: int,
         initial_pulls: int = 2,
@@ -41,24 +43,26 @@ class OracleTransport(Explorer):
             a0=a0,
             b0=b0,
             exploration=exploration,
-            ucb_width=temperature,
+            ucb_width=optimism,
         )
         self.prior_precision = prior_precision
         self.network = network
         self.settled = copy.deepcopy(network)
-        self.buffer = Buffer(buffer)
+        self.buffer, self.capacity = Buffer(buffer), buffer
         self.skip, self.tolerance, self.ridge, self.train_every = skip, tolerance, ridge, train_every
-        self.temperature = temperature
+        self.surprise, self.optimism, self.temperature = surprise, optimism, temperature
         self.prior_mu, self.prior_a, self.prior_b = self.mu.copy(), self.a.copy(), self.b.copy()
         self.left = [0] * n_arms  # tuples of each arm that have left the buffer
         self.contexts: list[Array] = []  # all that was ever seen, for the units
         self.rewards: list[float] = []
         self.size, self.centre, self.scale = 1.0, 0.0, 0.0
         self.refits = 0
+        self.widened = 0
+        self.weighed = 0
 
     def act(self, context: Array, t_draws: Array | None = None) -> int:
-        """Draw with a share of the beliefs' scale."""
-        return super().act(context, None if t_draws is None else self.temperature * t_draws)
+        """Draw with shares of the beliefs' scale."""
+        return super().act(context, None if t_draws is None else self.optimism + self.temperature * t_draws)
 
     def features(self, context: Array) -> Array:
         """What the beliefs are about."""
@@ -99,9 +103,10 @@ class OracleTransport(Explorer):
             distance = self.train([self.buffer.find(stamp) for stamp in stamps])
         if batches and distance >= self.tolerance:
             moved = True
-        if moved:
+        due = self.surprise < np.inf and self.t + 1 >= self.weighed + self.capacity
+        if moved or due:
             self.settled = copy.deepcopy(self.network)
-            self.follow(np.array(old), np.array([self.features(e.context) for e in held]))
+            self.follow(np.array(old), np.array([self.features(e.context) for e in held]), due)
         else:
             self.count(self.features(context), arm, reward)
         self.t += 1
@@ -145,8 +150,27 @@ class OracleTransport(Explorer):
                 variances += [1 / (self.prior_precision * length2)] * part.shape[1]
         return np.diag(variances)
 
-    def follow(self, old: Array, new: Array) -> None:
-        """Transport the priors, and restart every arm from its prior and the buffer."""
+    def weigh(self, features: Array) -> float:
+        """Return the factor by which the priors' covariances make the buffer's rewards most likely."""
+        factors = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
+        likelihoods = []
+        for factor in factors:
+            likelihood = 0.0
+            for i in range(self.n_arms):
+                rows = [row for row, e in enumerate(self.buffer.tuples) if e.arm == i]
+                if self.left[i] and rows:
+                    Z, r = features[rows], np.array([self.buffer.tuples[row].reward for row in rows])
+                    K = np.eye(len(rows)) + factor * Z @ self.prior_cov[i] @ Z.T
+                    difference = r - Z @ self.prior_mu[i]
+                    squares = difference @ np.linalg.inv(K) @ difference
+                    likelihood -= np.linalg.slogdet(K)[1] / 2
+                    likelihood -= (self.prior_a[i] + len(rows) / 2) * np.log(self.prior_b[i] + squares / 2)
+            likelihoods.append(likelihood)
+        best = int(np.argmax(likelihoods))
+        return factors[best] if likelihoods[best] - likelihoods[0] > self.surprise else 1.0
+
+    def follow(self, old: Array, new: Array, due: bool) -> None:
+        """Transport the priors, widen them if need be, and restart every arm from its prior and the buffer."""
         self.refits += 1
         M = transport_map(old, new, self.ridge)
         noise = 1.0
@@ -161,6 +185,13 @@ class OracleTransport(Explorer):
                 self.prior_mu[i] = np.append(np.zeros(self.d - 1), self.centre)
                 self.prior_cov[i] = start
                 self.prior_b[i] = self.b0 * self.scale**2
+        if due:
+            self.weighed = self.t + 1
+            factor = self.weigh(new)
+            self.widened += factor > 1.0
+            for i in range(self.n_arms):
+                if self.left[i]:
+                    self.prior_cov[i] = factor * self.prior_cov[i]
         for i in range(self.n_arms):
             Phi, psi, R2, n = np.zeros((self.d, self.d)), np.zeros(self.d), 0.0, 0
             for e, phi in zip(self.buffer.tuples, new, strict=True):
@@ -176,6 +207,6 @@ class OracleTransport(Explorer):
 
 def settings_of(agent: Any) -> dict[str, Any]:
     """The settings of an agent that its oracle needs."""
-    names = ("tolerance", "ridge", "train_every", "skip", "initial_pulls")
-    given = ("prior_precision", "a0", "b0", "temperature")
+    names = ("tolerance", "ridge", "train_every", "skip", "initial_pulls", "surprise")
+    given = ("prior_precision", "a0", "b0", "optimism", "temperature")
     return {**{name: getattr(agent, name) for name in names}, **{name: agent._settings[name] for name in given}}

@@ -39,6 +39,8 @@ class Info:
         How many tuples the memory holds, and the count of those that have left it.
     refits
         Count of the rounds in which ``TransportTS`` carried its beliefs to new features and refitted them.
+    widened
+        Count of the rounds in which ``TransportTS`` made its priors wider, because its buffer did not bear them out.
     """
 
     rounds: int
@@ -52,6 +54,7 @@ class Info:
     stored: int | None = None
     evicted: int | None = None
     refits: int | None = None
+    widened: int | None = None
 
     def __repr__(self) -> str:
         known = ((field.name, getattr(self, field.name)) for field in fields(self))

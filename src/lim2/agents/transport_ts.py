@@ -14,12 +14,13 @@ from lim2.agents.believer import Believer
 from lim2.agents.checks import positive_int
 from lim2.agents.neural import NeuralBeliever, Size, context_shape
 from lim2.agents.units import Units
-from lim2.exploration import Exploration, TransportedPosterior
+from lim2.exploration import UCB, Exploration, Thompson, TransportedPosterior
 from lim2.matching import transport_map
 from lim2.memory import Buffer
 from lim2.representation import MLP, ChangesArms, ContextReader, Representation
 
 LARGEST_SKIP = 512
+WIDER = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])  # how much wider priors may become at a time
 SMALLEST_SIZE, LARGEST_SIZE = 1e-12, 1e12
 
 
@@ -31,15 +32,18 @@ class TransportTS(NeuralBeliever):
     regression: the new tuple enters the played arm's belief, the one that leaves the buffer enters that arm's prior, in
     O(width^2). When they have moved further, the settled network takes over the trained one: priors, which hold exactly
     what has left the buffer, are transported to the new features, and every arm is refitted from its prior and the
-    buffer. So every tuple counts once, for ever, and time follows drift. See ``docs/transport.md``.
+    buffer. So every tuple counts once, for ever, and time follows drift.
+
+    Each time the buffer has turned over, it is asked whether it bears the priors out. If they would have to be much
+    wider to expect such rewards, they are made so: what was learned in a world that has changed gives way. See
+    ``docs/transport.md``.
 
     The features are the network's last hidden layer, the context itself (``skip``) and a constant 1. Contexts are
     divided by their running root mean square, rewards enter in units of their running mean and standard deviation:
     decisions do not depend on the scale or the origin of rewards.
 
     There is no ``standardize`` and no ``forget``. One size serves all columns of a context: scale columns of different
-    units beforehand. And what is forgotten would change every direction of every arm's belief in every round, where
-    this agent changes one.
+    units beforehand. And it forgets when there is reason to, not at a rate.
 
     Parameters
     ----------
@@ -79,14 +83,19 @@ class TransportTS(NeuralBeliever):
         every round.
     ridge
         How strongly the transport is drawn to the identity, relative to the mean square of a feature.
-    temperature
-        The share of a score's scale with which it is drawn: below 1 explores less than the beliefs' own spread, and
-        leaves ``means`` and ``variances`` as they are. Propensities are those of what is drawn.
+    surprise
+        How much more likely, in logarithms, the buffer must be under wider priors for these to be widened. math.inf:
+        never, for a world that does not change.
+    optimism, temperature
+        A score is drawn as mean + scale * (optimism + temperature * t), t being Student-t: the share of a belief's
+        scale that an arm gets as a bonus, and the share with which it is drawn. ``means`` and ``variances`` are the
+        belief's own; propensities are those of what is drawn.
     skip
         Whether the context itself is among the features, next to what the network makes of it. None: if it is a vector
         of at most 512 numbers.
     exploration
-        ``"thompson"``, ``"ucb"``, or an object such as ``lim2.exploration.UCB(optimism=2.0)``.
+        ``"thompson"``, as above; ``"ucb"``, the same with nothing drawn; or an object, which brings its own optimism
+        and temperature, such as ``lim2.exploration.UCB(optimism=2.0)``.
     representation
         Another network, e.g. ``MLP(hidden=(100, 50), optimizer=Adam(1e-3))`` or any PyTorch module, wrapped in
         ``lim2.representation.Torch``; ``hidden`` and ``learning_rate`` are then not used, and the network gets contexts
@@ -98,6 +107,8 @@ class TransportTS(NeuralBeliever):
     ----------
     refits
         How many rounds have transported and refitted.
+    widened
+        How often the priors have been widened.
     settled
         The network whose features the beliefs are about.
     prior
@@ -123,7 +134,9 @@ class TransportTS(NeuralBeliever):
     name: ClassVar[str] = "LiM2-Transport"
 
     _passing: ClassVar[frozenset[str]] = NeuralBeliever._passing | {"_drift"}
-    _kept: ClassVar[tuple[str, ...]] = (*NeuralBeliever._kept, "prior", "settled", "units", "refits")
+    _kept: ClassVar[tuple[str, ...]] = (
+        *NeuralBeliever._kept, "prior", "settled", "units", "refits", "widened", "_weighed",
+    )  # fmt: skip
     _served: ClassVar[tuple[str, ...]] = (*Believer._served, "settled", "units")
 
     memory: Buffer
@@ -144,10 +157,12 @@ class TransportTS(NeuralBeliever):
         prior_precision: float = 1.0,
         a0: float = 1.0,
         b0: float = 0.1,
-        learning_rate: float = 0.02,
+        learning_rate: float = 0.01,
         tolerance: float = 0.2,
         ridge: float = 0.01,
-        temperature: float = 0.4,
+        surprise: float = 30.0,
+        optimism: float = 0.4,
+        temperature: float = 0.2,
         skip: bool | None = None,
         exploration: str | Exploration = "thompson",
         representation: Representation | None = None,
@@ -168,7 +183,7 @@ class TransportTS(NeuralBeliever):
             learning_rate=learning_rate,
             refresh="all",
             intercept=True,
-            exploration=exploration,
+            exploration=_exploration(exploration, optimism, temperature),
             representation=representation,
             seed=seed,
             standardize=False,
@@ -179,15 +194,17 @@ class TransportTS(NeuralBeliever):
         self.train_every = positive_int("train_every", train_every)
         self.tolerance = _amount("tolerance", tolerance)
         self.ridge = _amount("ridge", ridge, or_zero=False)
+        self.surprise = surprise if surprise == math.inf else _amount("surprise", surprise)
         self.skip = _skips(skip, self.context_shape, self.representation)
         self._scales_inputs = representation is None
         width = self.representation.width + self.n_features * self.skip + 1
-        believe = (self.n_arms, width, prior_precision, a0, b0, temperature)
+        believe = (self.n_arms, width, prior_precision, a0, b0)
         self.prior: TransportedPosterior = TransportedPosterior(*believe)
         self.posterior: TransportedPosterior = TransportedPosterior(*believe)  # type: ignore[assignment]  # other beliefs
         self.settled: Representation = copy.deepcopy(self.representation)
         self.units = Units()
-        self.refits = 0
+        self.refits = self.widened = 0
+        self._weighed = 0  # the round in which the priors were last weighed
         self._drift: float | None = None  # of the latest update, if it trained
 
     @classmethod
@@ -206,7 +223,7 @@ class TransportTS(NeuralBeliever):
         return self.settled
 
     def _diagnosis(self) -> dict[str, Any]:
-        return {**super()._diagnosis(), "drift": self._drift, "refits": self.refits}
+        return {**super()._diagnosis(), "drift": self._drift, "refits": self.refits, "widened": self.widened}
 
     # A round
 
@@ -214,6 +231,11 @@ class TransportTS(NeuralBeliever):
     def _trains(self) -> bool:
         """Whether the network is trained in this round; the first has nothing to learn from yet."""
         return self.rounds > 0 and (self.rounds + 1) % self.train_every == 0
+
+    @property
+    def _weighs(self) -> bool:
+        """Whether the priors are weighed in this round: the buffer has turned over since, so it is new evidence."""
+        return self.surprise < math.inf and self.rounds + 1 - self._weighed >= self.memory.capacity
 
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         units = self.units.including(context, reward)
@@ -225,7 +247,7 @@ class TransportTS(NeuralBeliever):
             self.prior.observe(evicted.arm, self._features_like(evicted.context), evicted.reward)
         drift = self._train(units) if self._trains else None
         self.memory.commit()
-        if moved or (drift is not None and drift >= self.tolerance):
+        if moved or self._weighs or (drift is not None and drift >= self.tolerance):
             contexts = self.memory.contexts
             self._settle(units, self._features(contexts), self._features_by(self.representation, contexts, units))
         else:
@@ -252,11 +274,25 @@ class TransportTS(NeuralBeliever):
         prior, posterior = self.prior.copy(), self.posterior.copy()
         prior.transport(transport_map(old, new, self.ridge))
         prior.start(prior.unseen, units.centre, units.scale, self._noise_share(units), self._sizes(new))
+        factor = self._weigh(prior, new) if self._weighs else 1.0
+        prior.widen(prior.seen, factor)
         for arm in range(self.n_arms):
             rows = self.memory.rows(arm)
             posterior.refit(arm, prior, new[rows], self.memory.rewards[rows])
         self.settled = copy.deepcopy(self.representation)
         self.units, self.prior, self.posterior, self.refits = units, prior, posterior, self.refits + 1
+        self.widened += factor > 1.0
+        if self._weighs:
+            self._weighed = self.rounds + 1
+
+    def _weigh(self, prior: TransportedPosterior, features: Array) -> float:
+        """Return by how much the priors must be wider for the buffer to be likely; 1 if it bears them out."""
+        evidence = np.zeros(len(WIDER))
+        for arm in prior.seen:
+            rows = self.memory.rows(arm)
+            evidence += prior.evidence(arm, features[rows], self.memory.rewards[rows], WIDER)
+        best = int(evidence.argmax())
+        return float(WIDER[best]) if evidence[best] - evidence[0] > self.surprise else 1.0
 
     def _sizes(self, features: Array) -> Array:
         """Return for every feature the mean square length of its part: hidden layer, context, constant."""
@@ -284,12 +320,12 @@ class TransportTS(NeuralBeliever):
             trained = note(self.representation), self._learn_rng.bit_generator.state
         settled = self.settled if self.rounds else copy.deepcopy(self.settled)
         # A refit replaces these. Without one, the belief about an arm changes as the last thing, and in one go.
-        replaced = settled, self.units, self.prior, self.posterior, self.refits
+        replaced = settled, self.units, self.prior, self.posterior, self.refits, self.widened, self._weighed
         return self.memory.stored, leaving, trained, replaced
 
     def _undo(self, before: Any) -> None:
         stored, leaving, trained, replaced = before
-        self.settled, self.units, self.prior, self.posterior, self.refits = replaced
+        self.settled, self.units, self.prior, self.posterior, self.refits, self.widened, self._weighed = replaced
         self._undo_storing(stored)
         if leaving is not None:
             self.prior.undo(leaving)
@@ -338,6 +374,12 @@ class TransportTS(NeuralBeliever):
     def _scaled(self, contexts: NDArray[Any], units: Units) -> NDArray[Any]:
         """Return what a network sees of contexts."""
         return contexts / units.size if self._scales_inputs else contexts
+
+
+def _exploration(exploration: str | Exploration, optimism: float, temperature: float) -> str | Exploration:
+    """Return what a name stands for; anything else as it is."""
+    named: dict[str, Exploration] = {"thompson": Thompson(temperature, optimism), "ucb": UCB(optimism)}
+    return named.get(exploration, exploration) if isinstance(exploration, str) else exploration
 
 
 def _skips(skip: bool | None, shape: tuple[int, ...], network: Representation) -> bool:

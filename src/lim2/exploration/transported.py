@@ -87,8 +87,6 @@ class TransportedPosterior(RecursivePosterior):
     ----------
     n_arms, width, precision, a0, b0
         As in :class:`lim2.exploration.RecursivePosterior`.
-    temperature
-        The share of a score's scale that exploration uses; the beliefs themselves are not changed by it.
 
     Examples
     --------
@@ -101,20 +99,6 @@ class TransportedPosterior(RecursivePosterior):
     >>> mean.tolist(), spread.round(12).tolist()
     ([0.5], [0.5])
     """
-
-    def __init__(
-        self,
-        n_arms: int,
-        width: int,
-        precision: float = 1.0,
-        a0: float = 6.0,
-        b0: float = 6.0,
-        temperature: float = 1.0,
-    ) -> None:
-        super().__init__(n_arms, width, precision, a0, b0)
-        if not 0.0 <= temperature < math.inf:
-            raise ValueError(f"temperature must be 0 or positive and finite, got {temperature!r}")
-        self.temperature = float(temperature)
 
     def copy(self) -> Self:
         """Return beliefs of their own that are the same."""
@@ -137,14 +121,15 @@ class TransportedPosterior(RecursivePosterior):
         """The noise variance expected over all arms, each weighted by what it has seen."""
         return float(self.b.sum() / self.a.sum())
 
-    def scales(self, spread: Array) -> Array:
-        """Return the scale of the score that exploration goes by, from its variance in units of the noise."""
-        return self.temperature * super().scales(spread)
-
     @property
     def unseen(self) -> NDArray[np.intp]:
         """The arms that have seen nothing."""
         return np.flatnonzero(self.a == self.a0)
+
+    @property
+    def seen(self) -> NDArray[np.intp]:
+        """The arms that have seen something."""
+        return np.flatnonzero(self.a > self.a0)
 
     def start(self, arms: NDArray[np.intp] | int, centre: float, scale: float, noise: float, sizes: Array) -> None:
         """Put the start of arms that have seen nothing into the units of the rewards.
@@ -173,11 +158,37 @@ class TransportedPosterior(RecursivePosterior):
 
         What an arm believes that has seen nothing is about no features in particular, and stays.
         """
-        seen = np.flatnonzero(self.a > self.a0)
+        seen = self.seen
         moved = self._roots[seen] @ mapping.T
         if seen.size and np.abs(moved).max() < LARGEST_ENTRY:  # otherwise the features have exploded or vanished
             self._roots[seen] = moved
             self.mu[seen] = self.mu[seen] @ mapping.T
+
+    def evidence(self, arm: int, features: Array, rewards: Array, factors: Array) -> Array:
+        """Return how likely rows with their rewards are, if the covariance is multiplied by each of some factors.
+
+        Logarithms, all less the same constant. With K = I + factor Z C Z' the rewards are Student-t around Z m with
+        covariances K in units of the noise: -log |K| / 2 - (a + n / 2) log(b + r'K^-1 r / 2).
+        """
+        whitened = np.dot(features, self._roots[arm].T)  # F = Z S
+        residual = rewards - np.dot(features, self.mu[arm])
+        n, g = whitened.shape
+        # The eigenvalues d of F F', or of F'F if that is smaller, and for each d the square (u'r)^2 d = (v'F'r)^2.
+        if n < g:
+            eigenvalues, vectors = np.linalg.eigh(np.dot(whitened, whitened.T))
+            along = np.dot(residual, vectors) ** 2 * np.maximum(eigenvalues, 0.0)
+        else:
+            eigenvalues, vectors = np.linalg.eigh(np.dot(whitened.T, whitened))
+            along = np.dot(np.dot(residual, whitened), vectors) ** 2
+        wider = np.outer(factors, np.maximum(eigenvalues, 0.0))
+        explained = factors * (along / (1.0 + wider)).sum(axis=1)
+        squares = np.maximum(np.dot(residual, residual) - explained, 0.0)
+        likelihood = (self.a[arm] + 0.5 * n) * np.log(self.b[arm] + 0.5 * squares)
+        return cast(Array, -0.5 * np.log1p(wider).sum(axis=1) - likelihood)
+
+    def widen(self, arms: NDArray[np.intp], factor: float) -> None:
+        """Believe less about the weights of arms: multiply their covariances. Means and noise stay."""
+        self._roots[arms] *= math.sqrt(factor)
 
     def refit(self, arm: int, prior: RecursivePosterior, features: Array, rewards: Array) -> None:
         """Set what is believed about an arm: its prior, and these rows of features with their rewards on top."""
