@@ -104,11 +104,13 @@ def tolerance_table() -> str:
     lines = []
     for problem in dict.fromkeys(row["problem"] for row in rows):
         here = {row["tolerance"]: row for row in rows if row["problem"] == problem}
-        texts = (
-            f"{r['reward']:,.0f}, {r['us_per_round']:,} us, {r['refits']:.1%}" for r in map(here.get, tolerances) if r
-        )
-        lines.append([problem, *texts])
+        lines.append([problem, *(_with_tolerance(here[tolerance]) for tolerance in tolerances)])
     return "\n".join(table(["reward, time of a round, share that refits", *map(str, tolerances)], lines))
+
+
+def _with_tolerance(row: dict[str, Any]) -> str:
+    reward = f"{row['difference']:+,.0f} ± {row['half']:,.0f}" if row["tolerance"] else f"{row['reward']:,.0f}"
+    return f"{reward}, {row['us_per_round']:,} us, {row['refits']:.1%}"
 
 
 def calibration_table() -> str:
