@@ -103,10 +103,14 @@ class OracleTransport(Explorer):
             distance = self.train([self.buffer.find(stamp) for stamp in stamps])
         if batches and distance >= self.tolerance:
             moved = True
-        due = self.surprise < np.inf and self.t + 1 >= self.weighed + self.capacity
-        if moved or due:
+        factor = 1.0
+        if self.surprise < np.inf and self.t + 1 >= self.weighed + self.capacity / 2:
+            self.weighed = self.t + 1
+            factor = self.weigh(old)
+            self.widened += factor > 1.0
+        if moved or factor > 1.0:
             self.settled = copy.deepcopy(self.network)
-            self.follow(np.array(old), np.array([self.features(e.context) for e in held]), due)
+            self.follow(np.array(old), np.array([self.features(e.context) for e in held]), factor)
         else:
             self.count(self.features(context), arm, reward)
         self.t += 1
@@ -150,26 +154,33 @@ class OracleTransport(Explorer):
                 variances += [1 / (self.prior_precision * length2)] * part.shape[1]
         return np.diag(variances)
 
-    def weigh(self, features: Array) -> float:
-        """Return the factor by which the priors' covariances make the buffer's rewards most likely."""
+    def weigh(self, old: list[Array]) -> float:
+        """Return by how much wider priors let the older half of the buffer foretell the newer one best."""
+        features = {e.stamp: z for e, z in zip(self.buffer.tuples, old, strict=True)}
         factors = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
-        likelihoods = []
-        for factor in factors:
-            likelihood = 0.0
-            for i in range(self.n_arms):
-                rows = [row for row, e in enumerate(self.buffer.tuples) if e.arm == i]
-                if self.left[i] and rows:
-                    Z, r = features[rows], np.array([self.buffer.tuples[row].reward for row in rows])
-                    K = np.eye(len(rows)) + factor * Z @ self.prior_cov[i] @ Z.T
-                    difference = r - Z @ self.prior_mu[i]
-                    squares = difference @ np.linalg.inv(K) @ difference
-                    likelihood -= np.linalg.slogdet(K)[1] / 2
-                    likelihood -= (self.prior_a[i] + len(rows) / 2) * np.log(self.prior_b[i] + squares / 2)
-            likelihoods.append(likelihood)
-        best = int(np.argmax(likelihoods))
-        return factors[best] if likelihoods[best] - likelihoods[0] > self.surprise else 1.0
+        errors: list[list[float]] = []
+        for i in range(self.n_arms):
+            held = sorted((e for e in self.buffer.tuples if e.arm == i), key=lambda e: e.stamp)
+            if not self.left[i]:
+                continue
+            older, newer = held[: len(held) // 2], held[len(held) // 2 :]
+            means = []
+            for factor in factors:
+                Phi, psi = np.zeros((self.d, self.d)), np.zeros(self.d)
+                for e in older:
+                    z = features[e.stamp]
+                    Phi += np.outer(z, z)
+                    psi += z * e.reward
+                means.append(posterior(factor * self.prior_cov[i], self.prior_mu[i], Phi, psi)[1])
+            errors += [[float(e.reward - features[e.stamp] @ mean) ** 2 for mean in means] for e in newer]
+        if len(errors) < 10:
+            return 1.0
+        gains = np.array([[error[0] - other for other in error] for error in errors])
+        best = int(np.argmax(gains.mean(axis=0)))
+        standard_error = gains[:, best].std(ddof=1) / np.sqrt(len(gains))
+        return factors[best] if gains[:, best].mean() > self.surprise * standard_error else 1.0
 
-    def follow(self, old: Array, new: Array, due: bool) -> None:
+    def follow(self, old: Array, new: Array, factor: float) -> None:
         """Transport the priors, widen them if need be, and restart every arm from its prior and the buffer."""
         self.refits += 1
         M = transport_map(old, new, self.ridge)
@@ -185,13 +196,9 @@ class OracleTransport(Explorer):
                 self.prior_mu[i] = np.append(np.zeros(self.d - 1), self.centre)
                 self.prior_cov[i] = start
                 self.prior_b[i] = self.b0 * self.scale**2
-        if due:
-            self.weighed = self.t + 1
-            factor = self.weigh(new)
-            self.widened += factor > 1.0
-            for i in range(self.n_arms):
-                if self.left[i]:
-                    self.prior_cov[i] = factor * self.prior_cov[i]
+        for i in range(self.n_arms):
+            if self.left[i]:
+                self.prior_cov[i] = factor * self.prior_cov[i]
         for i in range(self.n_arms):
             Phi, psi, R2, n = np.zeros((self.d, self.d)), np.zeros(self.d), 0.0, 0
             for e, phi in zip(self.buffer.tuples, new, strict=True):

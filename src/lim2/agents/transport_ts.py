@@ -21,6 +21,7 @@ from lim2.representation import MLP, ChangesArms, ContextReader, Representation
 
 LARGEST_SKIP = 512
 WIDER = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])  # how much wider priors may become at a time
+FEWEST = 10  # tuples that can tell
 SMALLEST_SIZE, LARGEST_SIZE = 1e-12, 1e12
 
 
@@ -34,9 +35,9 @@ class TransportTS(NeuralBeliever):
     what has left the buffer, are transported to the new features, and every arm is refitted from its prior and the
     buffer. So every tuple counts once, for ever, and time follows drift.
 
-    Each time the buffer has turned over, it is asked whether it bears the priors out. If they would have to be much
-    wider to expect such rewards, they are made so: what was learned in a world that has changed gives way. See
-    ``docs/transport.md``.
+    Each time half of the buffer is new, it is asked whether it bears the priors out. If its older half would have
+    foretold the newer one better, had the priors been wider, they are made so: what was learned in a world that has
+    changed gives way. See ``docs/transport.md``.
 
     The features are the network's last hidden layer, the context itself (``skip``) and a constant 1. Contexts are
     divided by their running root mean square, rewards enter in units of their running mean and standard deviation:
@@ -84,8 +85,8 @@ class TransportTS(NeuralBeliever):
     ridge
         How strongly the transport is drawn to the identity, relative to the mean square of a feature.
     surprise
-        How much more likely, in logarithms, the buffer must be under wider priors for these to be widened. math.inf:
-        never, for a world that does not change.
+        How sure the buffer must be, in standard errors, that wider priors would have foretold it better, for these to
+        be widened. math.inf: never, for a world that does not change.
     optimism, temperature
         A score is drawn as mean + scale * (optimism + temperature * t), t being Student-t: the share of a belief's
         scale that an arm gets as a bonus, and the share with which it is drawn. ``means`` and ``variances`` are the
@@ -157,10 +158,10 @@ class TransportTS(NeuralBeliever):
         prior_precision: float = 1.0,
         a0: float = 1.0,
         b0: float = 0.1,
-        learning_rate: float = 0.01,
+        learning_rate: float = 0.015,
         tolerance: float = 0.2,
         ridge: float = 0.01,
-        surprise: float = 30.0,
+        surprise: float = 3.0,
         optimism: float = 0.4,
         temperature: float = 0.2,
         skip: bool | None = None,
@@ -234,8 +235,8 @@ class TransportTS(NeuralBeliever):
 
     @property
     def _weighs(self) -> bool:
-        """Whether the priors are weighed in this round: the buffer has turned over since, so it is new evidence."""
-        return self.surprise < math.inf and self.rounds + 1 - self._weighed >= self.memory.capacity
+        """Whether the priors are weighed in this round: half of the buffer is new since they last were."""
+        return self.surprise < math.inf and self.rounds + 1 - self._weighed >= self.memory.capacity / 2
 
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         units = self.units.including(context, reward)
@@ -247,9 +248,14 @@ class TransportTS(NeuralBeliever):
             self.prior.observe(evicted.arm, self._features_like(evicted.context), evicted.reward)
         drift = self._train(units) if self._trains else None
         self.memory.commit()
-        if moved or self._weighs or (drift is not None and drift >= self.tolerance):
+        factor = 1.0
+        if self._weighs:
+            factor, self._weighed = self._weigh(), self.rounds + 1
+            self.widened += factor > 1.0
+        if moved or factor > 1.0 or (drift is not None and drift >= self.tolerance):
             contexts = self.memory.contexts
-            self._settle(units, self._features(contexts), self._features_by(self.representation, contexts, units))
+            old, new = self._features(contexts), self._features_by(self.representation, contexts, units)
+            self._settle(units, old, new, factor)
         else:
             self.units = units
             self.posterior.observe(arm, self._features_like(context), reward)
@@ -266,33 +272,41 @@ class TransportTS(NeuralBeliever):
         size = float(np.dot(settled.reshape(-1), settled.reshape(-1)))
         return math.sqrt(float(np.dot(away, away)) / size) if size > 0.0 else math.inf
 
-    def _settle(self, units: Units, old: Array, new: Array) -> None:
+    def _settle(self, units: Units, old: Array, new: Array, factor: float = 1.0) -> None:
         """Let the beliefs follow the network: transport what has left the buffer, refit from the buffer.
 
-        ``old`` and ``new`` are the buffer's features. Everything is replaced by something new, and only at the end.
+        ``old`` and ``new`` are the buffer's features; what has left it is widened by a factor. Everything is replaced
+        by something new, and only at the end.
         """
         prior, posterior = self.prior.copy(), self.posterior.copy()
         prior.transport(transport_map(old, new, self.ridge))
         prior.start(prior.unseen, units.centre, units.scale, self._noise_share(units), self._sizes(new))
-        factor = self._weigh(prior, new) if self._weighs else 1.0
         prior.widen(prior.seen, factor)
         for arm in range(self.n_arms):
             rows = self.memory.rows(arm)
             posterior.refit(arm, prior, new[rows], self.memory.rewards[rows])
         self.settled = copy.deepcopy(self.representation)
         self.units, self.prior, self.posterior, self.refits = units, prior, posterior, self.refits + 1
-        self.widened += factor > 1.0
-        if self._weighs:
-            self._weighed = self.rounds + 1
 
-    def _weigh(self, prior: TransportedPosterior, features: Array) -> float:
-        """Return by how much the priors must be wider for the buffer to be likely; 1 if it bears them out."""
-        evidence = np.zeros(len(WIDER))
-        for arm in prior.seen:
-            rows = self.memory.rows(arm)
-            evidence += prior.evidence(arm, features[rows], self.memory.rewards[rows], WIDER)
-        best = int(evidence.argmax())
-        return float(WIDER[best]) if evidence[best] - evidence[0] > self.surprise else 1.0
+    def _weigh(self) -> float:
+        """Return by how much wider the priors should be, going by the buffer; 1 if it bears them out.
+
+        Would what is older in the buffer have told better what is newer, had the priors given way more easily?
+        """
+        features, rewards = self._features(self.memory.contexts), self.memory.rewards
+        by_age = np.argsort(self.memory.stamps, kind="stable")
+        errors = [np.empty((0, len(WIDER)))]
+        for arm in self.prior.seen:
+            rows = by_age[self.memory.arms[by_age] == arm]
+            older, newer = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+            predicted = self.prior.foresight(arm, features[older], rewards[older], features[newer], WIDER)
+            errors.append((rewards[newer, None] - predicted) ** 2)
+        squares = np.concatenate(errors)
+        gains = squares[:, :1] - squares
+        best = int(gains.mean(axis=0).argmax()) if len(gains) >= FEWEST else 0
+        gain = gains[:, best]
+        sure = gain.mean() > self.surprise * gain.std(ddof=1) / math.sqrt(len(gain)) if best else False
+        return float(WIDER[best]) if sure else 1.0
 
     def _sizes(self, features: Array) -> Array:
         """Return for every feature the mean square length of its part: hidden layer, context, constant."""

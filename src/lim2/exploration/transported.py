@@ -164,27 +164,39 @@ class TransportedPosterior(RecursivePosterior):
             self._roots[seen] = moved
             self.mu[seen] = self.mu[seen] @ mapping.T
 
-    def evidence(self, arm: int, features: Array, rewards: Array, factors: Array) -> Array:
-        """Return how likely rows with their rewards are, if the covariance is multiplied by each of some factors.
+    def foresight(self, arm: int, features: Array, rewards: Array, later: Array, factors: Array) -> Array:
+        """Return what is predicted for later rows after these, if the covariance is multiplied by each of some factors.
 
-        Logarithms, all less the same constant. With K = I + factor Z C Z' the rewards are Student-t around Z m with
-        covariances K in units of the noise: -log |K| / 2 - (a + n / 2) log(b + r'K^-1 r / 2).
+        With F = Z S, the mean after the rows is m + factor S (I + factor F'F)^-1 F'(r - Z m). One eigendecomposition of
+        F'F, or of F F' if that is smaller, serves all factors.
+
+        Parameters
+        ----------
+        arm
+            Which arm.
+        features, rewards
+            (n, g) and (n,), what is seen.
+        later
+            (k, g), what is predicted.
+        factors
+            (f,), of the covariance.
+
+        Returns
+        -------
+        Array
+            (k, f).
         """
-        whitened = np.dot(features, self._roots[arm].T)  # F = Z S
+        whitened, ahead = (np.dot(rows, self._roots[arm].T) for rows in (features, later))
         residual = rewards - np.dot(features, self.mu[arm])
         n, g = whitened.shape
-        # The eigenvalues d of F F', or of F'F if that is smaller, and for each d the square (u'r)^2 d = (v'F'r)^2.
         if n < g:
             eigenvalues, vectors = np.linalg.eigh(np.dot(whitened, whitened.T))
-            along = np.dot(residual, vectors) ** 2 * np.maximum(eigenvalues, 0.0)
+            along, ahead = np.dot(residual, vectors), np.dot(np.dot(ahead, whitened.T), vectors)
         else:
             eigenvalues, vectors = np.linalg.eigh(np.dot(whitened.T, whitened))
-            along = np.dot(np.dot(residual, whitened), vectors) ** 2
-        wider = np.outer(factors, np.maximum(eigenvalues, 0.0))
-        explained = factors * (along / (1.0 + wider)).sum(axis=1)
-        squares = np.maximum(np.dot(residual, residual) - explained, 0.0)
-        likelihood = (self.a[arm] + 0.5 * n) * np.log(self.b[arm] + 0.5 * squares)
-        return cast(Array, -0.5 * np.log1p(wider).sum(axis=1) - likelihood)
+            along, ahead = np.dot(np.dot(residual, whitened), vectors), np.dot(ahead, vectors)
+        shares = factors / (1.0 + np.outer(np.maximum(eigenvalues, 0.0), factors))
+        return cast(Array, np.dot(later, self.mu[arm])[:, None] + np.dot(ahead, along[:, None] * shares))
 
     def widen(self, arms: NDArray[np.intp], factor: float) -> None:
         """Believe less about the weights of arms: multiply their covariances. Means and noise stay."""
