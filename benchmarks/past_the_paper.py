@@ -37,9 +37,11 @@ PEERS = ("vw:squarecb", "vw:epsilon")
 # What the problems had to do with the choice of the defaults: docs/past-the-paper.md
 GROUPS = {
     "Chosen on": ("statlog", "epileptic", "covertype", "jester", "adult", "linear"),
-    "Looked at between versions, not chosen on": ("mushroom", "census", "scania", "smartphones-66", "financial"),
-    "Untouched": ("amazon", "digits", "wheel", "sparse-linear", "nonlinear", "drifting"),
-}
+    "Looked at between versions, not chosen on": (
+        "mushroom", "census", "scania", "smartphones-66", "financial", "wheel", "drifting",
+    ),
+    "Untouched": ("amazon", "digits", "sparse-linear", "nonlinear"),
+}  # fmt: skip
 DATASETS = (
     "statlog", "epileptic", "covertype", "jester", "adult", "mushroom", "census", "scania", "smartphones-66",
     "financial", "amazon",
