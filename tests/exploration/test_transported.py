@@ -2,24 +2,29 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from lim2.exploration import TransportedPosterior
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 12], ids=["none", "one row", "fewer than features", "more than features"])
-def test_foresight_is_what_widened_beliefs_predict_after_the_rows(n: int) -> None:
+def test_foresight_is_the_density_that_widened_beliefs_give_after_the_rows(n: int) -> None:
     rng = np.random.default_rng(0)
     beliefs = TransportedPosterior(2, 5, 0.7, 2.0, 0.5)
     for z, r in zip(rng.normal(size=(9, 5)), rng.normal(size=9), strict=True):
         beliefs.observe(1, z, r)
-    features, rewards, later = rng.normal(size=(n, 5)), rng.normal(size=n), rng.normal(size=(4, 5))
-    factors = np.array([0.5, 1.0, 4.0, 32.0])
-    foreseen = beliefs.foresight(1, features, rewards, later, factors)
-    for factor, predicted in zip(factors, foreseen.T, strict=True):
+    features, rewards, later, after = (rng.normal(size=size) for size in ((n, 5), n, (4, 5), 4))
+    factors = np.array([1.0, 0.5, 4.0, 32.0])
+    foreseen = beliefs.foresight(1, (features, rewards), (later, after), factors)
+    expected = []
+    for factor in factors:
         wider = beliefs.copy()
         wider.widen(np.array([1]), factor)
         wider.refit(1, wider.copy(), features, rewards)
-        np.testing.assert_allclose(predicted, later @ wider.mu[1], atol=1e-10)
+        noise, spread = wider.b[1] / wider.a[1], 1.0 + np.vecdot(later @ wider.cov[1], later)
+        expected.append(t.logpdf(after, df=2.0 * wider.a[1], loc=later @ wider.mu[1], scale=np.sqrt(noise * spread)))
+    gains = np.array(expected).T - expected[0][:, None]
+    np.testing.assert_allclose(foreseen - foreseen[:, :1], gains, atol=1e-9)
 
 
 def test_widening_changes_covariances_alone() -> None:

@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 import numpy as np
+from scipy.stats import t
 
 from oracle.agents import Buffer, Explorer, Tuple
 from oracle.matching import transport, transport_map
@@ -158,24 +159,33 @@ class OracleTransport(Explorer):
         """Return by how much wider priors let the older half of the buffer foretell the newer one best."""
         features = {e.stamp: z for e, z in zip(self.buffer.tuples, old, strict=True)}
         factors = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
-        errors: list[list[float]] = []
+        told: list[list[float]] = []
         for i in range(self.n_arms):
             held = sorted((e for e in self.buffer.tuples if e.arm == i), key=lambda e: e.stamp)
             if not self.left[i]:
                 continue
             older, newer = held[: len(held) // 2], held[len(held) // 2 :]
-            means = []
+            beliefs = []
             for factor in factors:
-                Phi, psi = np.zeros((self.d, self.d)), np.zeros(self.d)
+                Phi, psi, R2 = np.zeros((self.d, self.d)), np.zeros(self.d), 0.0
                 for e in older:
                     z = features[e.stamp]
                     Phi += np.outer(z, z)
                     psi += z * e.reward
-                means.append(posterior(factor * self.prior_cov[i], self.prior_mu[i], Phi, psi)[1])
-            errors += [[float(e.reward - features[e.stamp] @ mean) ** 2 for mean in means] for e in newer]
-        if len(errors) < 10:
+                    R2 += e.reward**2
+                cov, mean, difference = posterior(factor * self.prior_cov[i], self.prior_mu[i], Phi, psi)
+                a = self.prior_a[i] + len(older) / 2
+                beliefs.append((mean, cov, a, self.prior_b[i] + 0.5 * (R2 + difference)))
+            for e in newer:
+                z = features[e.stamp]
+                densities = [
+                    t.logpdf(e.reward, df=2 * a, loc=z @ mean, scale=np.sqrt(b / a * (1 + z @ cov @ z)))
+                    for mean, cov, a, b in beliefs
+                ]
+                told.append([float(density) for density in densities])
+        if len(told) < 10:
             return 1.0
-        gains = np.array([[error[0] - other for other in error] for error in errors])
+        gains = np.array([[other - likelihoods[0] for other in likelihoods] for likelihoods in told])
         best = int(np.argmax(gains.mean(axis=0)))
         standard_error = gains[:, best].std(ddof=1) / np.sqrt(len(gains))
         return factors[best] if gains[:, best].mean() > self.surprise * standard_error else 1.0

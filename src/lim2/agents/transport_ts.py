@@ -295,14 +295,13 @@ class TransportTS(NeuralBeliever):
         """
         features, rewards = self._features(self.memory.contexts), self.memory.rewards
         by_age = np.argsort(self.memory.stamps, kind="stable")
-        errors = [np.empty((0, len(WIDER)))]
+        told = [np.empty((0, len(WIDER)))]
         for arm in self.prior.seen:
             rows = by_age[self.memory.arms[by_age] == arm]
-            older, newer = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-            predicted = self.prior.foresight(arm, features[older], rewards[older], features[newer], WIDER)
-            errors.append((rewards[newer, None] - predicted) ** 2)
-        squares = np.concatenate(errors)
-        gains = squares[:, :1] - squares
+            older, newer = ((features[part], rewards[part]) for part in np.split(rows, [len(rows) // 2]))
+            told.append(self.prior.foresight(arm, older, newer, WIDER))
+        likelihoods = np.concatenate(told)
+        gains = likelihoods - likelihoods[:, :1]
         best = int(gains.mean(axis=0).argmax()) if len(gains) >= FEWEST else 0
         gain = gains[:, best]
         sure = gain.mean() > self.surprise * gain.std(ddof=1) / math.sqrt(len(gain)) if best else False

@@ -20,6 +20,8 @@ _dpotrf, _dtrsm = lapack.dpotrf, blas.dtrsm
 
 LARGEST_ENTRY = 1e30
 
+Rows = tuple[Array, Array]  # features and rewards
+
 
 def condition_root(root: Array, features: Array) -> Array:
     """Return the root of (cov^-1 + Z'Z)^-1 from that of cov = root' root; works on the smaller side.
@@ -164,39 +166,49 @@ class TransportedPosterior(RecursivePosterior):
             self._roots[seen] = moved
             self.mu[seen] = self.mu[seen] @ mapping.T
 
-    def foresight(self, arm: int, features: Array, rewards: Array, later: Array, factors: Array) -> Array:
-        """Return what is predicted for later rows after these, if the covariance is multiplied by each of some factors.
+    def foresight(self, arm: int, seen: Rows, later: Rows, factors: Array) -> Array:
+        """Return how likely each later row is once some are seen, had the covariance been multiplied by a factor.
 
-        With F = Z S, the mean after the rows is m + factor S (I + factor F'F)^-1 F'(r - Z m). One eigendecomposition of
-        F'F, or of F F' if that is smaller, serves all factors.
+        Logarithms of Student-t densities, less a constant. With F = Z S for what is seen, H for what comes later and
+        K = I + factor F F', later rewards are around factor H F' K^-1 (r - Z m) beyond what m says, and vary by 1 +
+        factor h'(I - factor F'K^-1 F) h. One eigendecomposition of F F', or of F'F if smaller, serves all factors.
 
         Parameters
         ----------
         arm
             Which arm.
-        features, rewards
-            (n, g) and (n,), what is seen.
-        later
-            (k, g), what is predicted.
+        seen, later
+            Features (n, g) and rewards (n,), each.
         factors
             (f,), of the covariance.
 
         Returns
         -------
         Array
-            (k, f).
+            (k, f), for k later rows.
         """
-        whitened, ahead = (np.dot(rows, self._roots[arm].T) for rows in (features, later))
-        residual = rewards - np.dot(features, self.mu[arm])
+        mean, root = self.mu[arm], self._roots[arm]
+        whitened, ahead = np.dot(seen[0], root.T), np.dot(later[0], root.T)  # F and H
+        residual, away = (rewards - np.dot(rows, mean) for rows, rewards in (seen, later))
         n, g = whitened.shape
+        # With F = U sqrt(d) V', r'U sqrt(d) = r'F V and H F'U = H V sqrt(d); each is squared, or goes with the other.
         if n < g:
-            eigenvalues, vectors = np.linalg.eigh(np.dot(whitened, whitened.T))
-            along, ahead = np.dot(residual, vectors), np.dot(np.dot(ahead, whitened.T), vectors)
+            d, vectors = np.linalg.eigh(np.dot(whitened, whitened.T))
+            d = np.maximum(d, 0.0)
+            along, projected = np.dot(residual, vectors), np.dot(np.dot(ahead, whitened.T), vectors)
+            products, squares, shrinks = projected * along, d * along**2, projected**2
         else:
-            eigenvalues, vectors = np.linalg.eigh(np.dot(whitened.T, whitened))
-            along, ahead = np.dot(np.dot(residual, whitened), vectors), np.dot(ahead, vectors)
-        shares = factors / (1.0 + np.outer(np.maximum(eigenvalues, 0.0), factors))
-        return cast(Array, np.dot(later, self.mu[arm])[:, None] + np.dot(ahead, along[:, None] * shares))
+            d, vectors = np.linalg.eigh(np.dot(whitened.T, whitened))
+            d = np.maximum(d, 0.0)
+            along, projected = np.dot(np.dot(residual, whitened), vectors), np.dot(ahead, vectors)
+            products, squares, shrinks = projected * along, along**2, d * projected**2
+        shares = factors / (1.0 + np.outer(d, factors))  # (n or g, f)
+        errors = away[:, None] - np.dot(products, shares)
+        spread = 1.0 + np.maximum(np.outer(np.vecdot(ahead, ahead), factors) - np.dot(shrinks, shares * factors), 0.0)
+        a = self.a[arm] + 0.5 * n
+        b = self.b[arm] + 0.5 * np.maximum(np.dot(residual, residual) - np.dot(squares, shares), 0.0)
+        variance = spread * (b / a)
+        return cast(Array, -0.5 * np.log(variance) - (a + 0.5) * np.log1p(errors**2 / (2.0 * a * variance)))
 
     def widen(self, arms: NDArray[np.intp], factor: float) -> None:
         """Believe less about the weights of arms: multiply their covariances. Means and noise stay."""
