@@ -332,12 +332,6 @@ def test_an_arm_may_come_when_the_buffer_is_empty() -> None:
     np.testing.assert_allclose(agent.means(np.ones(N_FEATURES))[-1], agent.units.centre)
 
 
-def test_a_network_of_your_own_is_trained_in_every_round() -> None:
-    assert make().train_every == 2
-    assert make(representation=MLP((6,))).train_every == 1
-    assert make(representation=MLP((6,)), train_every=3).train_every == 3
-
-
 def test_skip_needs_vectors() -> None:
     torch = pytest.importorskip("torch")
     from lim2.representation import Torch

@@ -64,7 +64,7 @@ class TransportTS(NeuralBeliever):
     steps
         Batches of a round that trains.
     train_every
-        Rounds from one that trains to the next. None: 2; a ``representation`` of your own is trained in every round.
+        Rounds from one that trains to the next.
     initial_pulls
         How often every arm is played, in turn, at the start.
     min_propensity
@@ -152,7 +152,7 @@ class TransportTS(NeuralBeliever):
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
-        train_every: int | None = None,
+        train_every: int = 2,
         initial_pulls: int = 2,
         min_propensity: float = 0.0,
         prior_precision: float = 1.0,
@@ -192,8 +192,7 @@ class TransportTS(NeuralBeliever):
             settings=locals(),
         )
         self.memory = self._make_buffer(buffer)
-        default = 2 if representation is None else 1
-        self.train_every = default if train_every is None else positive_int("train_every", train_every)
+        self.train_every = positive_int("train_every", train_every)
         self.tolerance = _amount("tolerance", tolerance)
         self.ridge = _amount("ridge", ridge, or_zero=False)
         self.surprise = surprise if surprise == math.inf else _amount("surprise", surprise)
