@@ -192,8 +192,9 @@ def draw(comparisons: pl.DataFrame) -> Figure:
             )
             for problem in shown:
                 if rows[problem]["of_span"] < FAR_BEHIND:
-                    where = (FAR_BEHIND, place[problem] - 0.15)
-                    axes.annotate(f"◀ {rows[problem]['of_span']:+.0%}", where, color=shade(colour), va="bottom")
+                    where = (FAR_BEHIND, place[problem] + 0.22 * (2 * colour - 1))
+                    text = f"◀ {rows[problem]['of_span']:+.0%}"
+                    axes.annotate(text, where, color=shade(colour), fontsize=7, va="center")
         for group in dict.fromkeys(groups[problem] for problem in problems):
             top = min(place[problem] for problem in problems if groups[problem] == group)
             axes.annotate(group, (FAR_BEHIND, top - 0.75), color=FAINT, fontsize=8, va="center")
