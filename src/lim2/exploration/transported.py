@@ -192,18 +192,16 @@ class TransportedPosterior(RecursivePosterior):
         residual, away = (rewards - np.dot(rows, mean) for rows, rewards in (seen, later))
         n, g = whitened.shape
         # With F = U sqrt(d) V', r'U sqrt(d) = r'F V and H F'U = H V sqrt(d); each is squared, or goes with the other.
+        d, vectors = np.linalg.eigh(np.dot(whitened, whitened.T) if n < g else np.dot(whitened.T, whitened))
+        d = np.maximum(d, 0.0)
         if n < g:
-            d, vectors = np.linalg.eigh(np.dot(whitened, whitened.T))
-            d = np.maximum(d, 0.0)
             along, projected = np.dot(residual, vectors), np.dot(np.dot(ahead, whitened.T), vectors)
-            products, squares, shrinks = projected * along, d * along**2, projected**2
+            squares, shrinks = d * along**2, projected**2
         else:
-            d, vectors = np.linalg.eigh(np.dot(whitened.T, whitened))
-            d = np.maximum(d, 0.0)
             along, projected = np.dot(np.dot(residual, whitened), vectors), np.dot(ahead, vectors)
-            products, squares, shrinks = projected * along, along**2, d * projected**2
+            squares, shrinks = along**2, d * projected**2
         shares = factors / (1.0 + np.outer(d, factors))  # (n or g, f)
-        errors = away[:, None] - np.dot(products, shares)
+        errors = away[:, None] - np.dot(projected * along, shares)
         spread = 1.0 + np.maximum(np.outer(np.vecdot(ahead, ahead), factors) - np.dot(shrinks, shares * factors), 0.0)
         a = self.a[arm] + 0.5 * n
         b = self.b[arm] + 0.5 * np.maximum(np.dot(residual, residual) - np.dot(squares, shares), 0.0)
