@@ -72,7 +72,7 @@ def test_refitting_where_nothing_has_moved_changes_nothing() -> None:
     play(agent, 200)
     before = agent.posterior.mu.copy(), agent.posterior.cov, agent.posterior.a.copy(), agent.posterior.b.copy()
     features = agent._features(agent.memory.contexts)
-    agent._settle(agent.units, features, features)
+    agent._settle(agent.units, agent.posterior.copy(), features, features)
     after = agent.posterior.mu, agent.posterior.cov, agent.posterior.a, agent.posterior.b
     for one, other in zip(before, after, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
@@ -106,7 +106,7 @@ def test_beliefs_are_about_the_settled_network() -> None:
     settled, training = agent.settled.features(contexts), agent.representation.features(contexts)
     assert np.abs(settled - training).max() > 0.01
     features = agent._features(agent.memory.contexts)
-    agent._settle(agent.units, features, features)
+    agent._settle(agent.units, agent.posterior.copy(), features, features)
     np.testing.assert_array_equal(agent.settled.features(contexts), agent.representation.features(contexts))
 
 
@@ -315,7 +315,7 @@ def test_a_start_has_the_reach_of_the_rewards_whatever_the_features_are() -> Non
         agent = lim2.TransportTS(3, n_features, representation=network, skip=True, initial_pulls=1, seed=0)
         agent.update_many(rng.normal(size=(40, n_features)), [0, 1] * 20, 5.0 * rng.normal(size=40))
         features, noise = agent._features(agent.memory.contexts), agent._noise_share(agent.units)
-        agent._settle(agent.units, features, features)
+        agent._settle(agent.units, agent.posterior.copy(), features, features)
         width, cov = network.width, agent.posterior.cov[2] * noise  # of an arm never played, in units of the rewards'
         for part in (slice(width), slice(width, -1), slice(-1, None)):
             reach = np.einsum("ij,jk,ik->i", features[:, part], cov[part, part], features[:, part])

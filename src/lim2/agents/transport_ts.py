@@ -12,6 +12,7 @@ from lim2._state import note, undo
 from lim2.agents.base import Array, Sized
 from lim2.agents.believer import Believer
 from lim2.agents.checks import positive_int
+from lim2.agents.doubt import widening
 from lim2.agents.neural import NeuralBeliever, Size, context_shape
 from lim2.agents.units import Units
 from lim2.exploration import UCB, Exploration, Thompson, TransportedPosterior
@@ -20,8 +21,6 @@ from lim2.memory import Buffer
 from lim2.representation import MLP, ChangesArms, ContextReader, Representation
 
 LARGEST_SKIP = 512
-WIDER = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])  # how much wider priors may become at a time
-FEWEST = 10  # tuples that can tell
 SMALLEST_SIZE, LARGEST_SIZE = 1e-12, 1e12
 
 
@@ -42,6 +41,11 @@ class TransportTS(NeuralBeliever):
     The features are the network's last hidden layer, the context itself (``skip``) and a constant 1. Contexts are
     divided by their running root mean square, rewards enter in units of their running mean and standard deviation:
     decisions do not depend on the scale or the origin of rewards.
+
+    Texts, images and long contexts are not among the features. There all rests on a network that may learn its buffer
+    by heart, so features are measured from their mean, the noise from errors made before a tuple was trained on, and
+    where the network's own outputs have lately come closer to the rewards than the beliefs, its last layer takes the
+    place of the priors' means.
 
     There is no ``standardize`` and no ``forget``. One size serves all columns of a context: scale columns of different
     units beforehand. And it forgets when there is reason to, not at a rate.
@@ -110,10 +114,14 @@ class TransportTS(NeuralBeliever):
         How many rounds have transported and refitted.
     widened
         How often the priors have been widened.
+    deferred
+        How often the network's last layer has taken the place of the priors' means; never with ``skip``.
     settled
         The network whose features the beliefs are about.
     prior
         What has left the buffer: the beliefs without it.
+    origin
+        What features are measured from: their mean over the buffer when it was last refitted; 0 with ``skip``.
 
     Examples
     --------
@@ -135,10 +143,12 @@ class TransportTS(NeuralBeliever):
     name: ClassVar[str] = "LiM2-Transport"
 
     _passing: ClassVar[frozenset[str]] = NeuralBeliever._passing | {"_drift"}
-    _kept: ClassVar[tuple[str, ...]] = (
-        *NeuralBeliever._kept, "prior", "settled", "units", "refits", "widened", "_weighed",
+    # What an update replaces by something new, besides the posterior, or does not touch.
+    _replaced: ClassVar[tuple[str, ...]] = (
+        "prior", "settled", "units", "origin", "refits", "widened", "deferred", "_weighed", "_lead",
     )  # fmt: skip
-    _served: ClassVar[tuple[str, ...]] = (*Believer._served, "settled", "units")
+    _kept: ClassVar[tuple[str, ...]] = (*NeuralBeliever._kept, *_replaced)
+    _served: ClassVar[tuple[str, ...]] = (*Believer._served, "settled", "units", "origin")
 
     memory: Buffer
 
@@ -204,8 +214,10 @@ class TransportTS(NeuralBeliever):
         self.posterior: TransportedPosterior = TransportedPosterior(*believe)  # type: ignore[assignment]  # other beliefs
         self.settled: Representation = copy.deepcopy(self.representation)
         self.units = Units()
-        self.refits = self.widened = 0
+        self.origin = np.zeros(width)
+        self.refits = self.widened = self.deferred = 0
         self._weighed = 0  # the round in which the priors were last weighed
+        self._lead = 0.0  # of the network over the beliefs, in squared errors
         self._drift: float | None = None  # of the latest update, if it trained
 
     @classmethod
@@ -217,14 +229,15 @@ class TransportTS(NeuralBeliever):
         return super()._least_numbers(n_arms, settings) + n_arms * width**2
 
     def _components(self) -> Iterable[Sized]:
-        return (*super()._components(), self.prior, self.settled, self.units)
+        return (*super()._components(), self.prior, self.settled, self.units, self.origin)
 
     @property
     def _deciding_network(self) -> Representation:
         return self.settled
 
     def _diagnosis(self) -> dict[str, Any]:
-        return {**super()._diagnosis(), "drift": self._drift, "refits": self.refits, "widened": self.widened}
+        counts = {"refits": self.refits, "widened": self.widened, "deferred": self.deferred}
+        return {**super()._diagnosis(), "drift": self._drift, **counts}
 
     # A round
 
@@ -238,11 +251,19 @@ class TransportTS(NeuralBeliever):
         """Whether the priors are weighed in this round: half of the buffer is new since they last were."""
         return self.surprise < math.inf and self.rounds + 1 - self._weighed >= self.memory.capacity / 2
 
+    @property
+    def _started(self) -> bool:
+        """Whether arms can have been seen twice, so that there is something to measure noise by."""
+        return self.rounds >= 2 * self.n_arms
+
     def _learn(self, context: Array, arm: int, reward: float) -> None:
         units = self.units.including(context, reward)
         moved = units.drift > self.tolerance
         if moved:
             units.adopt()
+        seen = self._features_like(context)
+        if not self.skip and self._started:
+            self._lead += self._gain(context, seen, arm, reward) - self._lead / self.memory.capacity
         evicted = self.memory.stage(context, arm, reward)
         if evicted is not None:
             self.prior.observe(evicted.arm, self._features_like(evicted.context), evicted.reward)
@@ -253,12 +274,13 @@ class TransportTS(NeuralBeliever):
             factor, self._weighed = self._weigh(), self.rounds + 1
             self.widened += factor > 1.0
         if moved or factor > 1.0 or (drift is not None and drift >= self.tolerance):
-            contexts = self.memory.contexts
+            contexts, posterior = self.memory.contexts, self.posterior.copy()
             old, new = self._features(contexts), self._features_by(self.representation, contexts, units)
-            self._settle(units, old, new, factor)
+            posterior.observe(arm, seen, reward)
+            self._settle(units, posterior, old, new, factor)
         else:
             self.units = units
-            self.posterior.observe(arm, self._features_like(context), reward)
+            self.posterior.observe(arm, seen, reward)
         self._drift = drift
 
     def _train(self, units: Units) -> float:
@@ -268,44 +290,69 @@ class TransportTS(NeuralBeliever):
             inputs = self._scaled(batch.contexts, units)
             features = self.representation.train_step(inputs, batch.arms, (batch.rewards - units.centre) / units.scale)
         settled = np.asarray(self.settled.features(inputs), dtype=np.float64)
-        away = (features - settled).reshape(-1)
-        size = float(np.dot(settled.reshape(-1), settled.reshape(-1)))
+        away = features - settled
+        if not self.skip:  # what all contexts share is no feature of any
+            away, settled = away - away.mean(axis=0), settled - settled.mean(axis=0)
+        away, settled = away.reshape(-1), settled.reshape(-1)
+        size = float(np.dot(settled, settled))
         return math.sqrt(float(np.dot(away, away)) / size) if size > 0.0 else math.inf
 
-    def _settle(self, units: Units, old: Array, new: Array, factor: float = 1.0) -> None:
+    def _settle(
+        self, units: Units, posterior: TransportedPosterior, old: Array, new: Array, factor: float = 1.0
+    ) -> None:
         """Let the beliefs follow the network: transport what has left the buffer, refit from the buffer.
 
-        ``old`` and ``new`` are the buffer's features; what has left it is widened by a factor. Everything is replaced
-        by something new, and only at the end.
+        ``posterior`` is what is believed until now, a copy. ``old`` and ``new`` are the buffer's features, the new ones
+        as the network makes them; what has left it is widened by a factor. Everything is replaced by something new, and
+        only at the end.
         """
-        prior, posterior = self.prior.copy(), self.posterior.copy()
+        prior, origin = self.prior.copy(), self._origin(new)
+        new = new - origin
         prior.transport(transport_map(old, new, self.ridge))
         prior.start(prior.unseen, units.centre, units.scale, self._noise_share(units), self._sizes(new))
         prior.widen(prior.seen, factor)
+        defers = self._lead > 0.0
+        if defers:
+            prior.mu[prior.seen] = self._outputs(units, origin)[prior.seen]
         for arm in range(self.n_arms):
             rows = self.memory.rows(arm)
-            posterior.refit(arm, prior, new[rows], self.memory.rewards[rows])
+            ahead = not self.skip and self._started and posterior.a[arm] > posterior.a0
+            posterior.refit(arm, prior, new[rows], self.memory.rewards[rows], keep_noise=ahead)
         self.settled = copy.deepcopy(self.representation)
-        self.units, self.prior, self.posterior, self.refits = units, prior, posterior, self.refits + 1
+        self.units, self.prior, self.posterior, self.origin = units, prior, posterior, origin
+        self.refits, self.deferred = self.refits + 1, self.deferred + defers
 
     def _weigh(self) -> float:
-        """Return by how much wider the priors should be, going by the buffer; 1 if it bears them out.
+        """Return by how much wider the priors should be, going by the buffer; 1 if it bears them out."""
+        prior, posterior = self.prior, self.posterior
+        # What has left the buffer had been learned by heart: its noise is what all was off by when it came.
+        b = prior.b if self.skip else prior.a * (posterior.b / posterior.a)
+        return widening(prior, self.memory, self._features(self.memory.contexts), b, self.surprise)
 
-        Would what is older in the buffer have told better what is newer, had the priors given way more easily?
-        """
-        features, rewards = self._features(self.memory.contexts), self.memory.rewards
-        by_age = np.argsort(self.memory.stamps, kind="stable")
-        told = [np.empty((0, len(WIDER)))]
-        for arm in self.prior.seen:
-            rows = by_age[self.memory.arms[by_age] == arm]
-            older, newer = ((features[part], rewards[part]) for part in np.split(rows, [len(rows) // 2]))
-            told.append(self.prior.foresight(arm, older, newer, WIDER))
-        likelihoods = np.concatenate(told)
-        gains = likelihoods - likelihoods[:, :1]
-        best = int(gains.mean(axis=0).argmax()) if len(gains) >= FEWEST else 0
-        gain = gains[:, best]
-        sure = gain.mean() > self.surprise * gain.std(ddof=1) / math.sqrt(len(gain)) if best else False
-        return float(WIDER[best]) if sure else 1.0
+    # The network alone: what is done differently where the context is not among the features
+
+    def _origin(self, features: Array) -> Array:
+        """Return what features are measured from: with the context among them 0, else their mean."""
+        origin = np.zeros(features.shape[1])
+        if not self.skip and len(features):
+            origin[:-1] = features[:, :-1].mean(axis=0)
+        return origin
+
+    def _gain(self, context: Array, seen: Array, arm: int, reward: float) -> float:
+        """Return by how much smaller a squared error the network's output would have had than the beliefs' mean."""
+        hidden = self._features_by(self.representation, context[None], self.units)[0]
+        by_network = reward - float(np.dot(self._outputs(self.units)[arm], hidden))
+        by_beliefs = reward - float(np.dot(self.posterior.mu[arm], seen))
+        return by_beliefs * by_beliefs - by_network * by_network
+
+    def _outputs(self, units: Units, origin: Array | None = None) -> Array:
+        """Return the weights with which features, measured from an origin, give the network's outputs as rewards."""
+        weights, bias = self.representation.head
+        out = units.scale * np.column_stack((weights, bias))
+        out[:, -1] += units.centre
+        if origin is not None:
+            out[:, -1] += np.dot(out[:, :-1], origin[:-1])
+        return out
 
     def _sizes(self, features: Array) -> Array:
         """Return for every feature the mean square length of its part: hidden layer, context, constant."""
@@ -319,9 +366,8 @@ class TransportTS(NeuralBeliever):
         return sizes
 
     def _noise_share(self, units: Units) -> float:
-        """Return how much of the rewards' variance is noise; all of it until arms can have been seen twice."""
-        known = self.rounds >= 2 * self.n_arms
-        return min(self.posterior.noise / units.scale**2, 1.0) if known else 1.0
+        """Return how much of the rewards' variance is noise; all of it until that is known."""
+        return min(self.posterior.noise / units.scale**2, 1.0) if self._started else 1.0
 
     # An update that fails
 
@@ -331,14 +377,16 @@ class TransportTS(NeuralBeliever):
         trained = None
         if self._trains or not self.rounds:  # with the first context, networks may settle on a type of contexts
             trained = note(self.representation), self._learn_rng.bit_generator.state
-        settled = self.settled if self.rounds else copy.deepcopy(self.settled)
-        # A refit replaces these. Without one, the belief about an arm changes as the last thing, and in one go.
-        replaced = settled, self.units, self.prior, self.posterior, self.refits, self.widened, self._weighed
-        return self.memory.stored, leaving, trained, replaced
+        replaced = {name: getattr(self, name) for name in self._replaced}
+        if not self.rounds:
+            replaced["settled"] = copy.deepcopy(self.settled)
+        # A refit replaces the posterior. Without one, the belief about an arm changes as the last thing, and in one go.
+        return self.memory.stored, leaving, trained, {**replaced, "posterior": self.posterior}
 
     def _undo(self, before: Any) -> None:
         stored, leaving, trained, replaced = before
-        self.settled, self.units, self.prior, self.posterior, self.refits, self.widened, self._weighed = replaced
+        for name, value in replaced.items():
+            setattr(self, name, value)
         self._undo_storing(stored)
         if leaving is not None:
             self.prior.undo(leaving)
@@ -371,7 +419,7 @@ class TransportTS(NeuralBeliever):
     # Features
 
     def _features(self, contexts: NDArray[Any]) -> Array:
-        return self._features_by(self.settled, contexts, self.units)
+        return self._features_by(self.settled, contexts, self.units) - self.origin
 
     def _features_by(self, network: Representation, contexts: NDArray[Any], units: Units) -> Array:
         """Return what a network makes of contexts, the contexts themselves if they are skipped to, and a constant 1."""

@@ -166,7 +166,7 @@ class TransportedPosterior(RecursivePosterior):
             self._roots[seen] = moved
             self.mu[seen] = self.mu[seen] @ mapping.T
 
-    def foresight(self, arm: int, seen: Rows, later: Rows, factors: Array) -> Array:
+    def foresight(self, arm: int, seen: Rows, later: Rows, factors: Array, b: float | None = None) -> Array:
         """Return how likely each later row is once some are seen, had the covariance been multiplied by a factor.
 
         Logarithms of Student-t densities, less a constant. With F = Z S for what is seen, H for what comes later and
@@ -181,6 +181,8 @@ class TransportedPosterior(RecursivePosterior):
             Features (n, g) and rewards (n,), each.
         factors
             (f,), of the covariance.
+        b
+            Of the noise, before these rows; None: the belief's own.
 
         Returns
         -------
@@ -204,24 +206,31 @@ class TransportedPosterior(RecursivePosterior):
         errors = away[:, None] - np.dot(projected * along, shares)
         spread = 1.0 + np.maximum(np.outer(np.vecdot(ahead, ahead), factors) - np.dot(shrinks, shares * factors), 0.0)
         a = self.a[arm] + 0.5 * n
-        b = self.b[arm] + 0.5 * np.maximum(np.dot(residual, residual) - np.dot(squares, shares), 0.0)
-        variance = spread * (b / a)
+        off = np.maximum(np.dot(residual, residual) - np.dot(squares, shares), 0.0)
+        variance = spread * (((self.b[arm] if b is None else b) + 0.5 * off) / a)
         return cast(Array, -0.5 * np.log(variance) - (a + 0.5) * np.log1p(errors**2 / (2.0 * a * variance)))
 
     def widen(self, arms: NDArray[np.intp], factor: float) -> None:
         """Believe less about the weights of arms: multiply their covariances. Means and noise stay."""
         self._roots[arms] *= math.sqrt(factor)
 
-    def refit(self, arm: int, prior: RecursivePosterior, features: Array, rewards: Array) -> None:
-        """Set what is believed about an arm: its prior, and these rows of features with their rewards on top."""
+    def refit(
+        self, arm: int, prior: RecursivePosterior, features: Array, rewards: Array, keep_noise: bool = False
+    ) -> None:
+        """Set what is believed about an arm: its prior, and these rows of features with their rewards on top.
+
+        With ``keep_noise`` this is so of the weights alone, and b stays: for features that were fitted to the rows.
+        """
         root = self._roots[arm] = condition_root(prior._roots[arm], features)
         prior_mean = prior.mu[arm]
         residual = rewards - np.dot(features, prior_mean)
         step = np.dot(np.dot(root, np.dot(residual, features)), root)
         np.add(prior_mean, step, out=self.mu[arm])
+        self.a[arm] = prior.a[arm] + 0.5 * len(rewards)
+        if keep_noise:
+            return
         residual -= np.dot(features, step)
         # |r - Z mu|^2 + |mu - mu0|^2_Phi0, with Phi0 (mu - mu0) = Z'(r - Z mu): twice what the data add to b
         moved = float(np.dot(step, np.dot(residual, features)))
         squares = float(np.dot(residual, residual)) + max(moved, 0.0)
-        self.a[arm] = prior.a[arm] + 0.5 * len(rewards)
         self.b[arm] = prior.b[arm] + 0.5 * squares
