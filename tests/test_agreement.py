@@ -255,7 +255,9 @@ TRANSPORT_SETTINGS: dict[str, dict[str, Any]] = {
     "in every round": {"tolerance": 0.0},
     "seldom": {"tolerance": 0.5, "train_every": 3},
     "never by features": {"tolerance": 1e6},
+    "no skip": {"skip": False},
     "no skip, fast network, three steps": {"skip": False, "learning_rate": 0.1, "tolerance": 0.05, "steps": 3},
+    "no skip, easily surprised": {"skip": False, "surprise": 0.0, "learning_rate": 0.1, "tolerance": 0.5},
     "ucb": {"exploration": "ucb", "tolerance": 0.05},
     "other priors": {
         "prior_precision": 0.3,
@@ -278,7 +280,9 @@ def test_transport(settings: dict[str, Any]) -> None:
     options = {**settings_of(agent), "exploration": settings.get("exploration", "thompson")}
     oracle = OracleTransport(network, N_ARMS, N_FEATURES, buffer=CAP, **options)
     run_together(agent, oracle, steps=settings.get("steps", 1), every=agent.train_every)
-    assert (agent.refits, agent.widened) == (oracle.refits, oracle.widened)
+    counted = agent.refits, agent.widened, agent.deferred
+    assert counted == (oracle.refits, oracle.widened, oracle.deferred)
+    assert (agent.deferred >= 5) == (not agent.skip), "where the network stands alone it is deferred to at times"
     if agent.surprise == 0.0:
         assert agent.widened >= 3, "this setting is there to be surprised often"
     if agent.tolerance <= 0.05:

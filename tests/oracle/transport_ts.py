@@ -60,6 +60,9 @@ class OracleTransport(Explorer):
         self.refits = 0
         self.widened = 0
         self.weighed = 0
+        self.deferred = 0
+        self.lead = 0.0
+        self.origin = np.zeros(width)  # with the context among the features it stays there
 
     def act(self, context: Array, t_draws: Array | None = None) -> int:
         """Draw with shares of the beliefs' scale."""
@@ -67,7 +70,7 @@ class OracleTransport(Explorer):
 
     def features(self, context: Array) -> Array:
         """What the beliefs are about."""
-        return self.features_by(self.settled, context)
+        return self.features_by(self.settled, context) - self.origin
 
     def features_by(self, network: Network, context: Array) -> Array:
         """The last hidden layer, the context, and a constant 1."""
@@ -92,6 +95,12 @@ class OracleTransport(Explorer):
         context = np.array(context, dtype=np.float64)
         self.contexts.append(context)
         self.rewards.append(reward)
+        z_before = self.features(context)
+        if not self.skip and self.t >= 2 * self.n_arms:
+            by_beliefs = self.mu[arm] @ z_before
+            by_network = self.centre + self.scale * self.network.outputs(context / self.size)[arm]
+            gain = (reward - by_beliefs) ** 2 - (reward - by_network) ** 2
+            self.lead = (1 - 1 / self.capacity) * self.lead + gain
         evicted = self.buffer.store(Tuple(self.t, context, arm, reward))
         if evicted is not None:
             self.leave(evicted)
@@ -111,7 +120,11 @@ class OracleTransport(Explorer):
             self.widened += factor > 1.0
         if moved or factor > 1.0:
             self.settled = copy.deepcopy(self.network)
-            self.follow(np.array(old), np.array([self.features(e.context) for e in held]), factor)
+            new = np.array([self.features_by(self.network, e.context) for e in held])
+            if not self.skip:
+                self.origin = np.append(new[:, :-1].mean(axis=0), 0.0)
+            noise = self.one_step_ahead(z_before, arm, reward)
+            self.follow(np.array(old), new - self.origin, factor, noise)
         else:
             self.count(self.features(context), arm, reward)
         self.t += 1
@@ -132,14 +145,22 @@ class OracleTransport(Explorer):
         self.a[i] += 0.5
         self.b[i] += 0.5 * (reward**2 + difference)
 
+    def one_step_ahead(self, z: Array, i: int, reward: float) -> Array:
+        """What is believed of the noise once this tuple is added to it by how far it was off when it came."""
+        noise = self.b.copy()
+        off = reward - self.mu[i] @ z
+        noise[i] += 0.5 * off**2 / (1 + z @ self.cov[i] @ z)
+        return noise
+
     def train(self, batch: list[Tuple]) -> float:
         """One step of the network; return how far its features were from the settled ones before it."""
         inputs = [e.context / self.size for e in batch]
-        away = size = 0.0
-        for x in inputs:
-            settled = self.settled.features(x)
-            away += float(np.sum((self.network.features(x) - settled) ** 2))
-            size += float(np.sum(settled**2))
+        settled = np.array([self.settled.features(x) for x in inputs])
+        differences = np.array([self.network.features(x) for x in inputs]) - settled
+        if not self.skip:  # both around their means
+            settled = settled - settled.mean(axis=0)
+            differences = differences - differences.mean(axis=0)
+        away, size = np.sum(differences**2), np.sum(settled**2)
         targets = [(e.reward - self.centre) / self.scale for e in batch]
         self.network.train(np.array(inputs), np.array([e.arm for e in batch]), np.array(targets))
         return float(np.sqrt(away / size))
@@ -151,7 +172,7 @@ class OracleTransport(Explorer):
         variances: list[float] = []
         for part in parts:
             if part.shape[1]:
-                length2 = np.mean([np.sum(row**2) for row in part])
+                length2 = np.mean([np.sum(row**2) for row in part]) or 1.0  # of one tuple alone, nothing varies
                 variances += [1 / (self.prior_precision * length2)] * part.shape[1]
         return np.diag(variances)
 
@@ -166,6 +187,7 @@ class OracleTransport(Explorer):
                 continue
             older, newer = held[: len(held) // 2], held[len(held) // 2 :]
             beliefs = []
+            prior_b = self.prior_b[i] if self.skip else self.prior_a[i] * self.b[i] / self.a[i]
             for factor in factors:
                 Phi, psi, R2 = np.zeros((self.d, self.d)), np.zeros(self.d), 0.0
                 for e in older:
@@ -175,7 +197,7 @@ class OracleTransport(Explorer):
                     R2 += e.reward**2
                 cov, mean, difference = posterior(factor * self.prior_cov[i], self.prior_mu[i], Phi, psi)
                 a = self.prior_a[i] + len(older) / 2
-                beliefs.append((mean, cov, a, self.prior_b[i] + 0.5 * (R2 + difference)))
+                beliefs.append((mean, cov, a, prior_b + 0.5 * (R2 + difference)))
             for e in newer:
                 z = features[e.stamp]
                 densities = [
@@ -190,7 +212,7 @@ class OracleTransport(Explorer):
         standard_error = gains[:, best].std(ddof=1) / np.sqrt(len(gains))
         return factors[best] if gains[:, best].mean() > self.surprise * standard_error else 1.0
 
-    def follow(self, old: Array, new: Array, factor: float) -> None:
+    def follow(self, old: Array, new: Array, factor: float, ahead: Array) -> None:
         """Transport the priors, widen them if need be, and restart every arm from its prior and the buffer."""
         self.refits += 1
         M = transport_map(old, new, self.ridge)
@@ -209,6 +231,13 @@ class OracleTransport(Explorer):
         for i in range(self.n_arms):
             if self.left[i]:
                 self.prior_cov[i] = factor * self.prior_cov[i]
+        if self.lead > 0:  # the network has lately done better than the beliefs: take its last layer
+            self.deferred += 1
+            weights, bias = self.network.weights[-1], self.network.biases[-1]
+            for i in range(self.n_arms):
+                if self.left[i]:
+                    constant = self.centre + self.scale * (bias[i] + weights[:, i] @ self.origin[:-1])
+                    self.prior_mu[i] = np.append(self.scale * weights[:, i], constant)
         for i in range(self.n_arms):
             Phi, psi, R2, n = np.zeros((self.d, self.d)), np.zeros(self.d), 0.0, 0
             for e, phi in zip(self.buffer.tuples, new, strict=True):
@@ -219,7 +248,10 @@ class OracleTransport(Explorer):
                     n += 1
             self.cov[i], self.mu[i], difference = posterior(self.prior_cov[i], self.prior_mu[i], Phi, psi)
             self.a[i] = self.prior_a[i] + n / 2
-            self.b[i] = self.prior_b[i] + 0.5 * (R2 + difference)
+            if self.skip or self.t < 2 * self.n_arms or self.a[i] == self.a0:
+                self.b[i] = self.prior_b[i] + 0.5 * (R2 + difference)
+            else:
+                self.b[i] = ahead[i]
 
 
 def settings_of(agent: Any) -> dict[str, Any]:

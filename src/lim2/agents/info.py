@@ -41,6 +41,8 @@ class Info:
         Count of the rounds in which ``TransportTS`` carried its beliefs to new features and refitted them.
     widened
         Count of the rounds in which ``TransportTS`` made its priors wider, because its buffer did not bear them out.
+    deferred
+        Count of the refits in which ``TransportTS`` took its network's last layer for the means of its priors.
     """
 
     rounds: int
@@ -55,6 +57,7 @@ class Info:
     evicted: int | None = None
     refits: int | None = None
     widened: int | None = None
+    deferred: int | None = None
 
     def __repr__(self) -> str:
         known = ((field.name, getattr(self, field.name)) for field in fields(self))
