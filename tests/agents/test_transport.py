@@ -78,9 +78,10 @@ def test_refitting_where_nothing_has_moved_changes_nothing() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("skip", [True, False], ids=["skip", "no skip"])
 @pytest.mark.parametrize(("scale", "shift"), [(1024.0, 0.0), (1.0, -64.0), (2.0**-20, 0.5), (40.0, -35.0)])
-def test_decisions_do_not_depend_on_the_units_of_rewards(scale: float, shift: float) -> None:
-    expected, agent = make(train_every=1, tolerance=0.1), make(train_every=1, tolerance=0.1)
+def test_decisions_do_not_depend_on_the_units_of_rewards(scale: float, shift: float, skip: bool) -> None:
+    expected, agent = (make(train_every=1, tolerance=0.1, skip=skip) for _ in range(2))
     contexts = np.random.default_rng(2).normal(size=(5, N_FEATURES))
     assert play(expected, 300) == play(agent, 300, scale, shift)
     np.testing.assert_allclose(agent.means(contexts), scale * expected.means(contexts) + shift, rtol=1e-4)
