@@ -243,12 +243,12 @@ class Buffer(_Store):
     """The bounded replay buffer.
 
     While there is room a tuple takes the next slot. When it is full, a new tuple of arm i replaces the oldest tuple
-    of arm i; an arm that has nothing stored replaces the oldest tuple of the arm that holds most. An insertion costs
-    O(1), whatever the capacity.
+    of arm i; an arm that has nothing stored, or with ``fair`` less than its share, replaces the oldest tuple of the arm
+    that holds most. An insertion costs O(1), whatever the capacity, but for one across arms.
 
     A full buffer keeps each arm's tuples side by side, so that :meth:`rows` is a slice and per-arm work needs no copy.
     Replacing a tuple by one of the same arm keeps that order; it is established when the first tuple has to leave, and
-    again after the rare replacement across arms.
+    again after a replacement across arms.
 
     Parameters
     ----------
@@ -260,6 +260,9 @@ class Buffer(_Store):
         Shape of a context.
     dtype
         Type of a context's values; None for that of the first context.
+    fair
+        Whether an arm may come to hold capacity / n_arms tuples at the cost of others. Without, an arm that was seldom
+        played while the buffer filled stays with few tuples for ever.
 
     Examples
     --------
@@ -272,12 +275,17 @@ class Buffer(_Store):
     """
 
     def __init__(
-        self, capacity: int, n_arms: int, shape: int | tuple[int, ...], dtype: DTypeLike | None = np.float64
+        self,
+        capacity: int,
+        n_arms: int,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike | None = np.float64,
+        fair: bool = False,
     ) -> None:
         if capacity < 1:
             raise ValueError(f"a buffer must hold at least 1 tuple, got capacity={capacity}")
         super().__init__(capacity, n_arms, shape, dtype)
-        self.capacity = capacity
+        self.capacity, self.fair = capacity, fair
         self._queues: list[deque[int]] = [deque() for _ in range(n_arms)]  # each arm's slots, the oldest first
         self._slices: list[slice] | None = None  # each arm's rows once they are side by side
         self._staged = _Staged(0, None)
@@ -294,7 +302,10 @@ class Buffer(_Store):
         return None if self._size < self.capacity else self._victim(arm)
 
     def _victim(self, arm: int) -> int:
-        return arm if self._queues[arm] else max(range(self.n_arms), key=lambda i: len(self._queues[i]))
+        enough = self.capacity // self.n_arms if self.fair else 1
+        if len(self._queues[arm]) >= max(enough, 1):
+            return arm
+        return max(range(self.n_arms), key=lambda i: len(self._queues[i]))
 
     def stage(self, context: NDArray[Any], arm: int, reward: float) -> Evicted | None:
         """Write a tuple where it will be stored; return the one that has to leave for it, if any."""
@@ -328,7 +339,8 @@ class Buffer(_Store):
             self._queues[evicted.arm].popleft()
             if evicted.arm != arm:
                 self._slices = None
-                _logger.info("arm %d had nothing stored: the oldest tuple of arm %d left for it", arm, evicted.arm)
+                if not self._queues[arm]:
+                    _logger.info("arm %d had nothing stored: the oldest tuple of arm %d left for it", arm, evicted.arm)
         elif self._size == self.capacity:
             _logger.info("the buffer is full with %d tuples: from now on one leaves for each that comes", self._size)
         self._queues[arm].append(slot)

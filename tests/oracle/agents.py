@@ -22,10 +22,14 @@ class Tuple:
 
 
 class Buffer:
-    """Component 3 of the paper, the memory E: FIFO within the played arm once full."""
+    """Component 3 of the paper, the memory E: FIFO within the played arm once full.
 
-    def __init__(self, capacity: int | None = None) -> None:
+    An arm that holds fewer tuples than `share` takes the place of the oldest tuple of the arm that holds most.
+    """
+
+    def __init__(self, capacity: int | None = None, share: int = 1) -> None:
         self.capacity = capacity
+        self.share = share
         self.tuples: list[Tuple] = []
 
     def store(self, new: Tuple) -> Tuple | None:
@@ -33,7 +37,7 @@ class Buffer:
         removed = None
         if self.capacity is not None and len(self.tuples) >= self.capacity:
             held = [e.arm for e in self.tuples]
-            arm = new.arm if new.arm in held else max(sorted(set(held)), key=held.count)
+            arm = new.arm if held.count(new.arm) >= self.share else max(sorted(set(held)), key=held.count)
             removed = self.tuples.pop(held.index(arm))
         self.tuples.append(new)
         return removed

@@ -49,7 +49,7 @@ class OracleTransport(Explorer):
         self.prior_precision = prior_precision
         self.network = network
         self.settled = copy.deepcopy(network)
-        self.buffer, self.capacity = Buffer(buffer), buffer
+        self.buffer, self.capacity = Buffer(buffer, share=1 if skip else max(buffer // n_arms, 1)), buffer
         self.skip, self.tolerance, self.ridge, self.train_every = skip, tolerance, ridge, train_every
         self.surprise, self.optimism, self.temperature = surprise, optimism, temperature
         self.prior_mu, self.prior_a, self.prior_b = self.mu.copy(), self.a.copy(), self.b.copy()

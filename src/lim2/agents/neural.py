@@ -229,10 +229,10 @@ class NeuralBeliever(Believer):
         weights, bias = self.representation.head
         return np.append(weights[arm], bias[arm]) if self.intercept else weights[arm]
 
-    def _make_buffer(self, capacity: int | None) -> Buffer:
+    def _make_buffer(self, capacity: int | None, fair: bool = False) -> Buffer:
         self._buffer_follows_arms = capacity is None
         size = BUFFER_PER_ARM * self.n_arms if capacity is None else positive_int("buffer", capacity)
-        return Buffer(size, self.n_arms, self.context_shape, self._context_dtype)
+        return Buffer(size, self.n_arms, self.context_shape, self._context_dtype, fair)
 
     def _plays(self, arm: int) -> float:
         """Return how many rewards the noise of an arm is estimated from, those that have left memory included."""

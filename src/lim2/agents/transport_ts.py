@@ -43,9 +43,10 @@ class TransportTS(NeuralBeliever):
     decisions do not depend on the scale or the origin of rewards.
 
     Texts, images and long contexts are not among the features. There all rests on a network that may learn its buffer
-    by heart, so features are measured from their mean, the noise from errors made before a tuple was trained on, and
-    where the network's own outputs have lately come closer to the rewards than the beliefs, its last layer takes the
-    place of the priors' means.
+    by heart. So it trains in every round, on a buffer in which arms have equal shares as far as they were played;
+    features are measured from their mean, the noise by errors made before a tuple was trained on; and where the
+    network's own outputs have lately come closer to the rewards than the beliefs, its last layer takes the place of the
+    priors' means.
 
     There is no ``standardize`` and no ``forget``. One size serves all columns of a context: scale columns of different
     units beforehand. And it forgets when there is reason to, not at a rate.
@@ -68,7 +69,7 @@ class TransportTS(NeuralBeliever):
     steps
         Batches of a round that trains.
     train_every
-        Rounds from one that trains to the next.
+        Rounds from one that trains to the next. None: 2 with ``skip``, else 1.
     initial_pulls
         How often every arm is played, in turn, at the start.
     min_propensity
@@ -162,7 +163,7 @@ class TransportTS(NeuralBeliever):
         buffer: int | None = None,
         batch: int | None = None,
         steps: int = 1,
-        train_every: int = 2,
+        train_every: int | None = None,
         initial_pulls: int = 2,
         min_propensity: float = 0.0,
         prior_precision: float = 1.0,
@@ -201,12 +202,13 @@ class TransportTS(NeuralBeliever):
             forget=0.0,
             settings=locals(),
         )
-        self.memory = self._make_buffer(buffer)
-        self.train_every = positive_int("train_every", train_every)
+        self.skip = _skips(skip, self.context_shape, self.representation)
+        self.memory = self._make_buffer(buffer, fair=not self.skip)
+        every = 1 + self.skip if train_every is None else train_every
+        self.train_every = positive_int("train_every", every)
         self.tolerance = _amount("tolerance", tolerance)
         self.ridge = _amount("ridge", ridge, or_zero=False)
         self.surprise = surprise if surprise == math.inf else _amount("surprise", surprise)
-        self.skip = _skips(skip, self.context_shape, self.representation)
         self._scales_inputs = representation is None
         width = self.representation.width + self.n_features * self.skip + 1
         believe = (self.n_arms, width, prior_precision, a0, b0)
