@@ -282,7 +282,8 @@ def test_transport(settings: dict[str, Any]) -> None:
     run_together(agent, oracle, steps=settings.get("steps", 1), every=agent.train_every)
     counted = agent.refits, agent.widened, agent.deferred
     assert counted == (oracle.refits, oracle.widened, oracle.deferred)
-    assert (agent.deferred >= 5) == (not agent.skip), "where the network stands alone it is deferred to at times"
+    if "learning_rate" in settings:
+        assert agent.deferred >= 5, "this setting is there to have a network that is at times ahead of the beliefs"
     if agent.surprise == 0.0:
         assert agent.widened >= 3, "this setting is there to be surprised often"
     if agent.tolerance <= 0.05:

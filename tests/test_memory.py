@@ -11,9 +11,10 @@ from scipy import stats
 from lim2.memory import Buffer, History
 
 
-@given(capacity=st.integers(1, 12), arms=st.lists(st.integers(0, 3), max_size=80))
-def test_buffer_equals_a_plain_list(capacity: int, arms: list[int]) -> None:
-    buffer, plain = Buffer(capacity, n_arms=4, shape=1), OracleBuffer(capacity)
+@given(capacity=st.integers(1, 12), fair=st.booleans(), arms=st.lists(st.integers(0, 3), max_size=80))
+def test_buffer_equals_a_plain_list(capacity: int, fair: bool, arms: list[int]) -> None:
+    buffer = Buffer(capacity, n_arms=4, shape=1, fair=fair)
+    plain = OracleBuffer(capacity, share=max(capacity // 4, 1) if fair else 1)
     for t, arm in enumerate(arms):
         context = np.array([float(t)])
         evicted = buffer.add(context, arm, 10.0 * t)
@@ -29,6 +30,16 @@ def test_buffer_equals_a_plain_list(capacity: int, arms: list[int]) -> None:
         assert buffer.counts.tolist() == counts
         for a in range(4):
             assert sorted(buffer.stamps[buffer.rows(a)].tolist()) == sorted(s for s, e in held.items() if e.arm == a)
+
+
+def test_in_a_fair_buffer_arms_come_to_hold_equal_shares() -> None:
+    held = []
+    for fair in (False, True):
+        buffer = Buffer(12, n_arms=3, shape=1, fair=fair)
+        for arm in [0] * 10 + [1, 2] + [1, 2, 0] * 20:
+            buffer.add(np.zeros(1), arm, 0.0)
+        held.append(buffer.counts.tolist())
+    assert held == [[10, 1, 1], [4, 4, 4]]
 
 
 def test_a_full_buffer_keeps_arms_side_by_side() -> None:
@@ -94,10 +105,14 @@ def test_history_forgets_nothing() -> None:
     assert repr(history) == "History(held=[250, 250])"
 
 
-@given(capacity=st.integers(1, 6), arms=st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=40))
-def test_abandoned_tuples_leave_no_trace(capacity: int, arms: list[tuple[int, bool]]) -> None:
+@given(
+    capacity=st.integers(1, 9),
+    fair=st.booleans(),
+    arms=st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=40),
+)
+def test_abandoned_tuples_leave_no_trace(capacity: int, fair: bool, arms: list[tuple[int, bool]]) -> None:
     """Staging and abandoning at any time, next to a buffer that never heard of them."""
-    buffer, clean = Buffer(capacity, 3, 1), Buffer(capacity, 3, 1)
+    buffer, clean = (Buffer(capacity, 3, 1, fair=fair) for _ in range(2))
     for t, (arm, abandoned) in enumerate(arms):
         if abandoned:
             buffer.stage(np.array([-1.0]), arm, -1.0)

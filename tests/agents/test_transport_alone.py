@@ -89,6 +89,17 @@ def test_lead_is_by_how_much_the_network_was_closer_before_it_learned() -> None:
     assert with_context._lead == 0.0
 
 
+def test_arms_that_were_seldom_played_at_first_are_trained_on_later() -> None:
+    agents = make(), make(skip=True)
+    for agent in agents:
+        rng = np.random.default_rng(3)
+        arms = np.append(np.zeros(28, dtype=int), rng.integers(N_ARMS, size=100))
+        agent.update_many(rng.normal(size=(128, N_FEATURES)), arms, rng.normal(size=128))
+    assert agents[0].memory.counts.tolist() == [10, 10, 10]
+    assert agents[1].memory.counts.max() >= 28
+    assert (agents[0].train_every, agents[1].train_every) == (1, 2)
+
+
 @pytest.mark.parametrize("lead", [-1.0, 1.0])
 def test_the_last_layer_takes_the_place_of_means_where_the_network_leads(lead: float) -> None:
     agent = make(tolerance=1e9, train_every=1, surprise=np.inf)
@@ -99,13 +110,13 @@ def test_the_last_layer_takes_the_place_of_means_where_the_network_leads(lead: f
     agent._settle(agent.units, agent.posterior.copy(), old, raw)
     weights, bias = agent.representation.head
     outputs = agent.units.centre + agent.units.scale * (raw[:, :-1] @ weights.T + bias)
-    means = agent._features(contexts) @ agent.prior.mu.T
     seen = agent.prior.seen
-    assert len(seen) == N_ARMS
+    assert len(seen) >= 2
+    means, outputs = agent._features(contexts) @ agent.prior.mu[seen].T, outputs[:, seen]
     assert agent.deferred == (lead > 0.0)
     if lead > 0.0:
         np.testing.assert_allclose(means, outputs, atol=1e-9)
     else:
         mapping = transport_map(old, agent._features(contexts), agent.ridge)
-        np.testing.assert_allclose(agent.prior.mu, before @ mapping.T, atol=1e-9)
+        np.testing.assert_allclose(agent.prior.mu[seen], before[seen] @ mapping.T, atol=1e-9)
         assert np.abs(means - outputs).max() > 0.1
