@@ -107,6 +107,7 @@ class OracleTransport(Explorer):
         held = self.buffer.tuples
         old = [self.features(e.context) for e in held]
         moved = self.units_have_moved()
+        trained_in = self.centre, self.scale  # what the network was trained in so far
         if moved:
             self.size, self.centre, self.scale = self.units_now()
         for stamps in batches:
@@ -124,7 +125,7 @@ class OracleTransport(Explorer):
             if not self.skip:
                 self.origin = np.append(new[:, :-1].mean(axis=0), 0.0)
             noise = self.one_step_ahead(z_before, arm, reward)
-            self.follow(np.array(old), new - self.origin, factor, noise)
+            self.follow(np.array(old), new - self.origin, factor, noise, trained_in)
         else:
             self.count(self.features(context), arm, reward)
         self.t += 1
@@ -157,9 +158,10 @@ class OracleTransport(Explorer):
         inputs = [e.context / self.size for e in batch]
         settled = np.array([self.settled.features(x) for x in inputs])
         differences = np.array([self.network.features(x) for x in inputs]) - settled
-        if not self.skip:  # both around their means
-            settled = settled - settled.mean(axis=0)
-            differences = differences - differences.mean(axis=0)
+        if not self.skip:  # both around their means, unless contexts do not differ
+            varying = settled - settled.mean(axis=0)
+            if np.sum(varying**2) > 1e-12 * np.sum(settled**2):
+                settled, differences = varying, differences - differences.mean(axis=0)
         away, size = np.sum(differences**2), np.sum(settled**2)
         targets = [(e.reward - self.centre) / self.scale for e in batch]
         self.network.train(np.array(inputs), np.array([e.arm for e in batch]), np.array(targets))
@@ -212,7 +214,7 @@ class OracleTransport(Explorer):
         standard_error = gains[:, best].std(ddof=1) / np.sqrt(len(gains))
         return factors[best] if gains[:, best].mean() > self.surprise * standard_error else 1.0
 
-    def follow(self, old: Array, new: Array, factor: float, ahead: Array) -> None:
+    def follow(self, old: Array, new: Array, factor: float, ahead: Array, trained_in: tuple[float, float]) -> None:
         """Transport the priors, widen them if need be, and restart every arm from its prior and the buffer."""
         self.refits += 1
         M = transport_map(old, new, self.ridge)
@@ -231,13 +233,14 @@ class OracleTransport(Explorer):
         for i in range(self.n_arms):
             if self.left[i]:
                 self.prior_cov[i] = factor * self.prior_cov[i]
-        if self.lead > 0:  # the network has lately done better than the beliefs: take its last layer
+        if self.lead > 0 and any(self.left):  # the network has lately done better than the beliefs: take its last layer
             self.deferred += 1
             weights, bias = self.network.weights[-1], self.network.biases[-1]
+            centre, scale = trained_in
             for i in range(self.n_arms):
                 if self.left[i]:
-                    constant = self.centre + self.scale * (bias[i] + weights[:, i] @ self.origin[:-1])
-                    self.prior_mu[i] = np.append(self.scale * weights[:, i], constant)
+                    constant = centre + scale * (bias[i] + weights[:, i] @ self.origin[:-1])
+                    self.prior_mu[i] = np.append(scale * weights[:, i], constant)
         for i in range(self.n_arms):
             Phi, psi, R2, n = np.zeros((self.d, self.d)), np.zeros(self.d), 0.0, 0
             for e, phi in zip(self.buffer.tuples, new, strict=True):

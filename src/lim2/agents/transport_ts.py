@@ -22,6 +22,7 @@ from lim2.representation import MLP, ChangesArms, ContextReader, Representation
 
 LARGEST_SKIP = 512
 SMALLEST_SIZE, LARGEST_SIZE = 1e-12, 1e12
+SAME = 1e-12  # a share of squared features below which contexts do not differ
 
 
 class TransportTS(NeuralBeliever):
@@ -146,7 +147,7 @@ class TransportTS(NeuralBeliever):
     _passing: ClassVar[frozenset[str]] = NeuralBeliever._passing | {"_drift"}
     # What an update replaces by something new, besides the posterior, or does not touch.
     _replaced: ClassVar[tuple[str, ...]] = (
-        "prior", "settled", "units", "origin", "refits", "widened", "deferred", "_weighed", "_lead",
+        "prior", "settled", "units", "origin", "refits", "widened", "deferred", "_weighed", "_lead", "_started",
     )  # fmt: skip
     _kept: ClassVar[tuple[str, ...]] = (*NeuralBeliever._kept, *_replaced)
     _served: ClassVar[tuple[str, ...]] = (*Believer._served, "settled", "units", "origin")
@@ -220,6 +221,7 @@ class TransportTS(NeuralBeliever):
         self.refits = self.widened = self.deferred = 0
         self._weighed = 0  # the round in which the priors were last weighed
         self._lead = 0.0  # of the network over the beliefs, in squared errors
+        self._started = False  # whether arms can have been seen twice, so that noise can be measured
         self._drift: float | None = None  # of the latest update, if it trained
 
     @classmethod
@@ -253,12 +255,8 @@ class TransportTS(NeuralBeliever):
         """Whether the priors are weighed in this round: half of the buffer is new since they last were."""
         return self.surprise < math.inf and self.rounds + 1 - self._weighed >= self.memory.capacity / 2
 
-    @property
-    def _started(self) -> bool:
-        """Whether arms can have been seen twice, so that there is something to measure noise by."""
-        return self.rounds >= 2 * self.n_arms
-
     def _learn(self, context: Array, arm: int, reward: float) -> None:
+        self._started = self._started or self.rounds >= 2 * self.n_arms
         units = self.units.including(context, reward)
         moved = units.drift > self.tolerance
         if moved:
@@ -293,11 +291,12 @@ class TransportTS(NeuralBeliever):
             features = self.representation.train_step(inputs, batch.arms, (batch.rewards - units.centre) / units.scale)
         settled = np.asarray(self.settled.features(inputs), dtype=np.float64)
         away = features - settled
-        if not self.skip:  # what all contexts share is no feature of any
-            away, settled = away - away.mean(axis=0), settled - settled.mean(axis=0)
-        away, settled = away.reshape(-1), settled.reshape(-1)
-        size = float(np.dot(settled, settled))
-        return math.sqrt(float(np.dot(away, away)) / size) if size > 0.0 else math.inf
+        if not self.skip:
+            varying = settled - settled.mean(axis=0)  # what all contexts share is no feature of any
+            if _squares(varying) > SAME * _squares(settled):
+                away, settled = away - away.mean(axis=0), varying
+        size = _squares(settled)
+        return math.sqrt(_squares(away) / size) if size > 0.0 else math.inf
 
     def _settle(
         self, units: Units, posterior: TransportedPosterior, old: Array, new: Array, factor: float = 1.0
@@ -313,9 +312,9 @@ class TransportTS(NeuralBeliever):
         prior.transport(transport_map(old, new, self.ridge))
         prior.start(prior.unseen, units.centre, units.scale, self._noise_share(units), self._sizes(new))
         prior.widen(prior.seen, factor)
-        defers = self._lead > 0.0
-        if defers:
-            prior.mu[prior.seen] = self._outputs(units, origin)[prior.seen]
+        defers = self._lead > 0.0 and prior.seen.size > 0
+        if defers:  # by the units in which the network was trained, not those that are new
+            prior.mu[prior.seen] = self._outputs(self.units, origin)[prior.seen]
         for arm in range(self.n_arms):
             rows = self.memory.rows(arm)
             ahead = not self.skip and self._started and posterior.a[arm] > posterior.a0
@@ -451,6 +450,11 @@ def _skips(skip: bool | None, shape: tuple[int, ...], network: Representation) -
     if skip and not vectors:
         raise ValueError(f"skip is for contexts that are vectors, not of shape {shape}")
     return vectors and shape[0] <= LARGEST_SKIP if skip is None else bool(skip)
+
+
+def _squares(array: Array) -> float:
+    flat = array.reshape(-1)
+    return float(np.dot(flat, flat))
 
 
 def _amount(name: str, value: float, or_zero: bool = True) -> float:
