@@ -283,7 +283,7 @@ def test_transport(settings: dict[str, Any]) -> None:
     counted = agent.refits, agent.widened, agent.deferred
     assert counted == (oracle.refits, oracle.widened, oracle.deferred)
     if "learning_rate" in settings:
-        assert agent.deferred >= 5, "this setting is there to have a network that is at times ahead of the beliefs"
+        assert agent.deferred >= 3, "this setting is there to have a network that is at times ahead of the beliefs"
     if agent.surprise == 0.0:
         assert agent.widened >= 3, "this setting is there to be surprised often"
     if agent.tolerance <= 0.05:

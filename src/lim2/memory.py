@@ -1,7 +1,7 @@
 """Component 3, memory: what an agent remembers of its past, bounded or not.
 
 :class:`Buffer` is the paper's replay buffer E: a capacity shared by all arms, first in first out within the played
-arm. :class:`History` keeps everything, for the full-memory baseline. Both keep (context, arm, reward) and a stamp,
+arm, or with equal shares. :class:`History` keeps everything, for the full-memory baseline. Both keep (context, arm, reward) and a stamp,
 the number of tuples stored before.
 """
 
@@ -261,7 +261,7 @@ class Buffer(_Store):
     dtype
         Type of a context's values; None for that of the first context.
     fair
-        Whether an arm may come to hold capacity / n_arms tuples at the cost of others. Without, an arm that was seldom
+        Whether an arm may come to hold capacity // n_arms tuples at the cost of others. Without, an arm that was seldom
         played while the buffer filled stays with few tuples for ever.
 
     Examples

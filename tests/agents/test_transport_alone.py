@@ -89,6 +89,53 @@ def test_lead_is_by_how_much_the_network_was_closer_before_it_learned() -> None:
     assert with_context._lead == 0.0
 
 
+def test_a_jump_of_the_scale_leaves_the_other_arms_alone() -> None:
+    """The refit that it brings defers to a last layer that was trained in the old units."""
+    rng = np.random.default_rng(4)
+    agent = make(hidden=(20,), buffer=40, seed=3)
+    contexts = rng.normal(size=(400, N_FEATURES))
+    agent.update_many(contexts, rng.integers(N_ARMS, size=400), 1.0 + 0.1 * rng.normal(size=400))
+    before, scale, deferred = agent.means(contexts)[:, 1:], agent.units.scale, agent.deferred
+    agent._lead = 1.0
+    agent.update(contexts[0], 0, 50.0)
+    assert agent.units.scale > 10.0 * scale
+    assert agent.deferred == deferred + 1
+    assert np.abs(agent.means(contexts)[:, 1:] - before).max() < 0.5
+
+
+def test_drift_is_told_where_a_batch_has_no_spread() -> None:
+    for agent in (make(batch=1), make(buffer=1)):
+        play(agent, 200)
+        assert agent.info is not None
+        assert agent.info.drift is not None
+        assert agent.info.drift < 10.0
+        assert agent.refits < 150
+    agent = make()
+    agent.update_many(np.ones((100, N_FEATURES)), [0, 1] * 50, [0.0, 1.0] * 50)
+    assert agent.refits < 50
+
+
+def test_nothing_is_deferred_while_nothing_has_left() -> None:
+    agent = make(buffer=1000, learning_rate=0.1)
+    play(agent, 200)
+    agent._lead = 1.0
+    agent.tolerance = 0.0
+    agent.update(np.ones(N_FEATURES), 0, 1.0)
+    assert agent.info is not None
+    assert (agent.info.evicted, agent.deferred) == (0, 0)
+
+
+def test_noise_that_was_measured_stays_when_many_arms_come() -> None:
+    rng = np.random.default_rng(5)
+    agent = make(tolerance=0.0, steps=20, learning_rate=0.1, buffer=15)
+    agent.update_many(rng.normal(size=(60, N_FEATURES)), [0, 1, 2] * 20, rng.normal(size=60))
+    before = agent.posterior.b[1:3].copy()
+    for arm in range(40):
+        agent.add_arm(f"new {arm}")
+    agent.update(np.ones(N_FEATURES), 0, 0.0)
+    np.testing.assert_array_equal(agent.posterior.b[1:3], before)
+
+
 def test_arms_that_were_seldom_played_at_first_are_trained_on_later() -> None:
     agents = make(), make(skip=True)
     for agent in agents:

@@ -47,7 +47,7 @@ class TransportTS(NeuralBeliever):
     by heart. So it trains in every round, on a buffer in which arms have equal shares as far as they were played;
     features are measured from their mean, the noise by errors made before a tuple was trained on; and where the
     network's own outputs have lately come closer to the rewards than the beliefs, its last layer takes the place of the
-    priors' means.
+    priors' means, which then no longer count every tuple once.
 
     There is no ``standardize`` and no ``forget``. One size serves all columns of a context: scale columns of different
     units beforehand. And it forgets when there is reason to, not at a rate.
