@@ -1,8 +1,8 @@
 """Component 3, memory: what an agent remembers of its past, bounded or not.
 
 :class:`Buffer` is the paper's replay buffer E: a capacity shared by all arms, first in first out within the played
-arm, or with equal shares. :class:`History` keeps everything, for the full-memory baseline. Both keep (context, arm, reward) and a stamp,
-the number of tuples stored before.
+arm, or with equal shares. :class:`History` keeps everything, for the full-memory baseline. Both keep (context, arm,
+reward) and a stamp, the number of tuples stored before.
 """
 
 import itertools
