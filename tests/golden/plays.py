@@ -1,0 +1,228 @@
+"""`python tests/golden/plays.py`: record what every agent plays, with every setting, into tests/golden/plays.npz.
+
+A play is a thousand rounds of one agent on one problem. Kept are the arms of all rounds, and the means and variances of
+all arms in every twentieth round. The tests play again and compare. Record anew only where a play is meant to change,
+and then say why in docs/decisions.md and rerun the kept results that it touches.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lim2
+from lim2.exploration import UCB, Thompson
+from lim2.representation import MLP, SGD, Adam
+
+Array = NDArray[np.float64]
+
+FILE = Path(__file__).with_name("plays.npz")
+ROUNDS, EVERY = 1000, 20
+SHAPES = {"statlog": (7, 9), "covertype": (7, 54)}  # arms, features
+
+LIM2: dict[str, dict[str, Any]] = {
+    "hidden": {"hidden": (20, 10)},
+    "buffer": {"buffer": 100},
+    "batch": {"batch": 30},
+    "steps": {"steps": 2},
+    "initial_pulls": {"initial_pulls": 5},
+    "min_propensity": {"min_propensity": 0.02},
+    "prior_precision": {"prior_precision": 0.3},
+    "a0": {"a0": 2.0},
+    "b0": {"b0": 0.5},
+    "learning_rate": {"learning_rate": 0.02},
+    "matching sample": {"matching": "sample"},
+    "matching solve": {"matching": "solve"},
+    "matching none": {"matching": None},
+    "matching_rate": {"matching_rate": 10.0},
+    "matching_clip": {"matching_rate": 1.0, "matching_clip": 0.05},
+    "matching_jitter": {"matching_jitter": 0.001},
+    "matching_ridge": {"matching": "solve", "matching_ridge": 0.5},
+    "refresh": {"refresh": "all"},
+    "recount": {"recount": False},
+    "noise": {"noise": "buffer"},
+    "intercept": {"intercept": True},
+    "mean_prior": {"mean_prior": False},
+    "exploration ucb": {"exploration": "ucb"},
+    "exploration object": {"exploration": Thompson(temperature=0.5, optimism=0.5)},
+    "representation": {"representation": MLP((30,), Adam(0.005))},
+    "representation sgd": {"representation": MLP((30,), SGD(0.05, decay=0.01))},
+    "recompute": {"recompute_every": 3, "recompute_share": 0.4},
+    "standardize": {"standardize": True},
+    "forget": {"forget": 0.005},
+    "forget, no recount": {"forget": 0.005, "recount": False, "standardize": True},
+}
+TRANSPORT: dict[str, dict[str, Any]] = {
+    "hidden": {"hidden": (20, 10)},
+    "buffer": {"buffer": 100},
+    "batch": {"batch": 30},
+    "steps": {"steps": 2},
+    "train_every": {"train_every": 5},
+    "initial_pulls": {"initial_pulls": 5},
+    "min_propensity": {"min_propensity": 0.02},
+    "prior_precision": {"prior_precision": 0.3},
+    "a0": {"a0": 3.0},
+    "b0": {"b0": 1.0},
+    "learning_rate": {"learning_rate": 0.05},
+    "tolerance": {"tolerance": 0.05},
+    "ridge": {"ridge": 0.5},
+    "surprise": {"buffer": 100, "surprise": 0.0},
+    "optimism": {"optimism": 1.0},
+    "temperature": {"temperature": 1.0},
+    "skip": {"skip": False},
+    "skip, small buffer": {"skip": False, "buffer": 100, "surprise": 0.5},
+    "exploration": {"exploration": UCB(optimism=0.5)},
+    "representation": {"representation": MLP((30,), Adam(0.005))},
+}
+SMALL_GRADIENT: dict[str, Any] = {"hidden": 20, "iterations": 50}
+OTHERS: dict[str, dict[str, dict[str, Any]]] = {
+    "LinearTS": {
+        "intercept": {"intercept": False},
+        "exploration": {"exploration": "ucb"},
+        "standardize": {"standardize": True},
+        "forget": {"forget": 0.005},
+        "standardize, forget": {"standardize": True, "forget": 0.005},
+    },
+    "NeuralLinear": {
+        "phases": {"train_every": 100, "steps": 20},
+        "intercept": {"train_every": 100, "steps": 20, "intercept": True},
+        "standardize, forget": {"train_every": 100, "steps": 20, "standardize": True, "forget": 0.005},
+    },
+    "NeuralLinearMM": {
+        "refresh": {"refresh": "all"},
+        "noise": {"noise": "buffer"},
+        "intercept, forget": {"intercept": True, "forget": 0.005},
+    },
+    "NeuralLinearNaive": {
+        "refresh": {"refresh": "all"},
+        "phases": {"train_every": 100, "steps": 20},
+        "phases, forget": {"train_every": 100, "steps": 20, "forget": 0.005},
+    },
+    "NeuralLinearNTK": {
+        "refresh": {"refresh": "all"},
+        "intercept": {"intercept": True},
+        "standardize, forget": {"standardize": True, "forget": 0.005},
+    },
+    "NeuralUCB": {
+        "small": SMALL_GRADIENT,
+        "full, batch": {"hidden": 4, "iterations": 10, "training": "batch", "covariance": "full"},
+    },
+    "NeuralTS": {
+        "small": SMALL_GRADIENT,
+        "history, standardize": {**SMALL_GRADIENT, "history": 150, "standardize": True, "normalize": False},
+    },
+    "Uniform": {},
+}
+SETTINGS: dict[str, dict[str, dict[str, Any]]] = {"LiM2": LIM2, "TransportTS": TRANSPORT, **OTHERS}
+SMALL: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("LiM2", "TransportTS", "NeuralLinearMM", "NeuralLinearNaive", "NeuralLinearNTK"), {"buffer": 150}),
+    "NeuralLinear": {"train_every": 100, "steps": 20},
+    "NeuralUCB": SMALL_GRADIENT,
+    "NeuralTS": {**SMALL_GRADIENT, "history": 150},
+}
+SLOW = ("NeuralUCB", "NeuralTS")  # with their own settings: played on a problem, not on both shapes besides
+
+
+class Play(NamedTuple):
+    """What is played: an agent with settings on a problem, and whether its arms change on the way."""
+
+    agent: str
+    setting: str
+    problem: str
+    real: bool
+    changes_arms: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name under which the play is kept."""
+        return " / ".join((self.agent, self.setting, self.problem + (" data" if self.real else " shape")))
+
+
+def plays() -> Iterator[Play]:
+    """Yield all plays: each agent as it is by default, on data; each setting, and arms that change, on made-up data."""
+    for agent, settings in SETTINGS.items():
+        for problem in SHAPES:
+            if not (agent in SLOW and problem == "covertype"):
+                yield Play(agent, "default", problem, real=True)
+            for setting in settings:
+                yield Play(agent, setting, problem, real=False)
+            if agent not in SLOW:
+                yield Play(agent, "default", problem, real=False)
+        yield Play(agent, "changing arms", "statlog", real=False, changes_arms=True)
+
+
+def made_up(n_arms: int, n_features: int) -> tuple[Array, Array]:
+    """Return contexts and the rewards of all arms: 1 for the right class of a nonlinear problem, with a little noise."""
+    rng = np.random.default_rng(n_features)
+    contexts = rng.normal(size=(ROUNDS, n_features))
+    inner, outer = rng.normal(size=(n_features, 12)) / np.sqrt(n_features), rng.normal(size=(12, n_arms))
+    scores = np.tanh(2.0 * contexts @ inner) @ outer
+    right = scores.argmax(axis=1)
+    return contexts, np.eye(n_arms)[right] + 0.05 * rng.normal(size=(ROUNDS, n_arms))
+
+
+def world(play: Play) -> tuple[Array, Array]:
+    """Return contexts and rewards of a play; FileNotFoundError where it needs data that are absent."""
+    if not play.real:
+        return made_up(*SHAPES[play.problem])
+    problem = lim2.problems.load(play.problem, ROUNDS, seed=0)
+    return problem.contexts, problem.rewards
+
+
+def settings_of(play: Play) -> dict[str, Any]:
+    """Return the settings of a play."""
+    if play.changes_arms:
+        return SMALL.get(play.agent, {})
+    return {} if play.setting == "default" else SETTINGS[play.agent][play.setting]
+
+
+def played(play: Play) -> dict[str, NDArray[Any]]:
+    """Play, and return the arms of all rounds, and means and variances of every twentieth."""
+    contexts, rewards = world(play)
+    n_arms = rewards.shape[1]
+    names = [f"arm {i}" for i in range(n_arms)]
+    agent: Any = getattr(lim2, play.agent)(arms=names, n_features=contexts.shape[1], seed=11, **settings_of(play))
+    index = {name: i for i, name in enumerate(names)}
+    arms, means, variances = np.zeros(ROUNDS, dtype=np.uint8), [], []
+    moments = hasattr(agent, "means") and play.agent != "Uniform"
+    for t, (context, earned) in enumerate(zip(contexts, rewards, strict=True)):
+        if play.changes_arms:
+            change_arms(agent, t, index)
+        arm = agent.act(context)
+        arms[t] = index[arm]
+        if moments and t % EVERY == EVERY - 1:
+            row = np.full((2, n_arms + 2), np.nan)
+            row[:, : agent.n_arms] = agent.means(context), agent.variances(context)
+            means.append(row[0])
+            variances.append(row[1])
+        agent.update(context, arm, float(earned[index[arm] % n_arms]))
+    return {"arms": arms, "means": np.array(means), "variances": np.array(variances)}
+
+
+def change_arms(agent: Any, t: int, index: dict[str, int]) -> None:
+    """Let an arm come from the prior, one come like another, and one go."""
+    new = len(index)
+    if t == 300:
+        index["new"] = new
+        agent.add_arm("new")
+    elif t == 450:
+        index["like"] = new
+        agent.add_arm("like", like="arm 1")
+    elif t == 600:
+        agent.remove_arm("arm 2")
+
+
+def main() -> None:
+    """Play everything, and keep it."""
+    kept = {}
+    for play in plays():
+        print(play.name, file=sys.stderr, flush=True)
+        kept |= {f"{play.name} / {part}": values for part, values in played(play).items()}
+    np.savez_compressed(FILE, **kept)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""The agents play what they played when the kept results were made: the same arms, means equal to 1e-8."""
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from golden.plays import FILE, Play, played, plays
+
+TOLERANCE = 1e-8
+
+
+@pytest.fixture(scope="module")
+def kept() -> Any:
+    with np.load(FILE) as file:
+        return dict(file)
+
+
+@pytest.mark.parametrize("play", plays(), ids=lambda play: play.name)
+def test_the_agent_plays_as_it_did(play: Play, kept: Any) -> None:
+    if play.real and not os.environ.get("LIM2_DATA"):
+        pytest.skip("the dataset is absent: set LIM2_DATA")
+    now = played(play)
+    np.testing.assert_array_equal(now["arms"], kept[f"{play.name} / arms"])
+    for part in ("means", "variances"):
+        before = kept[f"{play.name} / {part}"]
+        np.testing.assert_allclose(now[part], before, rtol=TOLERANCE, atol=TOLERANCE, err_msg=part)
+
+
+def test_nothing_is_kept_that_is_not_played(kept: Any) -> None:
+    assert {name.rsplit(" / ", 1)[0] for name in kept} == {play.name for play in plays()}
