@@ -118,7 +118,11 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
 }
 SETTINGS: dict[str, dict[str, dict[str, Any]]] = {"LiM2": LIM2, "TransportTS": TRANSPORT, **OTHERS}
 SMALL: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("LiM2", "TransportTS", "NeuralLinearMM", "NeuralLinearNaive", "NeuralLinearNTK"), {"buffer": 150}),
+    "LiM2": {"buffer": 150},
+    "TransportTS": {"buffer": 150},
+    "NeuralLinearMM": {"buffer": 150},
+    "NeuralLinearNaive": {"buffer": 150},
+    "NeuralLinearNTK": {"buffer": 150},
     "NeuralLinear": {"train_every": 100, "steps": 20},
     "NeuralUCB": SMALL_GRADIENT,
     "NeuralTS": {**SMALL_GRADIENT, "history": 150},
@@ -155,7 +159,7 @@ def plays() -> Iterator[Play]:
 
 
 def made_up(n_arms: int, n_features: int) -> tuple[Array, Array]:
-    """Return contexts and the rewards of all arms: 1 for the right class of a nonlinear problem, with a little noise."""
+    """Return contexts and the rewards of all arms: 1 for the right class of a nonlinear problem, plus noise."""
     rng = np.random.default_rng(n_features)
     contexts = rng.normal(size=(ROUNDS, n_features))
     inner, outer = rng.normal(size=(n_features, 12)) / np.sqrt(n_features), rng.normal(size=(12, n_arms))

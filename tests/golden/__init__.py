@@ -1,0 +1,1 @@
+"""What the agents played when the kept results were made."""
