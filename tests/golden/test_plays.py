@@ -16,7 +16,7 @@ def kept() -> Any:
         return dict(file)
 
 
-@pytest.mark.parametrize("play", plays(), ids=lambda play: play.name)
+@pytest.mark.parametrize("play", list(plays()), ids=lambda play: play.name)
 def test_the_agent_plays_as_it_did(play: Play, kept: Any) -> None:
     if play.real and not os.environ.get("LIM2_DATA"):
         pytest.skip("the dataset is absent: set LIM2_DATA")
