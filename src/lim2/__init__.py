@@ -9,53 +9,22 @@
 import logging
 
 from lim2 import problems
+from lim2.agent import Agent
 from lim2.agents import (
     AGENTS,
-    Agent,
-    Decision,
-    Info,
     LiM2,
     LinearTS,
     NeuralLinear,
     NeuralLinearMM,
     NeuralLinearNaive,
     NeuralLinearNTK,
-    NeuralTS,
-    NeuralUCB,
-    TransportTS,
     Uniform,
 )
-from lim2.agents.container import LoadError
-from lim2.agents.saving import load
-from lim2.agents.snapshot import Snapshot
-from lim2.evaluation import evaluate
-from lim2.log import DecisionLog
+from lim2.decision import Decision
+from lim2.info import Info
 from lim2.matching import match
+from lim2.snapshot import Snapshot
 
 logging.getLogger("lim2").addHandler(logging.NullHandler())  # silent until the application says otherwise
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "AGENTS",
-    "Agent",
-    "Decision",
-    "DecisionLog",
-    "Info",
-    "LiM2",
-    "LinearTS",
-    "LoadError",
-    "NeuralLinear",
-    "NeuralLinearMM",
-    "NeuralLinearNTK",
-    "NeuralLinearNaive",
-    "NeuralTS",
-    "NeuralUCB",
-    "Snapshot",
-    "TransportTS",
-    "Uniform",
-    "evaluate",
-    "load",
-    "match",
-    "problems",
-]

@@ -8,7 +8,7 @@ positive semi-definite A. Three methods:
 ``"batch"``
     One projected gradient step on the mean over the samples, clipped, plus a small multiple of I: the published runs.
 ``"sample"``
-    One projected gradient step a sample, in turn: the paper's Algorithm PGD to the letter.
+    One projected gradient step per sample, in turn: the paper's Algorithm PGD to the letter.
 ``"solve"``
     Transport by the least-squares map M from new to old features, A -> M A M': beyond the paper, PSD by construction.
 
@@ -25,18 +25,15 @@ end of the loop. That no projection interfered is certain if A0 minus the positi
 
 import logging
 import math
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import blas, lapack
 
-from lim2._arrays import with_row, without_row
-from lim2._state import Stateful
-
-Array = NDArray[np.float64]
+from lim2.state import Array
 
 _dgemm = blas.dgemm
 _logger = logging.getLogger("lim2")
@@ -102,12 +99,11 @@ def match(
     """
     cov, old, new = (np.array(array, dtype=float) for array in (cov, old, new))
     _check_match(cov, old, new)
-    stack, projections = cov[None].copy(), 0
+    stack, projections = cov[None], 0
     if method is not None:
         matching = Matching(method, rate=rate, clip=clip, jitter=jitter, ridge=ridge)
-        matching.bind(np.zeros(1))
-        matching.step(stack, old, new, [(0, slice(0, len(old)))] if len(old) else [], rate)
-        projections = matching.projections
+        groups = [(0, slice(0, len(old)))] if len(old) else []
+        stack, _, projections = matching.step(Prior(stack, np.zeros(1), 0), old, new, groups, rate)
     target = np.vecdot(old @ cov, old)
 
     def residual(covariance: Array) -> float:
@@ -133,8 +129,22 @@ def _check_match(cov: Array, old: Array, new: Array) -> None:
         raise ValueError("cov is not positive semi-definite")
 
 
+class Prior(NamedTuple):
+    """Prior covariances (n_arms, g, g), lower bounds of their smallest eigenvalues, and the count of projections."""
+
+    cov: Array
+    floor: Array
+    projections: int
+
+    def conditioned(self, traces: Array) -> Array:
+        """Return the bounds after every covariance was conditioned on features Z with this trace of Z'Z."""
+        return self.floor / (1.0 + self.floor * traces)
+
+
 def project(cov: Array) -> tuple[Array, bool]:
     """Return the nearest positive semi-definite matrix, and whether anything had to change.
+
+    Only the eigenpairs below 0 are computed, which is mostly one.
 
     Examples
     --------
@@ -143,19 +153,20 @@ def project(cov: Array) -> tuple[Array, bool]:
     """
     if _is_positive(cov):
         return cov, False
-    values, vectors = _eigenpairs(cov)
-    if values[0] >= 0.0:
+    values, vectors = _negative_eigenpairs(cov)
+    if not len(values):
         return cov, False
-    return (vectors * np.maximum(values, 0.0)) @ vectors.T, True
+    return cov - (vectors * values) @ vectors.T, True
 
 
-def _eigenpairs(cov: Array) -> tuple[Array, Array]:
-    """Return eigenvalues, ascending, and eigenvectors; LAPACK's quickest method may not converge, its oldest does."""
-    try:
-        return np.linalg.eigh(cov)
-    except np.linalg.LinAlgError:
+def _negative_eigenpairs(cov: Array) -> tuple[Array, Array]:
+    """Return the eigenvalues below 0 and their eigenvectors."""
+    bound = -float(np.abs(cov).sum(axis=0).max()) - 1.0  # no eigenvalue lies below it (Gershgorin)
+    values, vectors, found, _, failed = lapack.dsyevr(cov, range="V", vl=bound, vu=0.0)
+    if failed:  # the oldest method of LAPACK always converges
         values, vectors = linalg.eigh(cov, driver="ev")
-        return values, vectors
+        found = int((values < 0.0).sum())
+    return values[:found], vectors[:, :found]
 
 
 def transport_map(old: Array, new: Array, ridge: float = 0.01) -> Array:
@@ -174,8 +185,9 @@ def transport_map(old: Array, new: Array, ridge: float = 0.01) -> Array:
     return np.ascontiguousarray(lapack.dpotrs(factor, mixed, lower=1)[0])
 
 
-class Matching(Stateful):
-    """The matching step for all arms at once, with the lower bounds that make most projections unnecessary.
+@dataclass(frozen=True)
+class Matching:
+    """The matching step for all arms at once.
 
     Parameters
     ----------
@@ -185,83 +197,43 @@ class Matching(Stateful):
         As in :func:`match`. The rate of round t is ``rate / (t + 1)``; the caller decides on t.
     """
 
-    _kept: ClassVar[tuple[str, ...]] = ("floor", "projections")
+    method: str = "batch"
+    rate: float = 0.01
+    clip: float = 5.0
+    jitter: float = 1e-5
+    ridge: float = 0.01
 
-    def __init__(
-        self,
-        method: str = "batch",
-        *,
-        rate: float = 0.01,
-        clip: float = 5.0,
-        jitter: float = 1e-5,
-        ridge: float = 0.01,
-    ) -> None:
-        if method not in METHODS:
-            raise ValueError(f"matching must be one of {', '.join(map(repr, METHODS))} or None, got {method!r}")
-        positive = {"clip": clip, "ridge": ridge}
-        for name, value in {"rate": rate, "jitter": jitter, **positive}.items():
-            if not isinstance(value, Real) or not 0.0 <= value < math.inf or (name in positive and value == 0.0):
-                least = "positive" if name in positive else "0 or positive"
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"matching must be one of {', '.join(map(repr, METHODS))} or None, got {self.method!r}")
+        for name in ("rate", "clip", "jitter", "ridge"):
+            value, positive = getattr(self, name), name in ("clip", "ridge")
+            if not isinstance(value, Real) or not 0.0 <= value < math.inf or (positive and value == 0.0):
+                least = "positive" if positive else "0 or positive"
                 raise ValueError(f"the {name} of matching must be {least} and finite, got {value!r}")
-        self.method = method
-        self.rate, self.clip, self.jitter, self.ridge = float(rate), float(clip), float(jitter), float(ridge)
-        self.floor: Array = np.zeros(0)
-        self.projections = 0
 
-    def bind(self, floor: Array) -> None:
-        """Start with a lower bound of each arm's smallest eigenvalue; 0 says nothing and is always true."""
-        self.floor = np.array(floor, dtype=float)
-
-    def add_arm(self, floor: float) -> None:
-        """Take in one more arm with a lower bound of its smallest eigenvalue."""
-        self.floor = with_row(self.floor, floor)
-
-    def remove_arm(self, arm: int) -> None:
-        """Drop an arm; those after it move up."""
-        self.floor = without_row(self.floor, arm)
-
-    def note(self) -> tuple[Array, int]:
-        """Return what :meth:`undo` needs to put the bounds back as they are now."""
-        return self.floor.copy(), self.projections
-
-    def undo(self, noted: tuple[Array, int]) -> None:
-        """Put back what :meth:`note` returned."""
-        self.floor, self.projections = noted
-
-    def step(self, covs: Array, old: Array, new: Array, groups: Groups, rate: float) -> None:
-        """Match the (n_arms, g, g) covariances in place; ``groups`` lists (arm, rows of its samples), in row order.
+    def step(self, prior: Prior, old: Array, new: Array, groups: Groups, rate: float) -> Prior:
+        """Match every arm's covariance; ``groups`` lists (arm, rows of its samples), in row order.
 
         An arm without a sample is left as it is, except by ``"solve"``, whose map is learned from all samples.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            self._step(covs, old, new, groups, rate)
-
-    def _step(self, covs: Array, old: Array, new: Array, groups: Groups, rate: float) -> None:
-        if self.method == "solve":
-            self._transport(covs, old, new)
-            return
-        # new'A new - old'A old = (new - old)'A (new + old): one product instead of two, and no cancellation
-        difference, total = new - old, new + old
-        half = np.empty_like(difference)
-        for arm, rows in groups:
-            np.dot(difference[rows], covs[arm], out=half[rows])
-        gap = np.vecdot(half, total)
-        if self.method == "batch":
-            self._batch(covs, new, gap, groups, rate)
-        else:
+            if self.method == "solve":
+                return self._transport(prior, old, new)
+            # new'A new - old'A old = (new - old)'A (new + old): one product instead of two, and no cancellation
+            difference, total = new - old, new + old
             for arm, rows in groups:
-                self._samples(covs, arm, new[rows], gap[rows], rate)
+                difference[rows] = np.dot(difference[rows], prior.cov[arm])
+            gap = np.vecdot(difference, total)
+            return (self._batch if self.method == "batch" else self._samples)(prior, new, gap, groups, rate)
 
-    def conditioned(self, trace: Array | float, arms: slice | int = slice(None)) -> None:
-        """Lower the bounds after covariances were conditioned on features Z; ``trace`` is at least that of Z'Z."""
-        self.floor[arms] /= 1.0 + self.floor[arms] * trace
-
-    def _batch(self, covs: Array, new: Array, gap: Array, groups: Groups, rate: float) -> None:
+    def _batch(self, prior: Prior, new: Array, gap: Array, groups: Groups, rate: float) -> Prior:
+        covs, projections = prior.cov.copy(), prior.projections
         n_arms, g, _ = covs.shape
         weighted = new * gap[:, None]
         # The norms of the terms add up to at least the norm of their sum, and mostly even that is small enough.
         reach = np.add.reduceat(np.abs(gap) * np.vecdot(new, new), [rows.start for _, rows in groups]).tolist()
-        floor, jitter = self.floor.tolist(), np.zeros(n_arms)
+        floor, jitter = prior.floor.tolist(), np.zeros(n_arms)
         for (arm, rows), terms in zip(groups, reach, strict=True):
             cov = covs[arm]
             factor = 2.0 * rate / (rows.stop - rows.start)
@@ -276,75 +248,67 @@ class Matching(Stateful):
                     length = rate * self.clip
                 cov -= step
             floor[arm] -= length
-            if floor[arm] < 0.0:
+            if floor[arm] < 0.0:  # it may have left the cone
                 floor[arm] = 0.0
-                self._project(covs, arm)
+                covs[arm], changed = project(cov)
+                projections += changed
             jitter[arm] = self.jitter
         covs.reshape(n_arms, g * g)[:, :: g + 1] += jitter[:, None]
-        self.floor = floor + jitter
+        return Prior(covs, floor + jitter, projections)
 
-    def _samples(self, covs: Array, arm: int, new: Array, gap: Array, rate: float) -> None:
-        cov = covs[arm]
-        overlap = np.dot(new, new.T)
-        squares = overlap.diagonal().copy()
-        overlap *= overlap
-        overlap *= 2.0 * rate
-        steps = lapack.dtrtrs(overlap.T, 2.0 * rate * gap, lower=1, unitdiag=1)[0]
-        positive = np.maximum(steps, 0.0)
-        shrink = float(np.dot(positive, squares))
-        floor = max(float(self.floor[arm]) - shrink, 0.0)
-        if shrink > self.floor[arm] and not _is_positive(cov - (new * positive[:, None]).T @ new):
-            matched = self._samples_in_turn(arm, cov, new, np.vecdot(new @ cov, new) - gap, rate)
-        else:
-            change = np.dot((new * steps[:, None]).T, new)
-            matched = cov - 0.5 * (change + change.T)
-        if _is_usable(matched):
-            covs[arm] = matched
-            self.floor[arm] = floor
+    def _samples(self, prior: Prior, new: Array, gap: Array, groups: Groups, rate: float) -> Prior:
+        covs, floor, projections = prior.cov.copy(), prior.floor.copy(), prior.projections
+        for arm, rows in groups:
+            matched, lowest, projected = _by_samples(covs[arm], float(floor[arm]), new[rows], gap[rows], rate)
+            projections += projected
+            if _is_usable(matched):
+                covs[arm], floor[arm] = matched, lowest
+        return Prior(covs, floor, projections)
 
-    def _samples_in_turn(self, arm: int, cov: Array, new: Array, targets: Array, rate: float) -> Array:
-        """Loop as Algorithm PGD does, for a batch in which a projection may interfere.
-
-        A step up cannot leave the cone; a step down leaves it by at most one eigenvalue, so thresholding needs the
-        smallest eigenpair alone.
-        """
-        for z, target in zip(new, targets, strict=True):
-            step = 2.0 * rate * (float(z @ cov @ z) - target)
-            cov = cov - step * np.outer(z, z)
-            if not _is_usable(cov):
-                break
-            if step > 0.0 and not _is_positive(cov):
-                value, vector = _smallest_eigenpair(cov)
-                if value < 0.0:
-                    cov = cov - value * np.outer(vector, vector)
-                    self._count(arm)
-        return cov
-
-    def _transport(self, covs: Array, old: Array, new: Array) -> None:
+    def _transport(self, prior: Prior, old: Array, new: Array) -> Prior:
         mapping = transport_map(old, new, self.ridge)
-        moved = mapping @ covs @ mapping.T
-        if _is_usable(moved):
-            np.add(moved, moved.transpose(0, 2, 1), out=covs)
-            covs *= 0.5
-            self.floor[:] = 0.0
+        moved = mapping @ prior.cov @ mapping.T
+        if not _is_usable(moved):
+            return prior
+        return Prior(0.5 * (moved + moved.transpose(0, 2, 1)), np.zeros_like(prior.floor), prior.projections)
 
-    def _project(self, covs: Array, arm: int) -> None:
-        projected, changed = project(covs[arm])
-        if changed:
-            covs[arm] = projected
-            self._count(arm)
 
-    def _count(self, arm: int) -> None:
-        self.projections += 1
-        _logger.debug("the covariance of arm %d left the cone and was projected, projection %d", arm, self.projections)
+def _by_samples(cov: Array, floor: float, new: Array, gap: Array, rate: float) -> tuple[Array, float, int]:
+    """Take one step per sample; return the covariance, a lower bound of its eigenvalues, and how many projections."""
+    overlap = np.dot(new, new.T)
+    squares = overlap.diagonal().copy()
+    overlap *= overlap
+    overlap *= 2.0 * rate
+    steps = lapack.dtrtrs(overlap.T, 2.0 * rate * gap, lower=1, unitdiag=1)[0]
+    positive = np.maximum(steps, 0.0)
+    shrink = float(np.dot(positive, squares))
+    lowest, projected = max(floor - shrink, 0.0), 0
+    if shrink > floor and not _is_positive(cov - (new * positive[:, None]).T @ new):
+        matched, projected = _in_turn(cov, new, np.vecdot(new @ cov, new) - gap, rate)
+    else:
+        change = np.dot((new * steps[:, None]).T, new)
+        matched = cov - 0.5 * (change + change.T)
+    return matched, lowest, projected
 
-    def __repr__(self) -> str:
-        settings: dict[str, Any] = {"rate": self.rate}
-        if self.method == "solve":
-            settings = {"ridge": self.ridge}
-        elif self.method == "batch":
-            settings.update(clip=self.clip, jitter=self.jitter)
-        return f"Matching({self.method!r}, {', '.join(f'{k}={v:g}' for k, v in settings.items())})"
+
+def _in_turn(cov: Array, new: Array, targets: Array, rate: float) -> tuple[Array, int]:
+    """Loop as Algorithm PGD does, for a batch in which a projection may interfere.
+
+    A step up cannot leave the cone; a step down leaves it by at most one eigenvalue, so thresholding needs the
+    smallest eigenpair alone.
+    """
+    projected = 0
+    for z, target in zip(new, targets, strict=True):
+        step = 2.0 * rate * (float(z @ cov @ z) - target)
+        cov = cov - step * np.outer(z, z)
+        if not _is_usable(cov):
+            break
+        if step > 0.0 and not _is_positive(cov):
+            value, vector = _smallest_eigenpair(cov)
+            if value < 0.0:
+                cov = cov - value * np.outer(vector, vector)
+                projected += 1
+    return cov, projected
 
 
 def _is_usable(covs: Array) -> bool:

@@ -3,40 +3,44 @@
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lim2.exploration.posterior import Array, Beliefs, Posterior, RecursivePosterior
-from lim2.exploration.summed import Summed
+from lim2.exploration.random import Random
+from lim2.exploration.scores import StudentT
 from lim2.exploration.thompson import Thompson
-from lim2.exploration.transported import TransportedPosterior
 from lim2.exploration.ucb import UCB
+from lim2.state import Array
 
 
 class Exploration(Protocol):
-    """Turns beliefs into scores; the arm with the largest is played."""
+    """Turns the distribution of every arm's score into one score per arm; the arm with the largest is played."""
 
-    def scores(self, posterior: Beliefs, features: Array, rng: np.random.Generator) -> Array:
-        """Return every arm's score, (n_arms,) for one feature vector or (n, n_arms) for many."""
+    def scores(self, score: StudentT, rng: np.random.Generator) -> Array:
+        """Return every arm's score, in the shape of ``score.mean``."""
         ...
 
 
 @runtime_checkable
 class KnowsPropensities(Protocol):
-    """What an exploration adds for ``decide`` and ``propensities``: how likely each arm's score is the largest."""
+    """What an exploration adds for ``decide`` and ``propensities``."""
 
-    def propensities(self, posterior: Beliefs, features: Array, eligible: NDArray[np.intp]) -> Array:
-        """Return the chances of the eligible arms, (k,) for one feature vector or (n, k) for many; draw nothing."""
+    def propensities(self, score: StudentT) -> Array:
+        """Return the probability that each arm's score is the largest; draw nothing."""
         ...
 
 
-__all__ = [
-    "UCB",
-    "Beliefs",
-    "Exploration",
-    "KnowsPropensities",
-    "Posterior",
-    "RecursivePosterior",
-    "Summed",
-    "Thompson",
-    "TransportedPosterior",
-]
+def named(exploration: "str | Exploration", thompson: Exploration, ucb: Exploration) -> Exploration:
+    """Return the exploration that a setting names; an object is taken as it is."""
+    if isinstance(exploration, str):
+        choices = {"thompson": thompson, "ucb": ucb}
+        if exploration not in choices:
+            raise ValueError(f"exploration must be one of 'thompson', 'ucb', got {exploration!r}")
+        return choices[exploration]
+    if not callable(getattr(exploration, "scores", None)):
+        raise ValueError(
+            f"exploration must be 'thompson', 'ucb' or an object with a method `scores`, such as "
+            f"lim2.exploration.UCB(optimism=2.0); got {exploration!r}"
+        )
+    return exploration
+
+
+__all__ = ["UCB", "Exploration", "KnowsPropensities", "Random", "StudentT", "Thompson", "named"]

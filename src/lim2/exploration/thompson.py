@@ -1,68 +1,66 @@
 """Thompson sampling in score space.
 
-The paper samples noise and weights for every arm and plays the arm with the largest z'w. Given the noise, z'w is
-normal with mean z'mu and variance noise * z'cov z, independent between arms, and with the noise integrated out it is
-Student-t with 2a degrees of freedom. So one scalar an arm is drawn; no weight vector, no factor of a covariance.
+The paper samples a weight vector w for every arm and plays the arm with the largest z'w. Given the noise, z'w is
+normal with mean z'mu and variance noise * z'cov z, independent between arms. With the noise integrated out it is
+Student-t with 2a degrees of freedom. So one scalar per arm is drawn: no weight vector, no factor of a covariance.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lim2.exploration.posterior import Array, Beliefs
 from lim2.exploration.propensity import chances_of_largest
+from lim2.exploration.scores import StudentT
+from lim2.state import Array
+
+FEW_ARMS = 16  # up to here the draws of one context are quicker one by one, from the same stream
 
 
+@dataclass(frozen=True)
 class Thompson:
     """Play the arm whose sampled score, mean + scale * (optimism + temperature * t), is largest.
 
     Parameters
     ----------
     temperature
-        The share of a score's scale with which it is drawn: 1 samples the beliefs, less explores less.
+        The share of a score's scale with which it is drawn: 1 samples the belief, less explores less.
     optimism
-        How many scales are added to every score's mean, as :class:`UCB` does; 0 samples around the mean.
+        How many scales are added to every mean, as :class:`lim2.exploration.UCB` does.
 
     Examples
     --------
-    >>> from lim2.exploration import Posterior
-    >>> posterior = Posterior(n_arms=2, width=1)
-    >>> posterior.mu[1] = 100.0
-    >>> Thompson().scores(posterior, np.array([1.0]), np.random.default_rng(0)).argmax()
+    >>> score = StudentT(np.array([0.0, 100.0]), np.ones(2), np.full(2, 12.0))
+    >>> Thompson().scores(score, np.random.default_rng(0)).argmax()
     np.int64(1)
-
-    Without a draw, what is left is the upper bound of :class:`UCB`:
-
-    >>> Thompson(temperature=0.0, optimism=2.0).scores(posterior, np.array([1.0]), np.random.default_rng(0)).tolist()
+    >>> Thompson(temperature=0.0, optimism=2.0).scores(score, np.random.default_rng(0)).tolist()
     [2.0, 102.0]
     """
 
-    def __init__(self, temperature: float = 1.0, optimism: float = 0.0) -> None:
-        for name, value in (("temperature", temperature), ("optimism", optimism)):
+    temperature: float = 1.0
+    optimism: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("temperature", "optimism"):
+            value = getattr(self, name)
             if not 0.0 <= value < math.inf:
                 raise ValueError(f"{name} must be 0 or positive and finite, got {value!r}")
-        self.temperature, self.optimism = float(temperature), float(optimism)
 
-    def scores(self, posterior: Beliefs, features: Array, rng: np.random.Generator) -> Array:
-        """Draw every arm's score, for one feature vector (width,) or for many (n, width)."""
-        mean, spread = posterior.moments(features)
-        drawn = self.temperature * _student_t(2.0 * posterior.a, mean.shape, rng)
-        return mean + posterior.scales(spread) * (self.optimism + drawn)
+    def scores(self, score: StudentT, rng: np.random.Generator) -> Array:
+        """Draw every arm's score."""
+        return score.mean + score.scale * (self.optimism + self.temperature * _standard(score, rng))
 
-    def propensities(self, posterior: Beliefs, features: Array, eligible: NDArray[np.intp]) -> Array:
-        """Return how likely each eligible arm's score is the largest, by quadrature; nothing is drawn."""
-        mean, spread = posterior.moments(features)
-        scale = posterior.scales(spread)
-        around, scale = (mean + self.optimism * scale)[..., eligible], (self.temperature * scale)[..., eligible]
-        return chances_of_largest(around, scale, 2.0 * posterior.a[eligible])
-
-    def __repr__(self) -> str:
-        return f"Thompson(temperature={self.temperature:g}, optimism={self.optimism:g})"
+    def propensities(self, score: StudentT) -> Array:
+        """Return the probability that each arm's score is the largest, by quadrature; nothing is drawn."""
+        around = score.mean + self.optimism * score.scale
+        return chances_of_largest(around, self.temperature * score.scale, score.freedom)
 
 
-def _student_t(freedom: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Draw standard Student-t variates; one row of few arms is quicker drawn one by one, from the same stream."""
-    if shape == (len(freedom),) and len(freedom) <= 16:
+def _standard(score: StudentT, rng: np.random.Generator) -> Array:
+    """Draw standard Student-t variates in the shape of the scores."""
+    freedom = score.freedom
+    if freedom[0] == math.inf:
+        return rng.standard_normal(score.mean.shape)
+    if score.mean.ndim == 1 and len(freedom) <= FEW_ARMS:
         return np.array([rng.standard_t(df) for df in freedom.tolist()])
-    return rng.standard_t(freedom, size=shape)
+    return rng.standard_t(freedom, size=score.mean.shape)

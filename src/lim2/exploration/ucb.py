@@ -1,42 +1,41 @@
-"""Optimism in the face of uncertainty, on the same beliefs."""
+"""Upper confidence bounds on the same beliefs."""
+
+import math
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lim2.exploration.posterior import Array, Beliefs
 from lim2.exploration.propensity import one_hot
+from lim2.exploration.scores import StudentT
+from lim2.state import Array
 
 
+@dataclass(frozen=True)
 class UCB:
     """Play the arm whose upper confidence bound, mean + optimism * scale of its score, is largest.
 
     Parameters
     ----------
     optimism
-        How many scales of the Student-t score are added to its mean.
+        How many scales of the score are added to its mean.
 
     Examples
     --------
-    >>> from lim2.exploration import Posterior
-    >>> posterior = Posterior(n_arms=2, width=1)
-    >>> posterior.observe(0, np.array([1.0]), 0.5)
-    >>> UCB(optimism=2.0).scores(posterior, np.array([1.0])).round(3).tolist()
-    [1.616, 2.0]
+    >>> score = StudentT(np.array([0.5, 0.0]), np.array([0.2, 1.0]), np.full(2, 12.0))
+    >>> UCB(optimism=2.0).scores(score).tolist()
+    [0.9, 2.0]
     """
 
-    def __init__(self, optimism: float = 1.0) -> None:
-        if not optimism >= 0:
-            raise ValueError(f"optimism must be 0 or positive, got {optimism!r}")
-        self.optimism = float(optimism)
+    optimism: float = 1.0
 
-    def scores(self, posterior: Beliefs, features: Array, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002
-        """Return every arm's upper bound, for one feature vector (width,) or for many (n, width); draws nothing."""
-        mean, spread = posterior.moments(features)
-        return mean + self.optimism * posterior.scales(spread)
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.optimism < math.inf:
+            raise ValueError(f"optimism must be 0 or positive and finite, got {self.optimism!r}")
 
-    def propensities(self, posterior: Beliefs, features: Array, eligible: NDArray[np.intp]) -> Array:
-        """Return 1 for the eligible arm with the largest bound, 0 for the others; the first of equals."""
-        return one_hot(self.scores(posterior, features)[..., eligible])
+    def scores(self, score: StudentT, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002
+        """Return every arm's upper bound; nothing is drawn."""
+        return score.mean + self.optimism * score.scale
 
-    def __repr__(self) -> str:
-        return f"UCB(optimism={self.optimism:g})"
+    def propensities(self, score: StudentT) -> Array:
+        """Return 1 for the arm with the largest bound, 0 for the others; the first of equals."""
+        return one_hot(self.scores(score))

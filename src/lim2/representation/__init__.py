@@ -6,15 +6,20 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from lim2.representation.intercept import Intercept
 from lim2.representation.mlp import MLP
 from lim2.representation.optimizers import SGD, Adam, Optimizer, RMSProp
-from lim2.representation.protocol import ChangesArms, ContextReader, Representation, Watched
+from lim2.representation.protocol import ContextReader, Observer, Representation, Step
+from lim2.representation.standardized import Standardized
 
 if TYPE_CHECKING:
     from lim2.representation.text import TextCNN as TextCNN
     from lim2.representation.torch import Torch as Torch
 
-__all__ = ["MLP", "SGD", "Adam", "ChangesArms", "ContextReader", "Optimizer", "RMSProp", "Representation", "Watched"]
+__all__ = [
+    "MLP", "SGD", "Adam", "ContextReader", "Intercept", "Observer", "Optimizer", "RMSProp", "Representation",
+    "Standardized", "Step",
+]  # fmt: skip
 
 _NEED_TORCH = {"Torch": "lim2.representation.torch", "TextCNN": "lim2.representation.text"}
 

@@ -1,33 +1,118 @@
 """Gradient descent on a flat parameter vector: RMSProp (the paper's), plain SGD and Adam.
 
 All three clip the global norm of the gradient and decay the rate by inverse time,
-``learning_rate / (1 + decay * step)``, as the published runs did.
+``learning_rate / (1 + decay * step)``, as the published runs did. An optimizer holds settings only: what changes from
+step to step is a :class:`Descent`, a value.
 """
 
-import inspect
+import logging
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import blas
 
-from lim2._arrays import OwnsArrays
-from lim2._state import a_count, check_names, fitting
-from lim2.representation.protocol import Array, State
-from lim2.representation.skips import Skips
+from lim2.state import Array, Count
 
-# Norm of a gradient that would throw the parameters so far off that features overflow before training is seen to fail.
+# Norm of a gradient that would move the parameters so far that features overflow before training is seen to fail.
 LARGEST_UNCLIPPED = 1e30
 
+# After so many skipped steps in a row the network is beyond recovery, and going on would hide it.
+PATIENCE = 100
+
 _norm = blas.dnrm2
+_logger = logging.getLogger("lim2")
 
 
-def _check(*, or_zero: bool = True, **setting: float) -> None:
-    """Raise unless the one setting given is a positive, finite number."""
-    ((name, value),) = setting.items()
+class Descent(NamedTuple):
+    """What changes from step to step: running statistics of the gradient, and counts."""
+
+    statistics: Annotated[Array, "statistic p"]  # as many rows as the optimizer has running statistics
+    steps: Count = 0
+    skipped: Count = 0  # steps left out because their gradient was not finite
+    skipped_in_a_row: Count = 0
+
+
+class Optimizer(Protocol):
+    """What an optimizer must offer: its schedule, and the direction of a step."""
+
+    statistics: ClassVar[tuple[str, ...]]  # the name of each running statistic
+
+    @property
+    def learning_rate(self) -> float:
+        """Rate of the first step."""
+        ...
+
+    @property
+    def decay(self) -> float:
+        """The rate of step k (from 0) is ``learning_rate / (1 + decay * k)``."""
+        ...
+
+    @property
+    def clip(self) -> float | None:
+        """Largest global norm of a gradient; longer ones are scaled down to it. None: no clipping."""
+        ...
+
+    def initial(self) -> list[float]:
+        """Return where each running statistic starts."""
+        ...
+
+    def direction(self, gradient: Array, rate: float, statistics: Array, steps: int) -> tuple[Array, Array]:
+        """Return what is subtracted from the parameters in step number ``steps`` (from 1), and the new statistics.
+
+        May overwrite ``gradient``.
+        """
+        ...
+
+
+def begin(optimizer: Optimizer, size: int) -> Descent:
+    """Return where a descent over ``size`` parameters starts."""
+    return Descent(np.repeat(np.array(optimizer.initial(), dtype=np.float64)[:, None], size, axis=1))
+
+
+def descend(optimizer: Optimizer, descent: Descent, parameters: Array, gradient: Array) -> tuple[Array, Descent, float]:
+    """Return the parameters after one step against ``gradient``, which is overwritten; the descent; the norm.
+
+    With a gradient that is not finite, or without clipping astronomic, the step is left out and counted; after many of
+    them in a row it raises FloatingPointError.
+    """
+    norm = float(_norm(gradient))
+    clip = optimizer.clip
+    if not norm < (LARGEST_UNCLIPPED if clip is None else math.inf):
+        advice = f"Lower learning_rate ({optimizer.learning_rate:g}), set clip, or scale contexts and rewards."
+        return parameters, skip(descent, norm, advice), norm
+    if clip is not None and norm > clip:
+        gradient *= clip / norm
+    steps = descent.steps + 1
+    rate = optimizer.learning_rate / (1.0 + optimizer.decay * descent.steps)
+    direction, statistics = optimizer.direction(gradient, rate, descent.statistics, steps)
+    return parameters - direction, Descent(statistics, steps, descent.skipped, 0), norm
+
+
+def skip(descent: Descent, norm: float, advice: str) -> Descent:
+    """Leave a step out and count it; FloatingPointError if there were too many in a row.
+
+    One bad batch must not stop an agent that serves: its step is left out, with a warning, and the rest of the update
+    happens. A network that cannot take a step any more is an error.
+    """
+    in_a_row = descent.skipped_in_a_row
+    if in_a_row >= PATIENCE:
+        raise FloatingPointError(
+            f"training diverged: the gradient's norm is {norm:.3g}, and the {PATIENCE} steps before could not be "
+            f"taken either. {advice}"
+        )
+    if (in_a_row + 1) & in_a_row == 0:  # the 1st, 2nd, 4th, ... in a row
+        _logger.warning(
+            "a training step was left out, number %d in a row: its gradient's norm is %.3g. %s",
+            in_a_row + 1, norm, advice,
+        )  # fmt: skip
+    return descent._replace(skipped=descent.skipped + 1, skipped_in_a_row=in_a_row + 1)
+
+
+def _check(name: str, value: float, *, or_zero: bool = True) -> None:
+    """Raise unless a setting is a positive, finite number."""
     if not isinstance(value, Real) or not (value >= 0.0 if or_zero else value > 0.0) or not value < math.inf:
         raise ValueError(f"{name} must be {'0 or ' if or_zero else ''}positive and finite, got {value!r}")
 
@@ -37,8 +122,16 @@ def _check_keep(value: float) -> None:
         raise ValueError(f"keep must be from 0 up to, but not, 1, got {value!r}")
 
 
-class Optimizer(OwnsArrays, ABC):
-    """What the optimizers share: the schedule, the clipping and the step count.
+def _check_schedule(optimizer: Optimizer) -> None:
+    _check("learning_rate", optimizer.learning_rate, or_zero=False)
+    _check("decay", optimizer.decay)
+    if optimizer.clip is not None:
+        _check("clip", optimizer.clip, or_zero=False)
+
+
+@dataclass(frozen=True)
+class RMSProp:
+    """RMSProp with the settings of the published runs.
 
     Parameters
     ----------
@@ -48,92 +141,6 @@ class Optimizer(OwnsArrays, ABC):
         The rate of step k (from 0) is ``learning_rate / (1 + decay * k)``; 0 keeps it constant.
     clip
         Largest global norm of a gradient; longer ones are scaled down to it. None: no clipping.
-    """
-
-    slots: ClassVar[tuple[str, ...]] = ()  # running statistics, one number a parameter
-
-    def __init__(self, learning_rate: float, decay: float = 0.0, clip: float | None = None) -> None:
-        _check(learning_rate=learning_rate, or_zero=False)
-        _check(decay=decay)
-        if clip is not None:
-            _check(clip=clip, or_zero=False)
-        self.learning_rate = float(learning_rate)
-        self.decay = float(decay)
-        self.clip = clip
-        self.steps = 0
-        self.skips = Skips()
-        self.gradient_norm = math.nan  # of the latest step, before clipping
-        self.statistics: dict[str, Array] = {}
-
-    def bind(self, size: int) -> None:
-        """Allocate the running statistics for ``size`` parameters."""
-        self.statistics = {name: np.full(size, self._start()) for name in self.slots}
-
-    def resize(self, change: Callable[[Array, float], Array]) -> None:
-        """Let every running statistic follow a change of the parameters; ``change`` is told where new ones start."""
-        self.statistics = {name: change(values, self._start()) for name, values in self.statistics.items()}
-
-    def _start(self) -> float:
-        """Return where the running statistics start."""
-        return 0.0
-
-    def descend(self, parameters: Array, gradient: Array) -> None:
-        """Move ``parameters`` one step against ``gradient``; both are changed in place.
-
-        With a gradient that is not finite, or without clipping astronomic, the step is left out and counted; after
-        many of them in a row it raises FloatingPointError.
-        """
-        norm = self.gradient_norm = float(_norm(gradient))
-        if not norm < (LARGEST_UNCLIPPED if self.clip is None else math.inf):
-            advice = f"Lower learning_rate ({self.learning_rate:g}), set clip, or scale contexts and rewards."
-            self.skips.skip(norm, advice)
-            return
-        self.skips.in_a_row = 0
-        if self.clip is not None and norm > self.clip:
-            gradient *= self.clip / norm
-        rate = self.learning_rate / (1.0 + self.decay * self.steps)
-        self.steps += 1
-        parameters -= self._direction(gradient, rate)
-
-    @abstractmethod
-    def _direction(self, gradient: Array, rate: float) -> Array:
-        """Return what is subtracted from the parameters; may overwrite ``gradient``."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the running statistics."""
-        return sum(s.nbytes for s in self.statistics.values())
-
-    def settings(self) -> dict[str, Any]:
-        """Return what it was made with, by the names of the arguments."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def state(self) -> State:
-        """Return a copy of everything that changes from step to step."""
-        skips = np.array([self.skips.total, self.skips.in_a_row])
-        return {"steps": np.array(self.steps), "skips": skips, **{k: v.copy() for k, v in self.statistics.items()}}
-
-    def restore(self, state: State) -> None:
-        """Take over a state returned by :meth:`state`."""
-        check_names(state, ("steps", "skips", *self.slots))
-        steps, skips = fitting(state["steps"], np.array(0)), fitting(state["skips"], np.zeros(2, dtype=np.int64))
-        statistics = {name: fitting(state[name], self.statistics[name]) for name in self.slots}
-        self.steps, self.statistics = a_count(int(steps)), statistics
-        self.skips.total, self.skips.in_a_row = (a_count(int(count)) for count in skips)
-
-    def __repr__(self) -> str:
-        changing = ("steps", "skips", "gradient_norm", "statistics")
-        shown = {k: v for k, v in self.__dict__.items() if k not in changing}
-        return f"{type(self).__name__}({', '.join(f'{k}={v}' for k, v in shown.items())})"
-
-
-class RMSProp(Optimizer):
-    """RMSProp with the settings of the published runs.
-
-    Parameters
-    ----------
-    learning_rate, decay, clip
-        As for every optimizer; the defaults are the published ones.
     keep
         What is kept of the running mean of squared gradients in a step.
     start
@@ -142,72 +149,84 @@ class RMSProp(Optimizer):
         Added to it under the root.
     """
 
-    slots: ClassVar[tuple[str, ...]] = ("mean_square",)
+    learning_rate: float = 0.1
+    decay: float = 0.05
+    clip: float | None = 5.0
+    keep: float = 0.9
+    start: float = 1.0
+    epsilon: float = 1e-10
 
-    def __init__(
-        self,
-        learning_rate: float = 0.1,
-        decay: float = 0.05,
-        clip: float | None = 5.0,
-        keep: float = 0.9,
-        start: float = 1.0,
-        epsilon: float = 1e-10,
-    ) -> None:
-        super().__init__(learning_rate, decay, clip)
-        _check_keep(keep)
-        _check(start=start)
-        _check(epsilon=epsilon, or_zero=False)
-        self.keep, self.start, self.epsilon = float(keep), float(start), float(epsilon)
+    statistics: ClassVar[tuple[str, ...]] = ("mean_square",)
 
-    def _start(self) -> float:
-        return self.start
+    def __post_init__(self) -> None:
+        _check_schedule(self)
+        _check_keep(self.keep)
+        _check("start", self.start)
+        _check("epsilon", self.epsilon, or_zero=False)
 
-    def _direction(self, gradient: Array, rate: float) -> Array:
-        mean_square = self.statistics["mean_square"]
-        mean_square *= self.keep
-        mean_square += (1.0 - self.keep) * (gradient * gradient)
+    def initial(self) -> list[float]:
+        """Return where the mean of squared gradients starts."""
+        return [self.start]
+
+    def direction(self, gradient: Array, rate: float, statistics: Array, steps: int) -> tuple[Array, Array]:  # noqa: ARG002
+        """Return the step, and the new mean of squared gradients."""
+        new = self.keep * statistics
+        new += (1.0 - self.keep) * (gradient * gradient)
         gradient *= rate
-        gradient /= np.sqrt(mean_square + self.epsilon)
-        return gradient
+        gradient /= np.sqrt(new[0] + self.epsilon)
+        return gradient, new
 
 
-class SGD(Optimizer):
-    """Plain stochastic gradient descent."""
+@dataclass(frozen=True)
+class SGD:
+    """Plain stochastic gradient descent; the settings are as for :class:`RMSProp`."""
 
-    def __init__(self, learning_rate: float = 0.01, decay: float = 0.0, clip: float | None = 5.0) -> None:
-        super().__init__(learning_rate, decay, clip)
+    learning_rate: float = 0.01
+    decay: float = 0.0
+    clip: float | None = 5.0
 
-    def _direction(self, gradient: Array, rate: float) -> Array:
+    statistics: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        _check_schedule(self)
+
+    def initial(self) -> list[float]:
+        """Return nothing: it has no running statistics."""
+        return []
+
+    def direction(self, gradient: Array, rate: float, statistics: Array, steps: int) -> tuple[Array, Array]:  # noqa: ARG002
+        """Return the step."""
         gradient *= rate
-        return gradient
+        return gradient, statistics
 
 
-class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2015) with bias correction."""
+@dataclass(frozen=True)
+class Adam:
+    """Adam (Kingma and Ba, 2015) with bias correction; the schedule is as for :class:`RMSProp`."""
 
-    slots: ClassVar[tuple[str, ...]] = ("mean", "mean_square")
+    learning_rate: float = 1e-3
+    decay: float = 0.0
+    clip: float | None = 5.0
+    keep: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-8
 
-    def __init__(
-        self,
-        learning_rate: float = 1e-3,
-        decay: float = 0.0,
-        clip: float | None = 5.0,
-        keep: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-8,
-    ) -> None:
-        super().__init__(learning_rate, decay, clip)
-        for share in keep:
+    statistics: ClassVar[tuple[str, ...]] = ("mean", "mean_square")
+
+    def __post_init__(self) -> None:
+        _check_schedule(self)
+        for share in self.keep:
             _check_keep(share)
-        _check(epsilon=epsilon, or_zero=False)
-        self.keep, self.epsilon = (float(keep[0]), float(keep[1])), float(epsilon)
+        _check("epsilon", self.epsilon, or_zero=False)
 
-    def _direction(self, gradient: Array, rate: float) -> Array:
-        mean, mean_square = self.statistics["mean"], self.statistics["mean_square"]
+    def initial(self) -> list[float]:
+        """Return where the means of gradients and of their squares start."""
+        return [0.0, 0.0]
+
+    def direction(self, gradient: Array, rate: float, statistics: Array, steps: int) -> tuple[Array, Array]:
+        """Return the step, and the new means of gradients and of their squares."""
         keep_mean, keep_square = self.keep
-        mean *= keep_mean
-        mean += (1.0 - keep_mean) * gradient
-        mean_square *= keep_square
-        mean_square += (1.0 - keep_square) * (gradient * gradient)
-        scale = np.sqrt(mean_square / (1.0 - keep_square**self.steps)) + self.epsilon
-        direction: Array = mean * (rate / (1.0 - keep_mean**self.steps)) / scale
-        return direction
+        mean = keep_mean * statistics[0] + (1.0 - keep_mean) * gradient
+        mean_square = keep_square * statistics[1] + (1.0 - keep_square) * (gradient * gradient)
+        scale = np.sqrt(mean_square / (1.0 - keep_square**steps)) + self.epsilon
+        step: Array = mean * (rate / (1.0 - keep_mean**steps)) / scale
+        return step, np.stack((mean, mean_square))

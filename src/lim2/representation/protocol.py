@@ -1,20 +1,29 @@
-"""What a representation must offer: the whole contract between a network and the agents."""
+"""What a representation must offer: the whole contract between a network and the algorithms."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
-State = Mapping[str, NDArray[Any]]
+from lim2.state import Array, Ints
+
+Shape = tuple[int, ...]
+
+
+class Step(NamedTuple):
+    """What a training step did: mean squared error of the batch before it, and the gradient's norm before clipping."""
+
+    loss: float
+    gradient_norm: float
 
 
 class Representation(Protocol):
-    """A network that maps contexts to features and predicts every arm's reward by a linear head on top.
+    """A network that maps contexts to features and predicts every arm's reward by a linear layer on top.
 
-    An agent copies the representation it is given, binds the copy to its problem, and from then on only calls
-    ``features``, ``train_step`` and ``head``. Nothing here knows of posteriors, buffers or exploration.
+    The object holds settings only and never changes. What training changes is a network f: a named tuple of arrays and
+    numbers, which every function here takes and returns, and none writes to. Nothing here knows of posteriors, memory
+    or exploration.
     """
 
     @property
@@ -22,53 +31,44 @@ class Representation(Protocol):
         """The number of features, the paper's g."""
         ...
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of parameters and optimizer state."""
+    def init(self, shape: Shape, n_arms: int, rng: np.random.Generator) -> Any:
+        """Return a network for contexts of a shape, with the initial parameters drawn."""
         ...
 
-    def bind(self, n_features: Any, n_arms: int, rng: np.random.Generator) -> None:
-        """Set the sizes and draw the initial parameters; a representation that is bound already keeps its own.
+    def features(self, f: Any, contexts: NDArray[Any]) -> Array:
+        """Return the (n, width) features of (n, *shape) contexts."""
+        ...
 
-        ``n_features`` is the size of a context, an int, or the shape of one that has several axes, a tuple of ints.
+    def last_layer(self, f: Any) -> tuple[Array, Array]:
+        """Return the weights (n_arms, width) and the biases (n_arms,) of the last layer; read-only for the caller."""
+        ...
+
+    def train(self, f: Any, contexts: NDArray[Any], arms: Ints, rewards: Array) -> tuple[Array, Any, Step]:
+        """Take one step on the mean squared error of a batch, in which only the played arm's output counts.
+
+        Returns the features of the batch as they were *before* the step, the network after it, and what it did. The
+        batch is sorted by arm.
         """
         ...
 
-    def features(self, contexts: Array) -> Array:
-        """Return the (n, width) last hidden activations of (n, n_features) contexts."""
+    def add_arm(self, f: Any, like: int | None, rng: np.random.Generator) -> Any:
+        """Return a network with one more output: drawn anew, or a copy of another arm's with its statistics."""
         ...
 
-    def train_step(self, contexts: Array, arms: NDArray[np.intp], rewards: Array) -> Array:
-        """Take one optimisation step on the batch and return its features as they were *before* the step.
-
-        Only the played arm's output enters the loss. ``features(contexts)`` gives the features after.
-        """
+    def remove_arm(self, f: Any, arm: int) -> Any:
+        """Return a network without an arm's output; those after it move up."""
         ...
 
-    @property
-    def head(self) -> tuple[Array, Array]:
-        """The last layer: weights (n_arms, width) and bias (n_arms,). Read-only for the caller."""
+    def skipped(self, f: Any) -> int:
+        """Return how many steps were left out because their gradient was not finite."""
         ...
 
-    def state(self) -> State:
-        """Return a copy of everything that training changes, as named arrays."""
+    def kinds(self, path: str) -> Mapping[str, Any]:
+        """Return the type of the network's named tuple under a path in a state, and of parts whose type is ``Any``."""
         ...
 
-    def restore(self, state: State) -> None:
-        """Take over a state returned by :meth:`state`."""
-        ...
-
-
-@runtime_checkable
-class ChangesArms(Protocol):
-    """What a representation adds whose arms may come and go."""
-
-    def add_arm(self, rng: np.random.Generator, like: int | None = None) -> None:
-        """Add a row to the head, drawn anew or a copy of another arm's, together with its optimizer statistics."""
-        ...
-
-    def remove_arm(self, arm: int) -> None:
-        """Drop an arm's row of the head, together with its optimizer statistics; rows after it move up."""
+    def sizes(self, shape: Shape, n_arms: int) -> Mapping[str, Any]:
+        """Return the lengths of the network's axes, by name; they are computed, nothing is allocated."""
         ...
 
 
@@ -77,12 +77,12 @@ class ContextReader(Protocol):
     """What a representation adds that takes other contexts than vectors of float64: images, token ids."""
 
     @property
-    def context_shape(self) -> tuple[int, ...] | None:
+    def context_shape(self) -> Shape | None:
         """The shape of a context where the network itself knows it: an agent's ``n_features`` may then be left out."""
         ...
 
-    def read(self, values: ArrayLike, what: str) -> NDArray[Any]:
-        """Return one context or many as the array that is stored and handed to ``features``; change nothing.
+    def read(self, f: Any, values: ArrayLike, what: str) -> NDArray[Any]:
+        """Return one context or many as the array that is stored and handed to ``features``.
 
         What the network cannot take is refused with a ValueError that names ``what``. The agent itself checks the
         shape, and that all values are finite.
@@ -91,20 +91,9 @@ class ContextReader(Protocol):
 
 
 @runtime_checkable
-class Watched(Protocol):
-    """What a representation adds that tells how its latest training step went: for an agent's ``info``."""
+class Observer(Protocol):
+    """What a representation adds that also learns from each context by itself, such as its scale."""
 
-    @property
-    def loss(self) -> float:
-        """Mean squared error of the batch before the latest step; NaN before the first."""
-        ...
-
-    @property
-    def gradient_norm(self) -> float:
-        """Norm of the latest gradient, before clipping; NaN before the first step."""
-        ...
-
-    @property
-    def skipped(self) -> int:
-        """How many steps were left out because their gradient was not finite."""
+    def observe(self, f: Any, context: NDArray[Any]) -> Any:
+        """Return the network after one more context was learned from."""
         ...

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import blas
 
-from lim2._arrays import real_numbers
-
-Array = NDArray[np.float64]
+from lim2.state import Array
 
 # Contexts and rewards must stay below this: fourth powers of them, which likelihood matching squares once more, are
 # still finite.
@@ -20,7 +18,7 @@ LARGEST = 1e30
 _norm = blas.dnrm2
 
 
-def positive_int(name: str, value: int, least: int = 1) -> int:
+def positive_int(name: str, value: int, least: int = 1, most: int = 2**40) -> int:
     """Return a setting as an int, or say what is wrong with it."""
     try:
         number = operator.index(value)
@@ -28,6 +26,8 @@ def positive_int(name: str, value: int, least: int = 1) -> int:
         raise ValueError(f"{name} must be a whole number, got {value!r}") from error
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {number}")
+    if number > most:
+        raise ValueError(f"{name} must be at most {most}, got {number}")
     return number
 
 
@@ -45,16 +45,37 @@ def one_of(name: str, value: str, choices: Sequence[str]) -> str:
     return value
 
 
-def is_plain(value: Any) -> bool:
-    """Whether a setting is a value, not an object of which the agent has a copy."""
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return all(is_plain(part) for part in value)
-    return value is None or isinstance(value, bool | int | float | str | np.generic | np.ndarray)
+def number(name: str, value: float, *, above: float | None = None, least: float | None = None) -> float:
+    """Return a setting as a finite float within its bound, or say what is wrong with it."""
+    try:
+        result = float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a number, got {value!r}") from error
+    if above is not None and not above < result < float("inf"):
+        raise ValueError(f"{name} must be finite and above {above:g}, got {value!r}")
+    if least is not None and not least <= result < float("inf"):
+        raise ValueError(f"{name} must be finite and at least {least:g}, got {value!r}")
+    return result
 
 
-def listed(value: Any) -> Any:
-    """Return a sequence of another kind, such as a range, as a list."""
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str | list | tuple) else value
+def real_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
+    """Return values as an array of integers, floats or truth values; a ValueError names ``what`` holds something else.
+
+    Examples
+    --------
+    >>> real_numbers([1, 2.5], "a context")
+    array([1. , 2.5])
+    >>> real_numbers(["one"], "a context")
+    Traceback (most recent call last):
+    ValueError: a context must hold real numbers only, got <U3 values
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{what} must be a regular array of numbers: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{what} must hold real numbers only, got {array.dtype} values")
+    return array
 
 
 def as_floats(values: ArrayLike, what: str) -> Array:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lim2.agents.decision import Decision
+from lim2.decision import Decision
 
 if TYPE_CHECKING:
-    from lim2.agents.base import Agent
+    from lim2.agent import Agent
 
 Array = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ class Snapshot:
     Attributes
     ----------
     rounds
-        How many updates the agent had seen.
+        How many updates the agent had had.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Snapshot:
 
     @property
     def rounds(self) -> int:
-        """How many updates the agent had seen."""
+        """How many updates the agent had had."""
         return int(self._agent.rounds)
 
     @property
@@ -70,7 +70,7 @@ class Snapshot:
         return chosen
 
     def decide(self, context: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False) -> Decision:
-        """Choose an arm and tell how likely that was, as :meth:`lim2.Agent.decide` does."""
+        """Choose an arm and return how likely that was, as :meth:`lim2.Agent.decide` does."""
         decision: Decision = self._agent.decide(context, arms, exploit=exploit)
         return decision
 

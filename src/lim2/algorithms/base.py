@@ -1,0 +1,165 @@
+"""What an algorithm is: settings, and pure functions of a state."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lim2.arms import arm_names
+from lim2.checks import as_float, as_floats, positive_int
+from lim2.exploration import Exploration, StudentT
+from lim2.state import Array
+
+# The size of a context, its shape, or None where the representation knows it.
+Size = int | Sequence[int] | None
+
+# What an update did, as fields of lim2.Info; computed when somebody asks.
+Diagnostics = Callable[[], Mapping[str, Any]]
+
+
+def nothing_to_report() -> Mapping[str, Any]:
+    """Return no diagnostics."""
+    return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Algorithm(ABC):
+    """A contextual bandit algorithm. Its fields are its settings; it holds nothing else and never changes.
+
+    An algorithm adds a named tuple ``State``, and ``init``, ``score`` and ``learn``. Arms can come and go if it also
+    adds ``add_arm`` and ``remove_arm``. See ``docs/adding-an-algorithm.md``.
+
+    Parameters
+    ----------
+    n_arms
+        Number of arms, which are then called 0, 1, 2, ...
+    n_features
+        Size of a context.
+    arms
+        Instead of ``n_arms``: the names of the arms, any hashable values.
+    initial_pulls
+        How often every arm is played, in turn, before the agent decides.
+    min_propensity
+        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
+    seed
+        The same seed and the same inputs give the same decisions, bit for bit. None: a fresh one from the system.
+    """
+
+    n_arms: int | None = None
+    n_features: Size = None
+    _: KW_ONLY
+    arms: Iterable[Hashable] | None = None
+    initial_pulls: int = 2
+    min_propensity: float = 0.0
+    seed: int | None = None
+
+    State: ClassVar[type[Any]]
+    draws: ClassVar[bool] = True  # whether `learn` uses its random stream
+
+    # What an algorithm adds
+
+    @property
+    @abstractmethod
+    def policy(self) -> Exploration:
+        """How an arm is chosen from the scores."""
+
+    @abstractmethod
+    def init(self, n_arms: int, rng: np.random.Generator) -> Any:
+        """Return the state before the first reward."""
+
+    @abstractmethod
+    def score(self, state: Any, contexts: NDArray[Any]) -> StudentT:
+        """Return what is believed about the score of every arm, for one context or rows of contexts."""
+
+    @abstractmethod
+    def learn(
+        self, state: Any, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
+    ) -> tuple[Any, Diagnostics]:
+        """Return the state after one more observed reward, and what the update did."""
+
+    def add_arm(self, state: Any, like: int | None, rng: np.random.Generator) -> Any:
+        """Return a state with one more arm: from the prior, or like another."""
+        raise NotImplementedError(f"the arms of a {self.name} cannot change")
+
+    def remove_arm(self, state: Any, arm: int) -> Any:
+        """Return a state without an arm; those after it move up."""
+        raise NotImplementedError(f"the arms of a {self.name} cannot change")
+
+    # What it may change
+
+    def validate(self) -> None:
+        """Raise a ValueError if a setting makes no sense."""
+        positive_int("initial_pulls", self.initial_pulls, least=0)
+        check_floor(self.min_propensity, len(self.names))
+        if not self.shape:
+            raise ValueError("n_features is missing: give the size of a context")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a context."""
+        if self.n_features is None:
+            raise ValueError("n_features is missing: give the size of a context")
+        return (positive_int("n_features", self.n_features),)  # type: ignore[arg-type]  # refuses what is no number
+
+    def read(self, state: Any, values: ArrayLike, what: str) -> NDArray[Any]:  # noqa: ARG002
+        """Return contexts as an array of the type that the algorithm computes with."""
+        return as_floats(values, what)
+
+    def kinds(self) -> Mapping[str, Any]:
+        """Return the types of parts of the state that are annotated ``Any``, by their path: for loading."""
+        return {}
+
+    def sizes(self, n_arms: int) -> Mapping[str, Any]:
+        """Return the lengths of the state's axes that are known from the settings: for loading."""
+        return {"arm": n_arms, "context": self.shape}
+
+    def check(self, state: Any) -> None:
+        """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
+
+    # What follows
+
+    @property
+    def name(self) -> str:
+        """The name of the algorithm, in Python, on the command line and in files."""
+        return type(self).__name__
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """The names of the arms that the settings ask for."""
+        if (self.n_arms is None) == (self.arms is None):
+            raise ValueError(
+                f"give either n_arms or arms, their names: got n_arms={self.n_arms!r} and arms={self.arms!r}"
+            )
+        if self.arms is not None:
+            return arm_names(self.arms)
+        return tuple(range(positive_int("n_arms", self.n_arms or 0, most=2**24)))
+
+
+def check_floor(floor: float, n_arms: int) -> None:
+    """Raise a ValueError unless there is a policy with this least propensity of every arm."""
+    value = as_float(floor, "min_propensity")
+    if not 0.0 <= value * n_arms <= 1.0 + 1e-12:
+        raise ValueError(f"min_propensity must be from 0 to 1 / n_arms = {1.0 / n_arms:.4g}, got {floor!r}")
+
+
+def changed(values: Array, arm: int, value: float) -> Array:
+    """Return a copy with another value for one arm."""
+    values = values.copy()
+    values[arm] = value
+    return values
+
+
+def rms(part: Array, whole: Array) -> float:
+    """Return the norm of a part relative to that of the whole; NaN where that is 0.
+
+    Examples
+    --------
+    >>> rms(np.array([0.0, 0.5]), np.array([3.0, 4.0]))
+    0.1
+    """
+    size = float(np.linalg.norm(whole))
+    return float(np.linalg.norm(part)) / size if size else math.nan

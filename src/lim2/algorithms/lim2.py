@@ -1,0 +1,290 @@
+"""NeuralLinear-LiM2: limited memory neural-linear Thompson sampling with likelihood matching, Algorithm 2."""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lim2 import memory
+from lim2.algorithms.base import Diagnostics, changed, rms
+from lim2.algorithms.neural import (
+    Neural, buffer_size, features_of, fit_arms, grown_memory, like_rows, recomputing, report, shrunk_memory,
+    weighted_rows,
+)  # fmt: skip
+from lim2.checks import one_of
+from lim2.exploration.posterior import Posterior, condition, condition_all, fade_noise, relax
+from lim2.matching import Groups, Matching, Prior
+from lim2.memory import Memory, sample, store
+from lim2.representation.recomputed import Cache, Recompute
+from lim2.state import Array, Count, with_arm, without_arm
+
+
+class State(NamedTuple):
+    """What LiM2 knows after some rounds."""
+
+    network: Any  # f
+    posterior: Posterior  # mu, (Phi0 + Phi)^-1, A, B of every arm
+    memory: Memory  # E
+    prior_cov: Annotated[Array, "arm g g", "psd"] | None  # Phi0^-1; None: the posterior is the next prior
+    floor: Annotated[Array, "arm", "nonnegative"]  # lower bounds of the prior covariances' eigenvalues
+    plays: Annotated[Array, "arm", "nonnegative"]  # rewards of each arm, faded
+    evicted_squares: Annotated[Array, "arm", "nonnegative"]  # sum of r^2 over what has left E
+    rounds: Count  # t
+    projections: Count
+    cache: Cache | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LiM2(Neural):
+    """The paper's agent: a network trained online, linear beliefs on its features, a bounded buffer.
+
+    Every round: store the tuple, train the network on one batch from the buffer, carry each arm's covariance over to
+    the new features by likelihood matching, take the last layer as the prior of the mean, and restart the linear
+    regression of every arm from this prior and the buffer. Time and memory of a round do not grow.
+
+    The defaults are the settings of the published runs; ``docs/decisions.md`` says where the paper leaves a choice.
+    They expect contexts and rewards of the order of 1: give ``standardize=True`` for raw columns, and scale and
+    centre rewards.
+
+    Parameters
+    ----------
+    n_arms
+        Number of arms.
+    n_features
+        Size of a context; for a representation that takes arrays of several axes, e.g. images, their shape. May be left
+        out where the representation knows it.
+    arms
+        Instead of ``n_arms``: the names of the arms, any hashable values.
+    hidden
+        Sizes of the network's hidden layers; the last is the number of features.
+    buffer
+        How many tuples are remembered, all arms together. None: 100 per arm.
+    batch
+        Tuples in a training batch. None: 16 per arm.
+    steps
+        Batches per round, the paper's P.
+    initial_pulls
+        How often every arm is played, in turn, at the start.
+    min_propensity
+        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
+    prior_precision
+        The prior covariance starts at I / prior_precision.
+    a0, b0
+        The noise variance starts at InvGamma(a0, b0).
+    learning_rate
+        First rate of the network's optimizer, RMSProp with rate decay and clipping. For another optimizer give a
+        ``representation``.
+    matching
+        ``"batch"`` or ``"sample"`` (projected gradient steps), ``"solve"`` (transport), None (no matching); see
+        :mod:`lim2.matching`.
+    matching_rate
+        Gradient rate of the first round; the rate of round t is 1/t of it.
+    refresh
+        Whose mean is refitted in a round: that of the ``"played"`` arm, or of ``"all"``.
+    recount
+        True: the last posterior, buffer included, is the prior to which the buffer is added again, as in the paper.
+        False: only evicted tuples enter the prior.
+    noise
+        What the noise is estimated from: all ``"history"`` (evicted rewards count as noise, as in the published runs),
+        or only what the ``"buffer"`` holds.
+    intercept
+        Append a constant 1 to the features and take the last layer's bias into the prior mean.
+    exploration
+        ``"thompson"``, ``"ucb"``, or an object such as ``lim2.exploration.UCB(optimism=2.0)``.
+    representation
+        Another network, e.g. ``MLP(hidden=(100, 50), optimizer=Adam(1e-3))`` or any PyTorch module, wrapped in
+        ``lim2.representation.Torch``; ``hidden`` and ``learning_rate`` are then not used.
+    seed
+        The same seed and inputs give the same decisions.
+    recompute_every, recompute_share
+        How much of the buffer goes through the network again: every so many rounds, this share of it, in turn. The
+        tuple just stored, and the batch if it is matched, are up to date in any case. The defaults recompute everything
+        in every round, as in the paper; less pays for large networks, see ``docs/representations.md``.
+    mean_prior
+        Use the last layer as the prior of the mean (the paper); False uses 0.
+    matching_clip, matching_jitter, matching_ridge
+        Finer settings of the matching step, as in :func:`lim2.matching.match`.
+    standardize
+        Scale raw columns by their running mean and deviation, part of the agent; the buffer holds raw values. See
+        ``docs/learning.md``.
+    forget
+        By what share all information decays in every round, for problems that change: 0.001 for a memory of about 1,000
+        rounds. 0 forgets nothing. See ``docs/learning.md``.
+
+    References
+    ----------
+    Nabati, Zahavy and Mannor, *Online limited memory neural-linear bandits with likelihood matching*, ICML 2021.
+
+    Examples
+    --------
+    >>> import lim2
+    >>> rng = np.random.default_rng(0)
+    >>> agent = lim2.LiM2(n_arms=2, n_features=2, seed=0)
+    >>> reward = 0.0
+    >>> for context in rng.normal(size=(500, 2)):
+    ...     arm = agent.act(context)
+    ...     r = float(arm == (context[0] * context[1] > 0))
+    ...     agent.update(context, arm, r)
+    ...     reward += r
+    >>> reward > 400  # chance: 250
+    True
+    >>> agent.state.memory.held, agent.rounds
+    (200, 500)
+    """
+
+    buffer: int | None = None
+    matching: str | None = "batch"
+    matching_rate: float = 0.01
+    refresh: str = "played"
+    recount: bool = True
+    noise: str = "history"
+    recompute_every: int = 1
+    recompute_share: float = 1.0
+    mean_prior: bool = True
+    matching_clip: float = 5.0
+    matching_jitter: float = 1e-5
+    matching_ridge: float = 0.01
+
+    State: ClassVar[type[Any]] = State
+
+    def validate(self) -> None:
+        """Raise a ValueError if a setting makes no sense."""
+        super().validate()
+        one_of("refresh", self.refresh, ("played", "all"))
+        one_of("noise", self.noise, ("history", "buffer"))
+        _ = buffer_size(self.buffer, len(self.names)), self.matcher, self.recompute
+
+    @functools.cached_property
+    def matcher(self) -> Matching | None:
+        """The matching step."""
+        rest = self.matching_rate, self.matching_clip, self.matching_jitter, self.matching_ridge
+        return None if self.matching is None else Matching(self.matching, *rest)
+
+    @functools.cached_property
+    def recompute(self) -> Recompute | None:
+        """What of the buffer goes through the network in a round; None for all of it."""
+        return recomputing(self.recompute_every, self.recompute_share)
+
+    def init(self, n_arms: int, rng: np.random.Generator) -> State:
+        """Return the state before the first reward: Phi0 = I, mu = 0, E is empty."""
+        posterior = self.prior(n_arms)
+        return State(
+            network=self.net.init(self.shape, n_arms, rng),
+            posterior=posterior,
+            memory=memory.empty(buffer_size(self.buffer, n_arms), n_arms, self.shape),
+            prior_cov=None if self.recount else posterior.cov,
+            floor=np.full(n_arms, 1.0 / self.prior_precision),
+            plays=np.zeros(n_arms),
+            evicted_squares=np.zeros(n_arms),
+            rounds=0,
+            projections=0,
+            cache=None,
+        )
+
+    def learn(
+        self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
+    ) -> tuple[State, Diagnostics]:
+        """Take one round of Algorithm 2 after the reward."""
+        net, matcher, keep, n_arms = self.net, self.matcher, 1.0 - self.forget, len(state.plays)
+        E, evicted = store(state.memory, context, arm, reward)  # store {b, a, r}; if E is full, remove the first of a
+        weights = E.weights(keep)  # what each tuple still counts; None: all alike
+        f, cache, phi, training, moved = state.network, state.cache, None, None, None
+        prior_cov = state.posterior.cov if self.recount else state.prior_cov  # the posterior becomes the prior
+        prior = Prior(prior_cov, state.floor, state.projections)
+        if evicted is not None and not self.recount:
+            prior = self._with_row(prior, f, evicted.arm, evicted.context, keep ** (E.age(evicted.stamp) - 1))
+        steps = self.steps if state.rounds else 0  # the first round has nothing to learn from yet
+        for p in range(steps):  # for P steps
+            batch = sample(E, self.batch_size(n_arms), rng, weights)  # sample a batch from E
+            old, f, training = net.train(f, batch.contexts, batch.arms, batch.rewards)  # phi_old; optimise omega
+            if p == steps - 1:
+                f = self.observe(f, context)
+                phi, cache = features_of(net, f, E, self.recompute, cache, batch if matcher else None)
+            new = net.features(f, batch.contexts) if phi is None else phi.take(batch.rows, axis=0)
+            moved = (prior, old, new, batch.groups)
+            if matcher is not None:  # PGD, for every arm
+                prior = matcher.step(prior, old, new, batch.groups, matcher.rate / (state.rounds + 1))
+        if phi is None:
+            f = self.observe(f, context)
+            phi, cache = features_of(net, f, E, self.recompute, cache, None)
+        left = state.evicted_squares * keep  # R^2 of what is in E no more
+        if evicted is not None:
+            left = changed(left, evicted.arm, left[evicted.arm] + keep ** E.age(evicted.stamp) * evicted.reward**2)
+        plays, posterior = state.plays * keep, state.posterior
+        plays[arm] += 1.0
+        if self.forget:  # everything known before this round counts less
+            prior = self._faded(prior, keep)
+            posterior = fade_noise(posterior, keep, self.a0, self.b0)
+        Z, r, bounds, held = weighted_rows(E, phi, weights)  # all of E under the new features
+        cov, traces = condition_all(prior.cov, Z, bounds)  # (Phi0 + Phi)^-1, Phi = the sum of phi phi' over E_i
+        mu0 = net.last_layer(f)[0] if self.mean_prior else None  # the last layer's weights as prior means
+        noise = (plays, left) if self.noise == "history" else (held, np.zeros(n_arms))
+        refreshed = (arm,) if self.refresh == "played" else range(n_arms)
+        posterior = fit_arms(posterior, cov, refreshed, mu0, (Z, r, bounds), *noise, (self.a0, self.b0))  # mu, A, B
+        floor = prior.conditioned(traces) if self.recount else prior.floor
+        own = None if self.recount else prior.cov
+        rest = (own, floor, plays, left, state.rounds + 1, prior.projections, cache)
+        return State(f, posterior, E, *rest), lambda: self._report(f, E, training, moved, prior, state.rounds)
+
+    def _with_row(self, prior: Prior, f: Any, arm: int, context: NDArray[Any], weight: float) -> Prior:
+        """Take a tuple that leaves E over into its arm's prior."""
+        z = self.net.features(f, context[None]) * math.sqrt(weight)
+        cov = prior.cov.copy()
+        cov[arm] = condition(cov[arm], z)
+        floor = float(prior.floor[arm])
+        return prior._replace(cov=cov, floor=changed(prior.floor, arm, floor / (1.0 + floor * float(np.sum(z * z)))))
+
+    def _faded(self, prior: Prior, keep: float) -> Prior:
+        """Let priors count less: every arm's precision moves towards where it started."""
+        cov = np.empty_like(prior.cov)
+        for before, after in zip(prior.cov, cov, strict=True):
+            relax(before, keep, self.prior_precision, out=after)
+        floor = Prior(cov, prior.floor / keep, 0).conditioned(np.float64((1.0 - keep) * self.prior_precision))
+        return Prior(cov, floor, prior.projections)
+
+    def _report(
+        self, f: Any, E: Memory, training: Any, moved: tuple[Prior, Array, Array, Groups] | None, after: Prior, t: int
+    ) -> dict[str, Any]:
+        told = report(self.net, f, E, training) | ({"projections": after.projections} if self.matcher else {})
+        if moved is None:
+            return told
+        before, old, new, groups = moved
+        told["drift"] = rms(new - old, old)
+        if self.matcher is not None:
+            matched = self.matcher.step(before, old, new, groups, self.matcher.rate / (t + 1))
+            wanted, got = np.empty((2, len(old)))
+            for arm, rows in groups:
+                wanted[rows] = np.vecdot(old[rows] @ before.cov[arm], old[rows])
+                got[rows] = np.vecdot(new[rows] @ matched.cov[arm], new[rows])
+            told["residual"] = rms(got - wanted, wanted)
+        return told
+
+    def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
+        """Return a state with one more arm: from the prior, or like another."""
+        fresh = self.prior(1)
+        E = grown_memory(state.memory, self.buffer)
+        first = State(None, fresh, E, fresh.cov, np.full(1, 1.0 / self.prior_precision), *np.zeros((2, 1)), 0, 0, None)
+        new = with_arm(state, like, first)._replace(
+            network=self.net.add_arm(state.network, like, rng), posterior=with_arm(state.posterior, like, fresh)
+        )
+        if like is None:
+            return new._replace(memory=E)
+        E, rows = like_rows(E, like)
+        added, left, prior = len(E.counts) - 1, new.evicted_squares, Prior(new.prior_cov, new.floor, 0)
+        for row in rows:  # what there is no room for counts as evicted
+            weight = (1.0 - self.forget) ** E.age(int(E.stamps[row]))
+            left[added] += weight * float(E.rewards[row]) ** 2
+            if not self.recount:
+                prior = self._with_row(prior, state.network, added, E.contexts[row], weight)
+        return new._replace(memory=E, prior_cov=prior.cov, floor=prior.floor)
+
+    def remove_arm(self, state: State, arm: int) -> State:
+        """Return a state without an arm; those after it move up."""
+        return without_arm(state, arm)._replace(
+            network=self.net.remove_arm(state.network, arm),
+            posterior=without_arm(state.posterior, arm),
+            memory=shrunk_memory(state.memory, arm, self.buffer),
+        )

@@ -1,0 +1,238 @@
+"""What the neural-linear algorithms share: settings of the network and the prior, and how the two are used."""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lim2 import memory
+from lim2.algorithms.base import Algorithm
+from lim2.checks import positive_int, share
+from lim2.exploration import UCB, Exploration, StudentT, Thompson, named
+from lim2.exploration import posterior as beliefs
+from lim2.exploration.posterior import Posterior
+from lim2.memory import Batch, Memory
+from lim2.representation import MLP, ContextReader, Intercept, Representation, RMSProp, Standardized, Step
+from lim2.representation.recomputed import Cache, Recompute
+from lim2.state import Array, Ints
+
+BUFFER_PER_ARM, BATCH_PER_ARM = 100, 16
+LARGEST_BATCH, MOST_STEPS = 2**24, 10**5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Neural(Algorithm):
+    """Settings of an algorithm with a network, a memory to train it from, and linear beliefs over its features."""
+
+    hidden: int | Sequence[int] = (50,)
+    batch: int | None = None
+    steps: int = 1
+    prior_precision: float = 1.0
+    a0: float = 6.0
+    b0: float = 6.0
+    learning_rate: float = 0.1
+    intercept: bool = False
+    exploration: str | Exploration = "thompson"
+    representation: Representation | None = None
+    standardize: bool = False
+    forget: float = 0.0
+
+    def validate(self) -> None:
+        """Raise a ValueError if a setting makes no sense."""
+        if isinstance(self.representation, type) or not (
+            self.representation is None or hasattr(self.representation, "train")
+        ):
+            raise ValueError(
+                f"representation must be an object such as MLP(hidden=(100, 50)), got {self.representation!r}"
+            )
+        super().validate()
+        beliefs.check_prior(self.prior_precision, self.a0, self.b0)
+        self.batch_size(len(self.names))
+        positive_int("steps", self.steps, most=MOST_STEPS)
+        share("forget", self.forget)
+        _ = self.policy, self.net
+
+    @functools.cached_property
+    def policy(self) -> Exploration:
+        """How an arm is chosen from the scores."""
+        return named(self.exploration, Thompson(), UCB())
+
+    @functools.cached_property
+    def network(self) -> Representation:
+        """The representation that was asked for."""
+        given = self.representation
+        return MLP(self.hidden, RMSProp(self.learning_rate)) if given is None else given
+
+    @functools.cached_property
+    def net(self) -> Representation:
+        """The representation as it is used: with the scaling and the intercept that were asked for."""
+        net: Representation = Standardized(self.network, 1.0 - self.forget) if self.standardize else self.network
+        return Intercept(net) if self.intercept else net
+
+    @functools.cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a context, from what the user says and what the representation knows."""
+        known = self.network.context_shape if isinstance(self.network, ContextReader) else None
+        given = self.n_features
+        if given is None:
+            if known is None:
+                raise ValueError(
+                    "n_features is missing: give the size of a context, or its shape, e.g. n_features=(3, 32, 32). "
+                    "It may be left out only where the representation knows it, as TextCNN does"
+                )
+            return known
+        if isinstance(given, list | tuple):
+            if not given:
+                raise ValueError("n_features must be the size of a context or its shape, got an empty shape")
+            shape = tuple(positive_int("n_features", size) for size in given)
+        else:
+            shape = (positive_int("n_features", given),)  # type: ignore[arg-type]  # refuses what is no number
+        if known is not None and shape != known:
+            raise ValueError(f"n_features is {given!r}, but the representation takes contexts of shape {known}")
+        return shape
+
+    @functools.cached_property
+    def _reads(self) -> bool:
+        # Raw columns are read and kept as float64, whatever the representation would have them in.
+        return isinstance(self.network, ContextReader) and not self.standardize
+
+    def read(self, state: Any, values: ArrayLike, what: str) -> NDArray[Any]:
+        """Return contexts as the representation takes them."""
+        if not self._reads:
+            return super().read(state, values, what)
+        read: NDArray[Any] = self.network.read(state.network, values, what)  # type: ignore[attr-defined]
+        return read
+
+    def batch_size(self, n_arms: int) -> int:
+        """Return the number of tuples in a training batch."""
+        return positive_int("batch", BATCH_PER_ARM * n_arms if self.batch is None else self.batch, most=LARGEST_BATCH)
+
+    def prior(self, n_arms: int) -> Posterior:
+        """Return what is believed before the first reward."""
+        return beliefs.prior(n_arms, self.net.width, self.prior_precision, self.a0, self.b0)
+
+    def score(self, state: Any, contexts: NDArray[Any]) -> StudentT:
+        """Return the score phi' mu~ of every arm."""
+        if contexts.ndim == len(self.shape):
+            return beliefs.score(state.posterior, self.net.features(state.network, contexts[None])[0])
+        return beliefs.score(state.posterior, self.net.features(state.network, contexts))
+
+    def observe(self, f: Any, context: NDArray[Any]) -> Any:
+        """Let the scaling, if there is one, take in a context."""
+        return self.net.observe(f, context) if self.standardize else f  # type: ignore[attr-defined]
+
+    def kinds(self) -> Mapping[str, Any]:
+        """Return the type of the network."""
+        return self.net.kinds("network")
+
+    def sizes(self, n_arms: int) -> Mapping[str, Any]:
+        """Return the lengths of the state's axes that are known from the settings."""
+        return {**super().sizes(n_arms), **self.net.sizes(self.shape, n_arms)}
+
+    def check(self, state: Any) -> None:
+        """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
+        memory.check(state.memory)
+        if getattr(state.network, "n_arms", len(state.plays)) != len(state.plays):
+            raise ValueError("the network has another number of arms than the beliefs")
+
+
+def buffer_size(buffer: int | None, n_arms: int) -> int:
+    """Return how many tuples a buffer holds."""
+    return BUFFER_PER_ARM * n_arms if buffer is None else positive_int("buffer", buffer)
+
+
+def recomputing(every: int, share_: float) -> Recompute | None:
+    """Return what of the memory goes through the network in a round; None for all of it."""
+    recompute = Recompute(positive_int("recompute_every", every), float(share_))
+    return None if recompute.every == recompute.share == 1 else recompute
+
+
+def grown_memory(held: Memory, buffer: int | None) -> Memory:
+    """Return a memory with one more arm; a buffer whose size was not given grows."""
+    return memory.add_arm(held, buffer_size(None, len(held.counts) + 1) if buffer is None else None)
+
+
+def shrunk_memory(held: Memory, arm: int, buffer: int | None) -> Memory:
+    """Return a memory without an arm; a buffer whose size was not given shrinks."""
+    return memory.remove_arm(held, arm, buffer_size(None, len(held.counts) - 1) if buffer is None else None)
+
+
+def features_of(
+    net: Representation, f: Any, E: Memory, recompute: Recompute | None, cache: Cache | None, batch: Batch | None
+) -> tuple[Array, Cache | None]:
+    """Return the features of every row of the memory that is in use; with ``recompute`` some as they were before."""
+    if recompute is None:
+        return net.features(f, E.contexts[E.used]), None
+    rows = E.rows()
+    needed = None if batch is None else batch.slots
+    cache = recompute(cache, E.stamps[rows], E.contexts[rows], lambda contexts: net.features(f, contexts), needed)
+    phi = np.zeros((E.used.stop, cache.features.shape[1]))
+    phi[rows] = cache.features
+    return phi, cache
+
+
+def weighted_rows(E: Memory, phi: Array, weights: Array | None) -> tuple[Array, Array, list[int], Array]:
+    """Return features and rewards sorted by arm, their bounds, and how much each arm's rows count together.
+
+    A weighted regression is a plain one on rows times the roots of their weights.
+    """
+    rows, bounds = E.by_arm()
+    Z, r = phi.take(rows, axis=0), E.rewards.take(rows)
+    if weights is None:
+        return Z, r, bounds, E.counts.astype(np.float64)
+    w = weights.take(rows)
+    roots = np.sqrt(w)
+    held = np.array([w[start:stop].sum() for start, stop in zip(bounds, bounds[1:], strict=False)])
+    return Z * roots[:, None], r * roots, bounds, held
+
+
+def fit_arms(
+    posterior: Posterior,
+    cov: Array,
+    arms: Sequence[int],
+    mu0: Array | None,
+    data: tuple[Array, Array, list[int]],
+    plays: Array,
+    left: Array,
+    start: tuple[float, float],
+) -> Posterior:
+    """Return beliefs with new covariances, and the means and the noise of some arms refitted from their data.
+
+    Parameters
+    ----------
+    posterior, cov
+        The beliefs, of which the other arms keep mean and noise; the new covariances (n_arms, g, g).
+    arms
+        Which arms are refitted.
+    mu0
+        Prior means (n_arms, g); None for 0.
+    data
+        Features and rewards sorted by arm, and their bounds.
+    plays, left
+        (n_arms,), how many rewards the noise is estimated from, and the squares of those of which no features are held.
+    start
+        a0 and b0.
+    """
+    Z, r, bounds = data
+    mu, a, b = posterior.mu.copy(), posterior.a.copy(), posterior.b.copy()
+    for i in arms:
+        own = slice(bounds[i], bounds[i + 1])
+        mean = np.zeros(mu.shape[1]) if mu0 is None else mu0[i]
+        mu[i], squares = beliefs.fit_mean(cov[i], mean, Z[own], r[own])
+        a[i], b[i] = start[0] + 0.5 * plays[i], start[1] + 0.5 * (squares + left[i])
+    return Posterior(mu, cov, a, b)
+
+
+def report(net: Representation, f: Any, E: Memory, step: Step | None) -> dict[str, Any]:
+    """Return what every neural-linear algorithm reports of an update."""
+    trained = {} if step is None or math.isnan(step.gradient_norm) else step._asdict()
+    return {"stored": E.held, "evicted": E.evicted, "skipped": net.skipped(f), **trained}
+
+
+def like_rows(E: Memory, like: int) -> tuple[Memory, Ints]:
+    """Give the newest arm the tuples of another; return also the rows of those there was no room for."""
+    return memory.copy_tuples(E, like, len(E.counts) - 1)

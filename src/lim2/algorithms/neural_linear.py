@@ -1,0 +1,37 @@
+"""NeuralLinear: the full-memory version, trained in phases on all history, the paper's baseline 2."""
+
+import functools
+from dataclasses import dataclass
+
+from lim2.algorithms.restart import Restart, Round
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NeuralLinear(Restart):
+    """Neural-linear Thompson sampling that remembers everything.
+
+    Between phases the beliefs are updated exactly with the features as they are. Every ``train_every`` rounds the
+    network is trained on ``steps`` batches from all history, all features are computed again, and every arm's belief
+    restarts from them. Memory grows with the number of rounds, and so does the cost of a phase.
+
+    Parameters
+    ----------
+    n_arms, n_features, arms, hidden, batch, initial_pulls, min_propensity, prior_precision, a0, b0, learning_rate, \
+    intercept, exploration, representation, seed, standardize, forget
+        As for :class:`lim2.algorithms.LiM2`.
+    train_every, steps
+        Rounds between training phases, and batches in a phase.
+
+    References
+    ----------
+    Riquelme, Tucker and Snoek, *Deep Bayesian bandits showdown*, ICLR 2018.
+    """
+
+    steps: int = 800
+    train_every: int = 400
+    prior_precision: float = 0.25
+
+    @functools.cached_property
+    def round(self) -> Round:
+        """Train in phases on everything; the prior of the mean is 0, and every arm is refitted."""
+        return Round(mean_prior=False, train_every=self.train_every, bounded=False)

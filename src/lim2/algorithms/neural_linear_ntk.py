@@ -1,0 +1,142 @@
+"""NeuralLinear-NTK: as if the features never changed, the paper's baseline 8."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lim2 import memory
+from lim2.algorithms.base import Diagnostics
+from lim2.algorithms.neural import Neural, buffer_size, grown_memory, like_rows, report, shrunk_memory
+from lim2.checks import one_of
+from lim2.exploration.posterior import Posterior, fade_noise, rank_one
+from lim2.exploration.sums import Sums, added, no_sums, solve_cov, solve_mean
+from lim2.memory import Memory, sample, store
+from lim2.state import Array, Count, Row, with_arm, without_arm
+
+
+class State(NamedTuple):
+    """What is known after some rounds."""
+
+    network: Any  # f
+    posterior: Posterior  # with the last layer as the prior of the mean
+    memory: Memory  # E, to train from
+    plain_mean: Annotated[Array, "arm g"]  # of the beliefs with prior mean 0, from which the posterior follows
+    plain_squares: Annotated[Array, "arm", "nonnegative"]  # twice what the data add to their b
+    plays: Annotated[Array, "arm", "nonnegative"]
+    rounds: Count
+    sums: Sums | None  # with forgetting: what the beliefs are solved from
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NeuralLinearNTK(Neural):
+    """Limited memory neural-linear Thompson sampling under the NTK assumption.
+
+    Each tuple enters the beliefs once, with its features at that time, and stays there forever: no matching, no reset.
+    The buffer only serves to train the network, one batch per round once a full batch has been stored; the last layer
+    is the prior of the mean.
+
+    Parameters
+    ----------
+    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, min_propensity, prior_precision, a0, b0, \
+    learning_rate, refresh, intercept, exploration, representation, seed, standardize, forget
+        As for :class:`lim2.algorithms.LiM2`.
+    """
+
+    buffer: int | None = None
+    refresh: str = "played"
+
+    State: ClassVar[type[Any]] = State
+
+    def validate(self) -> None:
+        """Raise a ValueError if a setting makes no sense."""
+        super().validate()
+        one_of("refresh", self.refresh, ("played", "all"))
+        buffer_size(self.buffer, len(self.names))
+
+    def init(self, n_arms: int, rng: np.random.Generator) -> State:
+        """Return the state before the first reward."""
+        width = self.net.width
+        return State(
+            network=self.net.init(self.shape, n_arms, rng),
+            posterior=self.prior(n_arms),
+            memory=memory.empty(buffer_size(self.buffer, n_arms), n_arms, self.shape),
+            plain_mean=np.zeros((n_arms, width)),
+            plain_squares=np.zeros(n_arms),
+            plays=np.zeros(n_arms),
+            rounds=0,
+            sums=no_sums(n_arms, width) if self.forget else None,
+        )
+
+    def learn(
+        self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
+    ) -> tuple[State, Diagnostics]:
+        """Add the tuple to the beliefs as it is seen now, then train; the last layer is the prior of the mean."""
+        net, n_arms, f, training = self.net, len(state.plays), state.network, None
+        E, _ = store(state.memory, context, arm, reward)
+        z = net.features(f, context[None])[0]
+        weights = E.weights(1.0 - self.forget)
+        for _ in range(self.steps if state.rounds + 1 >= self.batch_size(n_arms) else 0):
+            batch = sample(E, self.batch_size(n_arms), rng, weights)
+            _, f, training = net.train(f, batch.contexts, batch.arms, batch.rewards)
+        f = self.observe(f, context)
+        plays = state.plays.copy()
+        plays[arm] += 1.0
+        new = state._replace(network=f, memory=E, plays=plays, rounds=state.rounds + 1)
+        mu0 = net.last_layer(f)[0]
+        refreshed = range(n_arms) if self.refresh == "all" else (arm,)
+        fit = self._fit if state.sums is None else self._fit_faded
+        return fit(new, z, arm, reward, mu0, refreshed), lambda: report(net, f, E, training)
+
+    def _fit(self, state: State, z: Array, arm: int, reward: float, mu0: Array, refreshed: Any) -> State:
+        """Add a tuple to one arm's sums by a rank-one update, and refit some means.
+
+        A prior mean mu0 moves the mean by lambda cov mu0, and r'r + mu0'Phi0 mu0 - mu'(Phi0 + Phi)mu by
+        lambda mu0'(mu0 - mu - m), with m the mean without it.
+        """
+        posterior, precision = state.posterior, self.prior_precision
+        error = reward - float(np.dot(state.plain_mean[arm], z))
+        cov, direction, scale = rank_one(posterior.cov[arm], z)
+        plain = state.plain_mean[arm] + (error / scale) * direction
+        squares = float(state.plain_squares[arm]) + error * error / scale
+        mu, a, b = posterior.mu.copy(), posterior.a.copy(), posterior.b.copy()
+        for i in refreshed:
+            own = (cov, plain, squares) if i == arm else (posterior.cov[i], state.plain_mean[i], state.plain_squares[i])
+            mu[i] = own[1] + precision * np.dot(own[0], mu0[i])
+            moved = precision * float(np.dot(mu0[i], mu0[i] - mu[i] - own[1]))
+            a[i], b[i] = self.a0 + 0.5 * state.plays[i], self.b0 + 0.5 * max(own[2] + moved, 0.0)
+        rows: Any = {"plain_mean": Row(arm, plain), "plain_squares": Row(arm, squares)}
+        return state._replace(posterior=Posterior(mu, Row(arm, cov), a, b), **rows)  # type: ignore[arg-type]
+
+    def _fit_faded(self, state: State, z: Array, arm: int, reward: float, mu0: Array, refreshed: Any) -> State:
+        """Let all arms forget, add a tuple to one of them, and refit some means."""
+        keep = 1.0 - self.forget
+        sums = added(state.sums, arm, z, reward, keep=keep)  # type: ignore[arg-type]
+        cov = solve_cov(sums, self.prior_precision)
+        posterior = fade_noise(state.posterior, keep, self.a0, self.b0)
+        mu, a, b = posterior.mu.copy(), posterior.a, posterior.b
+        for i in refreshed:
+            mu[i], squares = solve_mean(sums, i, cov[i], self.prior_precision, mu0[i])
+            a[i], b[i] = self.a0 + 0.5 * sums.weight[i], self.b0 + 0.5 * squares
+        return state._replace(posterior=Posterior(mu, cov, a, b), sums=sums)
+
+    def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
+        """Return a state with one more arm: from the prior, or like another."""
+        fresh, width, E = self.prior(1), self.net.width, grown_memory(state.memory, self.buffer)
+        first = State(None, fresh, E, np.zeros((1, width)), *np.zeros((2, 1)), 0, no_sums(1, width))
+        return with_arm(state, like, first)._replace(
+            network=self.net.add_arm(state.network, like, rng),
+            posterior=with_arm(state.posterior, like, fresh),
+            memory=E if like is None else like_rows(E, like)[0],
+            sums=None if state.sums is None else with_arm(state.sums, like, first.sums),
+        )
+
+    def remove_arm(self, state: State, arm: int) -> State:
+        """Return a state without an arm; those after it move up."""
+        return without_arm(state, arm)._replace(
+            network=self.net.remove_arm(state.network, arm),
+            posterior=without_arm(state.posterior, arm),
+            memory=shrunk_memory(state.memory, arm, self.buffer),
+            sums=None if state.sums is None else without_arm(state.sums, arm),
+        )

@@ -1,0 +1,78 @@
+"""The square-root posterior: the same beliefs for features that stay, with every covariance carried as a root.
+
+It is only ever conditioned on one more row, forever. With cov = S S', the root of the next covariance is
+S - S f f' / (s + sqrt(s)), where f = S'z and s = 1 + f'f (Potter's form). Variances are sums of squares, which rounding
+cannot make negative, however large the features or long the run.
+"""
+
+import math
+from typing import Annotated, NamedTuple, cast
+
+import numpy as np
+from scipy.linalg import blas
+
+from lim2.exploration.scores import StudentT
+from lim2.state import Array, Row
+
+_dger = blas.dger
+
+
+class RootPosterior(NamedTuple):
+    """Normal-inverse-gamma beliefs about the linear weights of every arm, with roots of the covariances."""
+
+    mu: Annotated[Array, "arm g"]
+    root: Annotated[Array, "arm g g"]  # S', so that cov = root' root, in units of the noise variance
+    a: Annotated[Array, "arm", "positive"]
+    b: Annotated[Array, "arm", "positive"]
+
+    @property
+    def cov(self) -> Array:
+        """The covariances, computed from their roots."""
+        return self.root.transpose(0, 2, 1) @ self.root
+
+
+def prior(n_arms: int, width: int, precision: float, a0: float, b0: float) -> RootPosterior:
+    """Return what is believed before the first reward: N(0, noise I / precision), InvGamma(a0, b0)."""
+    root = np.tile(np.eye(width) / math.sqrt(precision), (n_arms, 1, 1))
+    return RootPosterior(np.zeros((n_arms, width)), root, np.full(n_arms, float(a0)), np.full(n_arms, float(b0)))
+
+
+def score(posterior: RootPosterior, z: Array) -> StudentT:
+    """Return the score z'w of every arm, for one feature vector (g,) or rows of them (n, g)."""
+    mu, root, a, b = posterior
+    if z.ndim == 1:
+        whitened = np.dot(root.reshape(-1, len(z)), z).reshape(mu.shape)
+        mean, spread = np.dot(mu, z), np.vecdot(whitened, whitened)
+    else:
+        mean, spread = z @ mu.T, np.empty((len(z), len(mu)))
+        for arm, matrix in enumerate(root):
+            whitened = z @ matrix.T
+            np.vecdot(whitened, whitened, out=spread[:, arm])
+    return StudentT(mean, np.sqrt(spread * (b / a)), 2.0 * a)
+
+
+def observe(posterior: RootPosterior, arm: int, z: Array, reward: float) -> RootPosterior:
+    """Condition one arm on one more (features, reward): the exact conjugate update, in O(g^2). Returns rows.
+
+    Examples
+    --------
+    >>> from lim2.state import resolve
+    >>> before = prior(n_arms=1, width=2, precision=1.0, a0=6.0, b0=6.0)
+    >>> after = resolve(before, observe(before, 0, np.array([1.0, 0.0]), 1.0))
+    >>> after.cov[0].round(3).tolist(), after.mu[0].tolist()
+    ([[0.5, 0.0], [0.0, 1.0]], [0.5, 0.0])
+    """
+    mu, root, a, b = posterior
+    mean, factor = mu[arm], root[arm]
+    whitened = np.dot(factor, z)  # f
+    scale = 1.0 + float(np.dot(whitened, whitened))
+    direction = np.dot(whitened, factor)  # S f = cov z
+    error = reward - float(np.dot(mean, z))
+    # factor.T is S by columns: its transpose's update is f (S f)'
+    changed = _dger(-1.0 / (scale + math.sqrt(scale)), direction, whitened, a=factor.T)
+    return RootPosterior(
+        mu=cast(Array, Row(arm, mean + (error / scale) * direction)),
+        root=cast(Array, Row(arm, changed.T)),
+        a=cast(Array, Row(arm, a[arm] + 0.5)),
+        b=cast(Array, Row(arm, b[arm] + 0.5 * error * error / scale)),
+    )

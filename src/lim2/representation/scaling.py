@@ -1,0 +1,109 @@
+"""Raw columns: a running mean and deviation of the contexts, by which an agent scales what it takes in.
+
+A context is scaled by what *updates* have shown, never by decisions, so that what is learned depends on the updates
+alone. A column in which nothing has varied yet is 0: nothing is known of its scale. No context that the moments include
+can be further than sqrt(count) deviations from the mean. What lies further out, which only a decision can meet, is
+clipped to there: whatever comes, the features stay of moderate size.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lim2.state import Array
+
+# A deviation of so many units in the last place of a column's mean is rounding, not a signal.
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+
+
+class Moments(NamedTuple):
+    """The moments of every column over all contexts learned from, about the first context.
+
+    So a column of 1e9 with a little noise keeps all its digits.
+    """
+
+    count: Annotated[float, "", "nonnegative"]  # contexts, each with the weight that it still has
+    origin: Annotated[Array, "*context"]
+    offset: Annotated[Array, "*context"]  # mean minus origin
+    squares: Annotated[Array, "*context"]  # sum of squares about the mean
+
+    @property
+    def mean(self) -> Array:
+        """The mean of every column."""
+        return self.origin + self.offset
+
+    @property
+    def std(self) -> Array:
+        """The standard deviation of every column."""
+        return np.sqrt(np.maximum(self.squares, 0.0) / max(self.count, 1.0))
+
+
+class Scaling(NamedTuple):
+    """A fixed affine map of every column: (x - center) / scale where the column is known to vary, else 0."""
+
+    center: Annotated[Array, "*context"]
+    scale: Annotated[Array, "*context", "positive"]  # 1 for a column that has not varied
+    factor: Annotated[Array, "*context", "nonnegative"]
+    limit: Annotated[float, "", "nonnegative"]  # largest size of a scaled value
+
+
+def no_moments(shape: tuple[int, ...]) -> Moments:
+    """Return the moments of no contexts."""
+    zeros = np.zeros(shape)
+    return Moments(0.0, zeros, zeros, zeros)
+
+
+def observe(moments: Moments, context: NDArray[np.generic], keep: float = 1.0) -> Moments:
+    """Return the moments with one more context, by Welford's recursion; earlier ones count less by ``keep``.
+
+    Examples
+    --------
+    >>> columns = np.array([[1e9, 5.0, 1.0], [1e9 + 2.0, 5.0, 2.0], [1e9 + 4.0, 5.0, 6.0]])
+    >>> moments = no_moments((3,))
+    >>> for context in columns:
+    ...     moments = observe(moments, context)
+    >>> scaled(scaling(moments), columns).round(3).tolist()
+    [[-1.225, 0.0, -0.926], [0.0, 0.0, -0.463], [1.225, 0.0, 1.389]]
+    >>> moments.mean.tolist(), moments.std.round(3).tolist()
+    ([1000000002.0, 5.0, 3.0], [1.633, 0.0, 2.16])
+    """
+    origin = moments.origin if moments.count else np.array(context, dtype=np.float64)
+    count = keep * moments.count + 1.0
+    place = context - origin
+    distance = place - moments.offset
+    offset = moments.offset + distance / count
+    return Moments(count, origin, offset, keep * moments.squares + distance * (place - offset))
+
+
+def scaling(moments: Moments) -> Scaling:
+    """Return the map that the moments give."""
+    center, std = moments.mean, moments.std
+    varies = std > ROUNDING * np.abs(center)
+    scale = np.where(varies, std, 1.0)
+    return Scaling(center, scale, varies / scale, math.sqrt(moments.count))
+
+
+def scaled(by: Scaling, contexts: NDArray[np.generic]) -> Array:
+    """Return one context, or rows of them, scaled; the input stays as it is."""
+    out: Array = contexts - by.center
+    out *= by.factor
+    np.minimum(out, by.limit, out=out)
+    return np.maximum(out, -by.limit, out=out)
+
+
+def covers(by: Scaling, context: Array) -> bool:
+    """Return whether a context is scaled without loss: no value is clipped, and only known columns vary."""
+    distance = context - by.center
+    inside = np.abs(distance) * by.factor <= by.limit
+    return bool(inside.all() and not distance[by.factor == 0.0].any())
+
+
+def map_between(old: Scaling, new: Scaling) -> Array:
+    """Return T with (z, 1) = T (z', 1), for z in the new scaling and z' in the old one: (d + 1, d + 1)."""
+    width = new.center.size
+    out = np.eye(width + 1)
+    out.ravel()[: -1 : width + 2] = (old.scale / new.scale).ravel()
+    out[:-1, -1] = ((old.center - new.center) / new.scale).ravel()
+    return out
