@@ -18,11 +18,18 @@ from lim2.agents import (
     NeuralLinearMM,
     NeuralLinearNaive,
     NeuralLinearNTK,
+    NeuralTS,
+    NeuralUCB,
+    TransportTS,
     Uniform,
 )
 from lim2.decision import Decision
+from lim2.evaluation import evaluate
 from lim2.info import Info
+from lim2.loading import load
+from lim2.log import DecisionLog
 from lim2.matching import match
+from lim2.persistence import LoadError
 from lim2.snapshot import Snapshot
 
 logging.getLogger("lim2").addHandler(logging.NullHandler())  # silent until the application says otherwise

@@ -19,7 +19,7 @@ def _openblas_switches() -> list[_Switch]:
     """Return (get, set) thread counts of every OpenBLAS in the process: NumPy and SciPy bring one each."""
     switches: list[_Switch] = []
     for library in ThreadpoolController().select(internal_api="openblas").lib_controllers:
-        dll = ctypes.CDLL(library.filepath)
+        dll = ctypes.PyDLL(library.filepath)  # which holds the interpreter for a call this short
         for prefix in ("scipy_", ""):
             for suffix in ("64_", "_64", ""):
                 get = getattr(dll, f"{prefix}openblas_get_num_threads{suffix}", None)

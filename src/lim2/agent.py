@@ -7,8 +7,11 @@ snapshot is a reference.
 import copy
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import fields, replace
+from itertools import starmap
+from operator import setitem
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, Self
 
@@ -37,7 +40,7 @@ class Core(NamedTuple):
     """Everything that an update changes: it is replaced whole."""
 
     names: tuple[Hashable, ...]  # of the arms, in the order of their indices
-    index: Mapping[Hashable, int]
+    places: Mapping[Hashable, int]  # the index of each name
     state: Any
     pulls: Ints  # updates of each arm
     rounds: int
@@ -89,8 +92,10 @@ class Agent:
         self.algorithm, self._streams, self._serves = algorithm, its_streams, False
         self.metadata: dict[str, Any] = {}
         self._shared = False  # whether somebody else has this very state
+        self._drawn: tuple[Any, Any] = (None, None)  # the round of the latest update, and where its stream was
         self._shape, self._floor = algorithm.shape, float(algorithm.min_propensity)
         self._axes, self._policy = len(algorithm.shape), algorithm.policy
+        self._takes_floats = algorithm.takes_floats
 
     # Deciding
 
@@ -111,12 +116,12 @@ class Agent:
         """
         core, x = self._core, self._context(context)
         eligible = None if arms is None else self._eligible(arms)
-        chosen = None if exploit else self._unscored(eligible)
+        chosen = self._unscored(eligible) if (self._starting or self._floor) and not exploit else None
         if chosen is None:
             with one_thread:
                 score = self.algorithm.score(core.state, x)
                 scores = score.mean if exploit else self._policy.scores(score, self._rng())
-            chosen = int(scores.argmax()) if eligible is None else int(eligible[scores[eligible].argmax()])
+            chosen = _largest(scores, eligible)
         return core.names[chosen]
 
     def act_many(
@@ -212,7 +217,7 @@ class Agent:
         turn = self._whose_turn(eligible) if self._starting else None
         if turn is not None:
             policy = np.zeros(score.mean.shape)
-            policy[..., turn if eligible is None else eligible == turn] = 1.0
+            policy[..., [turn] if eligible is None else eligible == turn] = 1.0
         elif callable(getattr(self._policy, "propensities", None)):
             policy = self._policy.propensities(score)  # type: ignore[attr-defined]
         else:
@@ -221,11 +226,10 @@ class Agent:
                 "`propensities(score)`, see lim2.exploration.KnowsPropensities"
             )
         if self._floor:
-            policy = self._floor + (1.0 - policy.shape[-1] * self._floor) * policy
+            policy = self._floor + (1.0 - len(score.freedom) * self._floor) * policy
         return policy
 
     def _rng(self) -> np.random.Generator:
-        self._streams.after_fork()
         return self._streams.serve if self._serves else self._streams.act
 
     def _unscored(self, eligible: Ints | None) -> int | None:
@@ -288,16 +292,26 @@ class Agent:
 
     def _learn(self, context: NDArray[Any], arm: int, reward: float) -> None:
         """Swap the state for the one after a reward; if anything fails, nothing has happened."""
-        rng = self._streams.learn
+        algorithm, rng = self.algorithm, self._streams.learn
         with one_thread:
             core = self._own_core() if self._shared else self._core
-            position = rng.bit_generator.state if self.algorithm.draws else None
+            names, places, state, pulls, rounds, _ = core
+            position = None
+            if algorithm.draws:  # noted for a failure, and for who saves the agent meanwhile
+                position = rng.bit_generator.state
+                self._drawn = (rounds, position)
             try:
-                new, diagnostics = self.algorithm.learn(core.state, context, arm, reward, rng)
-                pulls = core.pulls.copy()
-                pulls[arm] += 1
-                latest = (core.names[arm], diagnostics)
-                self._commit(core, Core(core.names, core.index, new, pulls, core.rounds + 1, latest))
+                new, diagnostics = algorithm.learn(state, context, arm, reward, rng)
+                latest = (names[arm], diagnostics)
+                rows: list[trees.Write] = []
+                if type(new) is trees.Writes:
+                    new, rows = new
+                with streams.lock:
+                    if self._shared:  # by a snapshot that came in between: what it sees must stay
+                        new, pulls, rows = trees.written(trees.Writes(new, rows)), pulls.copy(), []
+                    rows.append((pulls, arm, pulls[arm] + 1))
+                    rows.append((self.__dict__, "_core", Core(names, places, new, pulls, rounds + 1, latest)))
+                    deque(starmap(setitem, rows), maxlen=0)  # one call: no interrupt comes between rows and swap
             except BaseException:
                 if position is not None and self._core is core:
                     rng.bit_generator.state = position
@@ -308,31 +322,10 @@ class Agent:
     def _own_core(self) -> Core:
         """Copy a state that somebody else has, too."""
         with streams.lock:
-            self._core, self._shared = self._core._replace(state=trees.copied(self._core.state)), False
+            core = self._core
+            self._core = core._replace(state=trees.copied(core.state), pulls=core.pulls.copy())
+            self._shared = False
             return self._core
-
-    def _commit(self, old: Core, new: Core) -> None:
-        """Take over a new core. Rows are written where the old ones are, unless somebody else sees these."""
-        pending: list[trees.Pending] = []
-        settled = trees.settle(old.state, new.state, pending)
-        if not pending:
-            self._core = new
-            return
-        with streams.lock:
-            if self._shared:
-                self._core = new._replace(state=trees.resolve(old.state, new.state))
-                return
-            new = new._replace(state=settled)
-            undo = [(array, arm, array[arm].copy()) for array, arm, _ in pending]
-            try:
-                for array, arm, value in pending:
-                    array[arm] = value
-                self._core = new
-            except BaseException:  # an interrupt
-                for array, arm, value in undo:
-                    array[arm] = value
-                self._core = old
-                raise
 
     def add_arm(self, name: Hashable, like: Hashable | None = None) -> None:
         """Add a new arm, which is owed its ``initial_pulls`` like the others at the start.
@@ -452,14 +445,44 @@ class Agent:
     def __getstate__(self) -> dict[str, Any]:
         with streams.lock:
             core = self._core._replace(latest=None)
-            kept = {**self.__dict__, "_asked": self._asked.copy(), "_shared": False}
-        return {**kept, "_core": core._replace(state=_canonical(core.state))}
+            kept = {**self.__dict__, "_asked": self._asked.copy(), "_shared": False, "_drawn": (None, None)}
+        return {**kept, "_core": core._replace(state=trees.canonical(core.state))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         # Unpickled arrays can be read-only views of memory that belongs to others: they are copied on arrival.
         self._core = self._core._replace(state=trees.copied(self._core.state), pulls=self._core.pulls.copy())
         self._asked = self._asked.copy()
+
+    def parts(self) -> tuple[Core, Ints, dict[str, Any]]:
+        """Return what a file holds of the agent: its core, its turns, and the positions of its streams.
+
+        They are of one moment, even while another thread updates it.
+        """
+        its_streams = self._streams.here()
+        with streams.lock:  # no update ends meanwhile
+            self._shared = True
+            core, asked, positions = self._core, self._asked.copy(), its_streams.positions()
+            begun, position = self._drawn
+        if begun == core.rounds and position is not None:  # one has begun to draw
+            positions["learn"] = streams.described(position)
+        return core, asked, positions
+
+    @classmethod
+    def restored(
+        cls,
+        algorithm: Algorithm,
+        its_streams: Streams,
+        names: tuple[Hashable, ...],
+        state: Any,
+        counts: tuple[Ints, Ints, int],
+    ) -> Self:
+        """Return the agent that has these parts; ``counts`` are pulls, turns and rounds. Loading ends here."""
+        pulls, asked, rounds = counts
+        agent = object.__new__(cls)
+        agent._begin(algorithm, its_streams)
+        agent._change_arms(_core(names, state, pulls, rounds), asked)
+        return agent
 
     # What it says of itself
 
@@ -522,7 +545,10 @@ class Agent:
     # Checks of input
 
     def _context(self, context: ArrayLike) -> NDArray[Any]:
-        x = self.algorithm.read(self._core.state, context, "a context")
+        if type(context) is np.ndarray and context.dtype == np.float64 and self._takes_floats:
+            x: NDArray[Any] = context
+        else:
+            x = self.algorithm.read(self._core.state, context, "a context")
         if x.shape != self._shape:
             expected = f"of {self.n_features} numbers" if self._axes == 1 else str(self._shape)
             raise ValueError(f"a context must be a {self._axes}-D array {expected}, got shape {x.shape}")
@@ -545,7 +571,7 @@ class Agent:
         """Return the index of an arm."""
         core = self._core
         try:
-            index = core.index[arm]
+            index = core.places[arm]
         except (KeyError, TypeError):  # TypeError: not hashable
             index = -1
         if index < 0 or not is_same(core.names[index], arm):
@@ -585,13 +611,6 @@ def agent_of(algorithm: Callable[P, Algorithm]) -> Callable[P, Agent]:
 
 def _core(names: tuple[Hashable, ...], state: Any, pulls: Ints, rounds: int) -> Core:
     return Core(names, {name: index for index, name in enumerate(names)}, state, pulls, rounds)
-
-
-def _canonical(tree: Any) -> Any:
-    """Return a state of which equal ones are equal in every byte: without what its storage has to spare."""
-    if hasattr(tree, "canonical"):
-        return tree.canonical()
-    return type(tree)(*map(_canonical, tree)) if trees.is_node(tree) else tree
 
 
 def _iterable(arms: Any) -> Iterable[Hashable]:

@@ -95,7 +95,9 @@ def as_float(value: Any, what: str = "a reward") -> float:
 
 def size_of(x: NDArray[Any]) -> float:
     """Return the norm of all values, NaN if one is; whole numbers are always finite and small enough."""
-    return 0.0 if x.dtype.kind in "iub" else float(_norm(x.ravel()))
+    if x.dtype.kind in "iub":
+        return 0.0
+    return float(_norm(x if x.ndim == 1 else x.ravel()))
 
 
 def why_not(x: NDArray[Any], what: str) -> str:

@@ -27,7 +27,7 @@ import logging
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -207,8 +207,9 @@ class Matching:
         if self.method not in METHODS:
             raise ValueError(f"matching must be one of {', '.join(map(repr, METHODS))} or None, got {self.method!r}")
         for name in ("rate", "clip", "jitter", "ridge"):
-            value, positive = getattr(self, name), name in ("clip", "ridge")
-            if not isinstance(value, Real) or not 0.0 <= value < math.inf or (positive and value == 0.0):
+            value: Any = getattr(self, name)
+            positive = name in ("clip", "ridge")
+            if not isinstance(value, Real) or not 0.0 <= float(value) < math.inf or (positive and value == 0.0):
                 least = "positive" if positive else "0 or positive"
                 raise ValueError(f"the {name} of matching must be {least} and finite, got {value!r}")
 
@@ -226,6 +227,16 @@ class Matching:
                 difference[rows] = np.dot(difference[rows], prior.cov[arm])
             gap = np.vecdot(difference, total)
             return (self._batch if self.method == "batch" else self._samples)(prior, new, gap, groups, rate)
+
+    def residual(self, prior: Prior, old: Array, new: Array, groups: Groups, rate: float) -> float:
+        """Return how far a step leaves the variances of new features from those of the old ones, relative to these."""
+        matched = self.step(prior, old, new, groups, rate)
+        wanted, got = np.empty((2, len(old)))
+        for arm, rows in groups:
+            wanted[rows] = np.vecdot(old[rows] @ prior.cov[arm], old[rows])
+            got[rows] = np.vecdot(new[rows] @ matched.cov[arm], new[rows])
+        size = float(np.linalg.norm(wanted))
+        return float(np.linalg.norm(got - wanted)) / size if size else math.nan
 
     def _batch(self, prior: Prior, new: Array, gap: Array, groups: Groups, rate: float) -> Prior:
         covs, projections = prior.cov.copy(), prior.projections

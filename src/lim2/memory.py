@@ -1,8 +1,8 @@
 """Component 3, memory: what an agent remembers of its past, bounded or not.
 
-A :class:`Memory` is a version of the buffer E (or of the whole history): a value. Versions share storage. A new tuple is
-written to a row in which the version before holds nothing, so the version before stays valid for one more step, and an
-update that fails has changed nothing. Who needs an older version copies it (``state.copied``).
+A :class:`Memory` is a version of the buffer E (or of the whole history): a value. Versions share storage. A new tuple
+is written to a row in which the version before holds nothing, so the version before stays valid for one more step, and
+an update that fails has changed nothing. Who needs an older version copies it (``state.copied``).
 """
 
 import itertools
@@ -60,7 +60,7 @@ class Memory(NamedTuple):
 
     def weights(self, keep: float) -> Array | None:
         """Return what each row still counts, ``keep`` to the power of its age; None where all count alike."""
-        return None if keep == 1.0 else keep ** (self.stored - 1.0 - self.stamps)
+        return None if keep == 1.0 else np.power(keep, self.stored - 1.0 - self.stamps)
 
     def age(self, stamp: int) -> int:
         """Return how many tuples were stored after the one with this stamp."""
@@ -73,9 +73,9 @@ class Memory(NamedTuple):
 
     def canonical(self) -> "Memory":
         """Return the same memory in storage of its own, without spare rows: what is saved."""
-        rows = self.rows()
-        arrays = (array[rows] for array in (self.contexts, self.arms, self.rewards, self.stamps))
-        return Memory(*arrays, None, self.heads, self.counts, self.held, self.held, self.stored, self.capacity)
+        rows, held = self.rows(), self.held
+        arrays = self.contexts[rows], self.arms[rows], self.rewards[rows], self.stamps[rows]
+        return Memory(*arrays, None, self.heads, self.counts, held, held, self.stored, self.capacity)
 
 
 class Evicted(NamedTuple):
@@ -180,8 +180,10 @@ def _written(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> 
         size = max(2 * free, FIRST_ROWS)
         size = size if memory.capacity is None else min(size, memory.capacity + 1)
         kept = memory.contexts if free else memory.contexts.astype(context.dtype)  # the first brings its type
-        arrays = (kept, memory.arms, memory.rewards, memory.stamps)
-        memory = memory._replace(**dict(zip(Memory._fields, (_grown(array, size) for array in arrays), strict=False)))
+        memory = memory._replace(
+            contexts=_grown(kept, size), arms=_grown(memory.arms, size),
+            rewards=_grown(memory.rewards, size), stamps=_grown(memory.stamps, size),
+        )  # fmt: skip
     memory.contexts[free] = context
     memory.arms[free] = arm
     memory.rewards[free] = reward
@@ -240,12 +242,9 @@ def remove_arm(memory: Memory, arm: int, capacity: int | None) -> Memory:
     """Return a memory without an arm's tuples; the arms after it move up. What the others hold stays."""
     memory = memory.canonical()
     kept = np.flatnonzero(memory.arms != arm)
-    arrays = (array[kept] for array in (memory.contexts, memory.arms, memory.rewards, memory.stamps))
-    contexts, arms, rewards, stamps = arrays
-    arms -= arms > arm
-    counts, held = np.delete(memory.counts, arm), len(kept)
-    rest = (None, None, counts, held, held, memory.stored, memory.capacity)
-    return _resized(Memory(contexts, arms, rewards, stamps, *rest), capacity)
+    arms, counts, held = memory.arms[kept], np.delete(memory.counts, arm), len(kept)
+    arrays = memory.contexts[kept], arms - (arms > arm), memory.rewards[kept], memory.stamps[kept]
+    return _resized(Memory(*arrays, None, None, counts, held, held, memory.stored, memory.capacity), capacity)
 
 
 def _resized(memory: Memory, capacity: int | None) -> Memory:
@@ -288,7 +287,6 @@ def check(memory: Memory) -> None:
         raise ValueError("the memory's counts are not those of its tuples")
     if len(np.unique(np.stack((arms, stamps)), axis=1).T) != held:
         raise ValueError("two tuples of an arm have the same stamp")
-    heads = memory.heads
-    if heads is not None:
-        if held != capacity or (np.diff(arms) < 0).any() or ((heads < 0) | (heads >= np.maximum(memory.counts, 1))).any():
-            raise ValueError("the memory's slots are not sorted by arm")
+    heads, most = memory.heads, np.maximum(memory.counts, 1)
+    if heads is not None and (held != capacity or (np.diff(arms) < 0).any() or ((heads < 0) | (heads >= most)).any()):
+        raise ValueError("the memory's slots are not sorted by arm")

@@ -1,7 +1,7 @@
 """What a state is: a tree of named tuples, with arrays and numbers as leaves. All that is generic about state is here.
 
 A state is a value. An algorithm returns a new one and never writes to an array of the old one, with two exceptions that
-this file and ``memory.py`` hide: a :class:`Row` lets a rank-one update replace one arm's row without copying all arms,
+this file and ``memory.py`` hide: :class:`Writes` lets a rank-one update replace one arm's row without copying all,
 and a memory writes a new tuple where the version before holds nothing.
 
 An annotation says what an array's axes are, and what must hold of it::
@@ -42,7 +42,7 @@ class Field(NamedTuple):
 
 
 @functools.cache
-def fields_of(node: type) -> dict[str, Field]:
+def fields_of(node: Any) -> dict[str, Field]:
     """Return what the annotations of a named tuple say."""
     return {name: _field(hint) for name, hint in get_type_hints(node, include_extras=True).items()}
 
@@ -99,6 +99,13 @@ def copied(tree: Tree) -> Tree:
     return mapped(tree, lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
 
 
+def canonical(tree: Any) -> Any:
+    """Return a state of which equal ones are equal in every byte: without what its storage has to spare."""
+    if hasattr(tree, "canonical"):
+        return tree.canonical()
+    return type(tree)(*map(canonical, tree)) if is_node(tree) else tree
+
+
 def frozen(tree: Tree) -> Tree:
     """Make all arrays of a state read-only, and return it; tests do so, so that an impure function is an error."""
     for _, leaf in leaves(tree):
@@ -114,44 +121,22 @@ def nbytes(tree: Any) -> int:
 
 # Rows: rank-one updates in O(row), not O(arms x row)
 
-
-class Row(NamedTuple):
-    """Stands in a new state for an array of which one arm's row changes."""
-
-    arm: int
-    value: Any
+Write = tuple[Any, Any, Any]  # an array, the arm whose row changes, and its new row
 
 
-class Pending(NamedTuple):
-    """A row to be written, and where."""
+class Writes(NamedTuple):
+    """A new state in which only some arms' rows of some arrays change: ``state``, once these rows are written."""
 
-    array: NDArray[Any]
-    arm: int
-    value: Any
-
-
-def settle(old: Tree, new: Tree, pending: list[Pending]) -> Tree:
-    """Return the new state with the old arrays in place of rows; list what must be written to them."""
-    changes = {}
-    for name, before, after in zip(new._fields, old, new, strict=True):  # type: ignore[attr-defined, call-overload]
-        if type(after) is Row:
-            pending.append(Pending(before, after.arm, after.value))
-            changes[name] = before
-        elif after is not before and hasattr(after, "_fields"):
-            inner = settle(before, after, pending) if type(before) is type(after) else after
-            if inner is not after:
-                changes[name] = inner
-    return new._replace(**changes) if changes else new  # type: ignore[attr-defined, no-any-return]
+    state: Any
+    rows: list[Write]
 
 
-def resolve(old: Tree, new: Tree) -> Tree:
-    """Return the new state whole, with rows written into copies: the old state stays as it is."""
-    pending: list[Pending] = []
-    new = settle(old, new, pending)
+def written(new: Writes) -> Any:
+    """Return a state whole, with rows written into copies: the old state stays as it is."""
     copies: dict[int, NDArray[Any]] = {}
-    for array, arm, value in pending:
-        copies.setdefault(id(array), array.copy())[arm] = value
-    return mapped(new, lambda leaf: copies.get(id(leaf), leaf)) if pending else new
+    for array, arm, row in new.rows:
+        copies.setdefault(id(array), array.copy())[arm] = row
+    return mapped(new.state, lambda leaf: copies.get(id(leaf), leaf))
 
 
 # Arms
@@ -200,7 +185,7 @@ def without_arm(node: Tree, arm: int) -> Tree:
 
 
 def _per_arm(node: Any) -> list[str]:
-    named = fields_of(type(node)).items()
+    named = fields_of(type(node)).items()  # type: ignore[arg-type]
     return [name for name, field in named if field.axes and field.axes[0] == "arm" and getattr(node, name) is not None]
 
 
@@ -210,80 +195,96 @@ def _per_arm(node: Any) -> list[str]:
 def rebuilt(kind: type, flat: Mapping[str, Any], kinds: Mapping[str, Any], path: str = "") -> Any:
     """Return the state of which these are the leaves; a ValueError says what does not fit.
 
-    ``kinds`` gives, by path, the type of a part whose annotation is ``Any``; None where it is absent.
+    ``kinds`` gives, by path, the type of a part whose annotation is ``Any``, or which the settings require; None where
+    they say that it is absent.
     """
-    values = {}
+    values: dict[str, Any] = {}
     for name, field in fields_of(kind).items():
         place = f"{path}/{name}" if path else name
         inner = kinds.get(place, field.kind)
-        if place in flat:
-            values[name] = flat[place]
-        elif inner is None:
+        absent = flat.get(place, 0) is None
+        if absent != (inner is None) and not (absent and field.optional and place not in kinds):
+            raise ValueError(f"{place} is {'missing' if absent else 'there, but should not be'}")
+        if absent:
             values[name] = None
         elif is_node(inner):
             values[name] = rebuilt(inner, flat, kinds, place)
         elif inner is dict:
             values[name] = {key.removeprefix(f"{place}/"): v for key, v in flat.items() if key.startswith(f"{place}/")}
+        elif place in flat:
+            values[name] = flat[place]
         else:
             raise ValueError(f"{place} is missing")
-    return kind(**values)
+    state = kind(**values)
+    if not path and (unknown := sorted(set(flat) - {place for place, _ in leaves(state)})):
+        raise ValueError(f"{', '.join(unknown[:5])} is not known here")
+    return state
 
 
 def check(tree: Any, sizes: Mapping[str, Any], path: str = "") -> None:
     """Raise a ValueError unless all leaves of a state are as their annotations say.
 
     ``sizes`` gives the lengths of axes that are known, and takes up those of the others. An axis ``*name`` stands for
-    several: ``sizes`` has a shape under its name.
+    several: ``sizes`` has a shape under its name. A whole number with the name of an axis is its length.
     """
     known = dict(sizes) if not path else sizes
-    for name, field in fields_of(type(tree)).items():
+    for name, field in fields_of(type(tree)).items():  # type: ignore[arg-type]
         place, value = f"{path}/{name}" if path else name, getattr(tree, name)
-        if value is None:
-            if not field.optional and field.kind is not Any:
-                raise ValueError(f"{place} is missing")
-        elif is_node(value):
+        if is_node(value):
             check(value, known, place)
-        elif isinstance(value, np.ndarray):
-            _check_array(place, value, field, known)
         elif isinstance(value, Mapping):
             for key, part in value.items():
-                _check_array(f"{place}/{key}", part, Field(Any, None, ()), known)
-        else:
-            _check_number(place, value, field)
+                _check_leaf(f"{place}/{key}", part, Field(Any, None, ()), known)
+        elif value is not None:
+            _check_leaf(place, value, field, known)
 
 
-def _check_number(place: str, value: Any, field: Field) -> None:
-    if field.kind is int:
-        if type(value) is not int or not ("count" in field.properties) <= (0 <= value < LARGEST_COUNT):
-            raise ValueError(f"{place} is {value!r}, expected a whole number from 0")
-    elif field.kind is float:
-        if type(value) is not float or not abs(value) < LARGEST:
-            raise ValueError(f"{place} is {value!r}, expected a finite number")
-        if ("positive" in field.properties and not value > 0.0) or ("nonnegative" in field.properties and value < 0.0):
-            raise ValueError(f"{place} is {value!r}, expected a number that is {field.properties[0]}")
-    elif field.kind is bool and type(value) is not bool:
-        raise ValueError(f"{place} is {value!r}, expected True or False")
+def _check_leaf(place: str, value: Any, field: Field, sizes: Any) -> None:
+    if field.kind in (int, float, bool, str):
+        if type(value) is not field.kind:
+            raise ValueError(f"{place} is {str(value)[:50]}, expected {field.kind.__name__}")
+        _check_number(place, value, field, sizes)
+    elif isinstance(value, np.ndarray):
+        _check_array(place, value, field, sizes)
+    else:
+        raise ValueError(f"{place} is {str(value)[:50]}, expected an array")
+
+
+def _check_number(place: str, value: Any, field: Field, sizes: Mapping[str, Any]) -> None:
+    if field.kind is float and not abs(value) < LARGEST:
+        raise ValueError(f"{place} is {value!r}: not finite, or too large")
+    for note in field.properties:
+        if not _holds(note, value):
+            raise ValueError(f"{place} is {value!r}, expected a number that is {note}")
+        if sizes.get(note, value) != value:
+            raise ValueError(f"{place} is {value!r}, expected {sizes[note]}")
 
 
 def _check_array(place: str, array: NDArray[Any], field: Field, sizes: Any) -> None:
-    dtypes = {Array: np.dtype(np.float64), Ints: np.dtype(np.intp)}
-    expected = dtypes.get(field.kind)
+    expected = {Array: np.dtype(np.float64), Ints: np.dtype(np.intp)}.get(field.kind)
     if expected is not None and array.dtype != expected:
         raise ValueError(f"{place} is an array of {array.dtype}, expected {expected}")
     if field.axes is not None:
         shape: list[int] = []
-        for axis, length in zip(field.axes, array.shape, strict=False):
+        for axis in field.axes:
+            length = array.shape[len(shape)] if len(shape) < array.ndim else -1
             shape.extend(sizes[axis[1:]] if axis.startswith("*") else (sizes.setdefault(axis, length),))
         if array.shape != tuple(shape):
             raise ValueError(f"{place} has shape {array.shape}, expected {tuple(shape)} = ({', '.join(field.axes)})")
-    if array.dtype.kind == "f":
-        if not (np.abs(array) < LARGEST).all():
-            raise ValueError(f"{place} has values that are not finite, or too large")
-        for name, holds in (("positive", array > 0.0), ("nonnegative", array >= 0.0)):
-            if name in field.properties and not holds.all():
-                raise ValueError(f"{place} has values that are not {name}")
+    if array.dtype.kind == "f" and not (np.abs(array) < LARGEST).all():
+        raise ValueError(f"{place} has values that are not finite, or too large")
+    for note in field.properties:
+        if not np.all(_holds(note, array)):
+            raise ValueError(f"{place} has values that are not {note}")
     if "psd" in field.properties and array.size:
         _check_psd(place, array)
+
+
+def _holds(note: str, value: Any) -> Any:
+    """Return whether a number, or every one of an array, has a property; other notes hold of all."""
+    if note == "count":
+        return (value >= 0) & (value < LARGEST_COUNT)
+    return value > 0 if note == "positive" else value >= 0 if note == "nonnegative" else True
 
 
 def _check_psd(place: str, array: Array) -> None:

@@ -17,11 +17,6 @@ lock = threading.Lock()
 _era = 0  # how many forks lie between the first process and this one
 
 
-def era() -> int:
-    """Return a number that is another one in every generation of forked processes."""
-    return _era
-
-
 def _in_child() -> None:
     global _era
     _era += 1
@@ -45,58 +40,110 @@ class Streams:
     """
 
     def __init__(self, seed: int | None) -> None:
-        self.seeded = seed is not None
-        made = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(NAMES))]
-        self.init, self.act, self.learn, self.serve = made
-        self._era = _era
+        self.seeded, self._rngs, self._era = seed is not None, _fresh(seed), _era
+
+    @property
+    def init(self) -> np.random.Generator:
+        """The stream of initial parameters."""
+        return self.here()._rngs["init"]
+
+    @init.setter
+    def init(self, rng: np.random.Generator) -> None:
+        self.here()._rngs["init"] = rng
+
+    @property
+    def act(self) -> np.random.Generator:
+        """The stream of decisions."""
+        return self.here()._rngs["act"]
+
+    @property
+    def learn(self) -> np.random.Generator:
+        """The stream of learning."""
+        return self.here()._rngs["learn"]
+
+    @property
+    def serve(self) -> np.random.Generator:
+        """The stream of decisions by snapshots."""
+        return self.here()._rngs["serve"]
 
     def reseed(self, seed: int | None) -> None:
         """Decide from new streams; None takes a seed from the system."""
-        fresh = Streams(seed)
-        self.act, self.serve, self.seeded = fresh.act, fresh.serve, fresh.seeded
+        self.here()._rngs.update(_deciding(seed))
+        self.seeded = seed is not None
 
-    def after_fork(self) -> None:
-        """In a child of the process in which this was used last, take new streams unless there is a seed."""
+    def here(self) -> "Streams":
+        """Make these the streams of this process: a child's are generators of its own, and without a seed decide anew.
+
+        The generators that it was forked with may be locked forever, by a thread that was drawing from them and is not
+        in the child.
+        """
         if self._era != _era:
-            self._era = _era
-            if not self.seeded:
-                self.reseed(None)
+            with lock:
+                if self._era != _era:  # no other thread of the child was quicker
+                    self._rngs = {name: _twin(rng) for name, rng in self._rngs.items()}
+                    if not self.seeded:
+                        self._rngs.update(_deciding(None))
+                    self._era = _era
+        return self
 
     def positions(self) -> dict[str, Any]:
-        """Return where every stream is, as JSON values."""
-        return {"seeded": self.seeded, **{name: _position(getattr(self, name)) for name in NAMES}}
+        """Return where the streams are, as JSON values; without a seed those for deciding are left out."""
+        kept = NAMES if self.seeded else [name for name in NAMES if name not in DECIDING]
+        return {"seeded": self.seeded, **{name: _position(self._rngs[name]) for name in kept}}
 
     @classmethod
     def at(cls, positions: Any) -> "Streams":
         """Return streams at these positions; without a seed those for deciding are new. A ValueError says what is wrong."""
-        if not isinstance(positions, Mapping) or set(positions) != {"seeded", *NAMES}:
-            raise ValueError(f"streams must be {', '.join(NAMES)} and seeded")
-        if not isinstance(positions["seeded"], bool):
-            raise ValueError("seeded must be true or false")
+        seeded = positions.get("seeded") if isinstance(positions, Mapping) else None
+        if not isinstance(seeded, bool):
+            raise ValueError("streams must say whether they are seeded, true or false")
         streams = cls(None)
-        for name in NAMES:
-            if positions["seeded"] or name not in DECIDING:
-                _set_position(getattr(streams, name), positions[name])
-        streams.seeded = positions["seeded"]
+        streams.seeded = seeded
+        kept = [name for name in NAMES if seeded or name not in DECIDING]
+        if set(positions) != {"seeded", *kept}:
+            raise ValueError(f"streams must be {', '.join(kept)} and seeded")
+        for name in kept:
+            _set_position(streams._rngs[name], positions[name])
         return streams
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_era"}
+        return {"seeded": self.seeded, "_rngs": self.here()._rngs}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _era=_era)
 
 
+def _fresh(seed: int | None) -> dict[str, np.random.Generator]:
+    made = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(NAMES)))
+    return dict(zip(NAMES, made, strict=True))
+
+
+def _deciding(seed: int | None) -> dict[str, np.random.Generator]:
+    return {name: rng for name, rng in _fresh(seed).items() if name in DECIDING}
+
+
+def _twin(rng: np.random.Generator) -> np.random.Generator:
+    """Return a generator at the same position with a lock of its own."""
+    twin = np.random.default_rng(0)
+    twin.bit_generator.state = rng.bit_generator.state
+    return twin
+
+
 def _position(rng: np.random.Generator) -> dict[str, Any]:
     with rng.bit_generator.lock:  # another thread may be drawing
-        position: Any = rng.bit_generator.state
-    numbers = position["state"]
+        state = rng.bit_generator.state
+    return described(state)
+
+
+def described(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of NumPy's bit generator as JSON values."""
+    numbers = state["state"]
     return {
-        "kind": position["bit_generator"],
+        "kind": state["bit_generator"],
         "state": f"{numbers['state']:#x}",  # 128 bits, which other readers of JSON would round
         "inc": f"{numbers['inc']:#x}",
-        "has_uint32": position["has_uint32"],
-        "uinteger": position["uinteger"],
+        "has_uint32": state["has_uint32"],
+        "uinteger": state["uinteger"],
     }
 
 

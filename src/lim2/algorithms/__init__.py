@@ -7,15 +7,29 @@ from lim2.algorithms.neural_linear import NeuralLinear
 from lim2.algorithms.neural_linear_mm import NeuralLinearMM
 from lim2.algorithms.neural_linear_naive import NeuralLinearNaive
 from lim2.algorithms.neural_linear_ntk import NeuralLinearNTK
+from lim2.algorithms.neural_ts import NeuralTS
+from lim2.algorithms.neural_ucb import NeuralUCB
+from lim2.algorithms.transport_ts import TransportTS
 from lim2.algorithms.uniform import Uniform
 
 # In the order of the paper's tables; what is not the paper's comes last.
 ALGORITHMS: dict[str, type[Algorithm]] = {
     kind.__name__: kind
-    for kind in (LinearTS, NeuralLinear, LiM2, NeuralLinearMM, NeuralLinearNaive, NeuralLinearNTK, Uniform)
+    for kind in (
+        LinearTS,
+        NeuralLinear,
+        LiM2,
+        NeuralLinearMM,
+        NeuralLinearNaive,
+        NeuralUCB,
+        NeuralTS,
+        NeuralLinearNTK,
+        TransportTS,
+        Uniform,
+    )
 }
 
 __all__ = [
     "ALGORITHMS", "Algorithm", "LiM2", "LinearTS", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK",
-    "NeuralLinearNaive", "Uniform",
+    "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "TransportTS", "Uniform",
 ]  # fmt: skip

@@ -57,7 +57,7 @@ class Algorithm(ABC):
     min_propensity: float = 0.0
     seed: int | None = None
 
-    State: ClassVar[type[Any]]
+    state_type: ClassVar[type[Any]]
     draws: ClassVar[bool] = True  # whether `learn` uses its random stream
 
     # What an algorithm adds
@@ -79,7 +79,11 @@ class Algorithm(ABC):
     def learn(
         self, state: Any, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
     ) -> tuple[Any, Diagnostics]:
-        """Return the state after one more observed reward, and what the update did."""
+        """Return the state after one more observed reward, and what the update did.
+
+        The new state shares arrays with the old one and never writes to them. A rank-one update may return
+        ``state.Writes`` instead: a state, and the rows of its arrays that change.
+        """
 
     def add_arm(self, state: Any, like: int | None, rng: np.random.Generator) -> Any:
         """Return a state with one more arm: from the prior, or like another."""
@@ -105,6 +109,11 @@ class Algorithm(ABC):
             raise ValueError("n_features is missing: give the size of a context")
         return (positive_int("n_features", self.n_features),)  # type: ignore[arg-type]  # refuses what is no number
 
+    @property
+    def takes_floats(self) -> bool:
+        """Whether contexts are arrays of float64, which need not be read."""
+        return True
+
     def read(self, state: Any, values: ArrayLike, what: str) -> NDArray[Any]:  # noqa: ARG002
         """Return contexts as an array of the type that the algorithm computes with."""
         return as_floats(values, what)
@@ -117,7 +126,7 @@ class Algorithm(ABC):
         """Return the lengths of the state's axes that are known from the settings: for loading."""
         return {"arm": n_arms, "context": self.shape}
 
-    def check(self, state: Any) -> None:
+    def check(self, state: Any) -> None:  # noqa: B027  # most have nothing to add
         """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
 
     # What follows
@@ -144,13 +153,6 @@ def check_floor(floor: float, n_arms: int) -> None:
     value = as_float(floor, "min_propensity")
     if not 0.0 <= value * n_arms <= 1.0 + 1e-12:
         raise ValueError(f"min_propensity must be from 0 to 1 / n_arms = {1.0 / n_arms:.4g}, got {floor!r}")
-
-
-def changed(values: Array, arm: int, value: float) -> Array:
-    """Return a copy with another value for one arm."""
-    values = values.copy()
-    values[arm] = value
-    return values
 
 
 def rms(part: Array, whole: Array) -> float:

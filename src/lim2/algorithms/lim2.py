@@ -9,14 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2 import memory
-from lim2.algorithms.base import Diagnostics, changed, rms
+from lim2.algorithms.base import Diagnostics, rms
 from lim2.algorithms.neural import (
-    Neural, buffer_size, features_of, fit_arms, grown_memory, like_rows, recomputing, report, shrunk_memory,
+    Neural,
+    absorbed,
+    buffer_size,
+    faded,
+    features_of,
+    fit_arms,
+    grown_memory,
+    like_rows,
+    recomputing,
+    report,
+    shrunk_memory,
     weighted_rows,
 )  # fmt: skip
 from lim2.checks import one_of
-from lim2.exploration.posterior import Posterior, condition, condition_all, fade_noise, relax
-from lim2.matching import Groups, Matching, Prior
+from lim2.exploration.posterior import Posterior, condition_all, fade_noise
+from lim2.matching import Matching, Prior
 from lim2.memory import Memory, sample, store
 from lim2.representation.recomputed import Cache, Recompute
 from lim2.state import Array, Count, with_arm, without_arm
@@ -148,7 +158,7 @@ class LiM2(Neural):
     matching_jitter: float = 1e-5
     matching_ridge: float = 0.01
 
-    State: ClassVar[type[Any]] = State
+    state_type: ClassVar[type[Any]] = State
 
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""
@@ -192,10 +202,14 @@ class LiM2(Neural):
         E, evicted = store(state.memory, context, arm, reward)  # store {b, a, r}; if E is full, remove the first of a
         weights = E.weights(keep)  # what each tuple still counts; None: all alike
         f, cache, phi, training, moved = state.network, state.cache, None, None, None
-        prior_cov = state.posterior.cov if self.recount else state.prior_cov  # the posterior becomes the prior
+        prior_cov: Any = state.posterior.cov if self.recount else state.prior_cov  # the posterior becomes the prior
         prior = Prior(prior_cov, state.floor, state.projections)
-        if evicted is not None and not self.recount:
-            prior = self._with_row(prior, f, evicted.arm, evicted.context, keep ** (E.age(evicted.stamp) - 1))
+        left = state.evicted_squares * keep  # R^2 of what is in E no more
+        if evicted is not None:
+            left[evicted.arm] += keep ** E.age(evicted.stamp) * evicted.reward**2
+            if not self.recount:
+                z = net.features(f, evicted.context[None]) * math.sqrt(keep ** (E.age(evicted.stamp) - 1))
+                prior = absorbed(prior, evicted.arm, z)
         steps = self.steps if state.rounds else 0  # the first round has nothing to learn from yet
         for p in range(steps):  # for P steps
             batch = sample(E, self.batch_size(n_arms), rng, weights)  # sample a batch from E
@@ -204,82 +218,53 @@ class LiM2(Neural):
                 f = self.observe(f, context)
                 phi, cache = features_of(net, f, E, self.recompute, cache, batch if matcher else None)
             new = net.features(f, batch.contexts) if phi is None else phi.take(batch.rows, axis=0)
-            moved = (prior, old, new, batch.groups)
+            moved = (prior, old, new, batch.groups, self.matching_rate / (state.rounds + 1))
             if matcher is not None:  # PGD, for every arm
-                prior = matcher.step(prior, old, new, batch.groups, matcher.rate / (state.rounds + 1))
+                prior = matcher.step(*moved)
         if phi is None:
             f = self.observe(f, context)
             phi, cache = features_of(net, f, E, self.recompute, cache, None)
-        left = state.evicted_squares * keep  # R^2 of what is in E no more
-        if evicted is not None:
-            left = changed(left, evicted.arm, left[evicted.arm] + keep ** E.age(evicted.stamp) * evicted.reward**2)
         plays, posterior = state.plays * keep, state.posterior
         plays[arm] += 1.0
         if self.forget:  # everything known before this round counts less
-            prior = self._faded(prior, keep)
+            prior = faded(prior, keep, self.prior_precision)
             posterior = fade_noise(posterior, keep, self.a0, self.b0)
         Z, r, bounds, held = weighted_rows(E, phi, weights)  # all of E under the new features
-        cov, traces = condition_all(prior.cov, Z, bounds)  # (Phi0 + Phi)^-1, Phi = the sum of phi phi' over E_i
+        spent = prior.cov if self.recount and prior.cov is not prior_cov else None  # a copy that may be written to
+        cov, traces = condition_all(prior.cov, Z, bounds, out=spent)  # (Phi0 + Phi)^-1, Phi = sum of phi phi' over E_i
         mu0 = net.last_layer(f)[0] if self.mean_prior else None  # the last layer's weights as prior means
         noise = (plays, left) if self.noise == "history" else (held, np.zeros(n_arms))
         refreshed = (arm,) if self.refresh == "played" else range(n_arms)
         posterior = fit_arms(posterior, cov, refreshed, mu0, (Z, r, bounds), *noise, (self.a0, self.b0))  # mu, A, B
-        floor = prior.conditioned(traces) if self.recount else prior.floor
-        own = None if self.recount else prior.cov
-        rest = (own, floor, plays, left, state.rounds + 1, prior.projections, cache)
-        return State(f, posterior, E, *rest), lambda: self._report(f, E, training, moved, prior, state.rounds)
+        own, floor = (None, prior.conditioned(traces)) if self.recount else (prior.cov, prior.floor)
+        after = (own, floor, plays, left, state.rounds + 1, prior.projections, cache)
 
-    def _with_row(self, prior: Prior, f: Any, arm: int, context: NDArray[Any], weight: float) -> Prior:
-        """Take a tuple that leaves E over into its arm's prior."""
-        z = self.net.features(f, context[None]) * math.sqrt(weight)
-        cov = prior.cov.copy()
-        cov[arm] = condition(cov[arm], z)
-        floor = float(prior.floor[arm])
-        return prior._replace(cov=cov, floor=changed(prior.floor, arm, floor / (1.0 + floor * float(np.sum(z * z)))))
-
-    def _faded(self, prior: Prior, keep: float) -> Prior:
-        """Let priors count less: every arm's precision moves towards where it started."""
-        cov = np.empty_like(prior.cov)
-        for before, after in zip(prior.cov, cov, strict=True):
-            relax(before, keep, self.prior_precision, out=after)
-        floor = Prior(cov, prior.floor / keep, 0).conditioned(np.float64((1.0 - keep) * self.prior_precision))
-        return Prior(cov, floor, prior.projections)
-
-    def _report(
-        self, f: Any, E: Memory, training: Any, moved: tuple[Prior, Array, Array, Groups] | None, after: Prior, t: int
-    ) -> dict[str, Any]:
-        told = report(self.net, f, E, training) | ({"projections": after.projections} if self.matcher else {})
-        if moved is None:
+        def diagnostics() -> dict[str, Any]:
+            told = report(net, f, E, training) | ({"drift": rms(moved[2] - moved[1], moved[1])} if moved else {})
+            if matcher is not None:
+                told |= {"projections": prior.projections, "residual": matcher.residual(*moved) if moved else None}
             return told
-        before, old, new, groups = moved
-        told["drift"] = rms(new - old, old)
-        if self.matcher is not None:
-            matched = self.matcher.step(before, old, new, groups, self.matcher.rate / (t + 1))
-            wanted, got = np.empty((2, len(old)))
-            for arm, rows in groups:
-                wanted[rows] = np.vecdot(old[rows] @ before.cov[arm], old[rows])
-                got[rows] = np.vecdot(new[rows] @ matched.cov[arm], new[rows])
-            told["residual"] = rms(got - wanted, wanted)
-        return told
+
+        return State(f, posterior, E, *after), diagnostics
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm: from the prior, or like another."""
-        fresh = self.prior(1)
-        E = grown_memory(state.memory, self.buffer)
-        first = State(None, fresh, E, fresh.cov, np.full(1, 1.0 / self.prior_precision), *np.zeros((2, 1)), 0, 0, None)
-        new = with_arm(state, like, first)._replace(
-            network=self.net.add_arm(state.network, like, rng), posterior=with_arm(state.posterior, like, fresh)
-        )
-        if like is None:
-            return new._replace(memory=E)
-        E, rows = like_rows(E, like)
-        added, left, prior = len(E.counts) - 1, new.evicted_squares, Prior(new.prior_cov, new.floor, 0)
-        for row in rows:  # what there is no room for counts as evicted
-            weight = (1.0 - self.forget) ** E.age(int(E.stamps[row]))
-            left[added] += weight * float(E.rewards[row]) ** 2
-            if not self.recount:
-                prior = self._with_row(prior, state.network, added, E.contexts[row], weight)
-        return new._replace(memory=E, prior_cov=prior.cov, floor=prior.floor)
+        fresh, E = self.prior(1), grown_memory(state.memory, self.buffer)
+        zero = np.zeros(1)
+        first = State(None, fresh, E, fresh.cov, np.full(1, 1.0 / self.prior_precision), zero, zero, 0, 0, None)
+        new = with_arm(state, like, first)
+        network, posterior = self.net.add_arm(state.network, like, rng), with_arm(state.posterior, like, fresh)
+        prior_cov: Any = new.prior_cov
+        prior = Prior(prior_cov, new.floor, 0)
+        if like is not None:
+            E, rows = like_rows(E, like)
+            for row in rows:  # what there is no room for counts as evicted
+                weight = (1.0 - self.forget) ** E.age(int(E.stamps[row]))
+                new.evicted_squares[-1] += weight * float(E.rewards[row]) ** 2
+                if not self.recount:
+                    z = self.net.features(state.network, E.contexts[row][None]) * math.sqrt(weight)
+                    prior = absorbed(prior, len(E.counts) - 1, z)
+        return new._replace(network=network, posterior=posterior, memory=E, prior_cov=prior.cov, floor=prior.floor)
 
     def remove_arm(self, state: State, arm: int) -> State:
         """Return a state without an arm; those after it move up."""

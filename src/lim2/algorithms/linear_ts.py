@@ -15,7 +15,7 @@ from lim2.exploration.roots import RootPosterior
 from lim2.exploration.sums import Sums, added, moved, no_sums, solve
 from lim2.representation.intercept import with_one
 from lim2.representation.scaling import Moments, Scaling, covers, map_between, no_moments, observe, scaled, scaling
-from lim2.state import Array, with_arm, without_arm
+from lim2.state import Array, Writes, with_arm, without_arm
 
 # The scaling in use follows the moments while few contexts are known, and then whenever so many more are: far less than
 # moments vary by chance.
@@ -88,7 +88,7 @@ class LinearTS(Algorithm):
     standardize: bool = False
     forget: float = 0.0
 
-    State: ClassVar[type[Any]] = State
+    state_type: ClassVar[type[Any]] = State
     draws: ClassVar[bool] = False
 
     def validate(self) -> None:
@@ -138,34 +138,32 @@ class LinearTS(Algorithm):
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator  # noqa: ARG002
-    ) -> tuple[State, Diagnostics]:  # fmt: skip
+    ) -> tuple[State | Writes, Diagnostics]:  # fmt: skip
         """Condition the played arm on one more reward: a rank-one update of its posterior."""
         if state.sums is not None:
             return self._learn_from_sums(state, context, arm, reward), nothing_to_report
-        new = roots.observe(state.posterior, arm, self.features(state, context), reward)
-        return State(new, None, None, None, 0.0), nothing_to_report
+        rows = roots.observe(state.posterior, arm, self.features(state, context), reward)
+        return Writes(state, rows), nothing_to_report
 
-    def _learn_from_sums(self, state: State, context: NDArray[Any], arm: int, reward: float) -> State:
+    def _learn_from_sums(self, state: State, context: NDArray[Any], arm: int, reward: float) -> State | Writes:
         """Renew the scaling if it is due, let all sums fade, add the tuple; solve if anything but the tuple changed."""
         new, due = (state, False) if state.moments is None else self._rescaled(state, context)
         z = self.features(new, context)
         sums = added(new.sums, arm, z, reward, keep=1.0 - self.forget)  # type: ignore[arg-type]
-        if self.forget or due:
-            believed = solve(sums, self.prior_precision, self.a0, self.b0)
-        else:
-            believed = posterior.observe(state.posterior, arm, z, reward)
-        return new._replace(posterior=believed, sums=sums)
+        if not (self.forget or due):
+            return Writes(new._replace(sums=sums), posterior.observe(state.posterior, arm, z, reward))
+        return new._replace(posterior=solve(sums, self.prior_precision, self.a0, self.b0), sums=sums)
 
     def _rescaled(self, state: State, context: NDArray[Any]) -> tuple[State, bool]:
         """Take a context into the moments; where that makes the scaling in use out of date, renew it and say so."""
         moments, used = observe(state.moments, context, 1.0 - self.forget), state.scaling  # type: ignore[arg-type]
         assert used is not None and state.sums is not None
-        few = moments.count <= EVERY_UP_TO or moments.count >= GROWTH * state.renewed
+        few = moments.weight <= EVERY_UP_TO or moments.weight >= GROWTH * state.renewed
         if not (self.forget or few or not covers(used, context)):
             return state._replace(moments=moments), False
         latest = scaling(moments)
         sums = moved(state.sums, map_between(used, latest))
-        return State(state.posterior, sums, moments, latest, moments.count), True
+        return State(state.posterior, sums, moments, latest, moments.weight), True
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:  # noqa: ARG002
         """Return a state with one more arm: from the prior, or like another."""

@@ -1,6 +1,7 @@
 """What the neural-linear algorithms share: settings of the network and the prior, and how the two are used."""
 
 import functools
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from lim2.checks import positive_int, share
 from lim2.exploration import UCB, Exploration, StudentT, Thompson, named
 from lim2.exploration import posterior as beliefs
 from lim2.exploration.posterior import Posterior
+from lim2.matching import Prior
 from lim2.memory import Batch, Memory
 from lim2.representation import MLP, ContextReader, Intercept, Representation, RMSProp, Standardized, Step
 from lim2.representation.recomputed import Cache, Recompute
@@ -96,13 +98,13 @@ class Neural(Algorithm):
         return shape
 
     @functools.cached_property
-    def _reads(self) -> bool:
-        # Raw columns are read and kept as float64, whatever the representation would have them in.
-        return isinstance(self.network, ContextReader) and not self.standardize
+    def takes_floats(self) -> bool:
+        """Whether contexts are arrays of float64; raw columns are, whatever the representation would have them in."""
+        return self.standardize or not isinstance(self.network, ContextReader)
 
     def read(self, state: Any, values: ArrayLike, what: str) -> NDArray[Any]:
         """Return contexts as the representation takes them."""
-        if not self._reads:
+        if self.takes_floats:
             return super().read(state, values, what)
         read: NDArray[Any] = self.network.read(state.network, values, what)  # type: ignore[attr-defined]
         return read
@@ -186,7 +188,7 @@ def weighted_rows(E: Memory, phi: Array, weights: Array | None) -> tuple[Array, 
         return Z, r, bounds, E.counts.astype(np.float64)
     w = weights.take(rows)
     roots = np.sqrt(w)
-    held = np.array([w[start:stop].sum() for start, stop in zip(bounds, bounds[1:], strict=False)])
+    held = np.array([w[start:stop].sum() for start, stop in itertools.pairwise(bounds)])
     return Z * roots[:, None], r * roots, bounds, held
 
 
@@ -225,6 +227,23 @@ def fit_arms(
         mu[i], squares = beliefs.fit_mean(cov[i], mean, Z[own], r[own])
         a[i], b[i] = start[0] + 0.5 * plays[i], start[1] + 0.5 * (squares + left[i])
     return Posterior(mu, cov, a, b)
+
+
+def absorbed(prior: Prior, arm: int, z: Array) -> Prior:
+    """Take one row of features (1, g), of a tuple that leaves the memory, over into its arm's prior."""
+    cov, floor = prior.cov.copy(), prior.floor.copy()
+    cov[arm] = beliefs.condition(cov[arm], z)
+    floor[arm] /= 1.0 + floor[arm] * float(np.sum(z * z))
+    return Prior(cov, floor, prior.projections)
+
+
+def faded(prior: Prior, keep: float, precision: float) -> Prior:
+    """Let priors count less: every arm's precision moves towards I * precision, where it started."""
+    cov = np.empty_like(prior.cov)
+    for before, after in zip(prior.cov, cov, strict=True):
+        beliefs.relax(before, keep, precision, out=after)
+    floor = prior.floor / keep
+    return Prior(cov, floor / (1.0 + floor * (1.0 - keep) * precision), prior.projections)
 
 
 def report(net: Representation, f: Any, E: Memory, step: Step | None) -> dict[str, Any]:

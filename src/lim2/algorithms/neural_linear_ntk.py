@@ -13,7 +13,7 @@ from lim2.checks import one_of
 from lim2.exploration.posterior import Posterior, fade_noise, rank_one
 from lim2.exploration.sums import Sums, added, no_sums, solve_cov, solve_mean
 from lim2.memory import Memory, sample, store
-from lim2.state import Array, Count, Row, with_arm, without_arm
+from lim2.state import Array, Count, Writes, with_arm, without_arm
 
 
 class State(NamedTuple):
@@ -47,7 +47,7 @@ class NeuralLinearNTK(Neural):
     buffer: int | None = None
     refresh: str = "played"
 
-    State: ClassVar[type[Any]] = State
+    state_type: ClassVar[type[Any]] = State
 
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""
@@ -71,7 +71,7 @@ class NeuralLinearNTK(Neural):
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
-    ) -> tuple[State, Diagnostics]:
+    ) -> tuple[State | Writes, Diagnostics]:
         """Add the tuple to the beliefs as it is seen now, then train; the last layer is the prior of the mean."""
         net, n_arms, f, training = self.net, len(state.plays), state.network, None
         E, _ = store(state.memory, context, arm, reward)
@@ -89,7 +89,7 @@ class NeuralLinearNTK(Neural):
         fit = self._fit if state.sums is None else self._fit_faded
         return fit(new, z, arm, reward, mu0, refreshed), lambda: report(net, f, E, training)
 
-    def _fit(self, state: State, z: Array, arm: int, reward: float, mu0: Array, refreshed: Any) -> State:
+    def _fit(self, state: State, z: Array, arm: int, reward: float, mu0: Array, refreshed: Any) -> Writes:
         """Add a tuple to one arm's sums by a rank-one update, and refit some means.
 
         A prior mean mu0 moves the mean by lambda cov mu0, and r'r + mu0'Phi0 mu0 - mu'(Phi0 + Phi)mu by
@@ -106,8 +106,8 @@ class NeuralLinearNTK(Neural):
             mu[i] = own[1] + precision * np.dot(own[0], mu0[i])
             moved = precision * float(np.dot(mu0[i], mu0[i] - mu[i] - own[1]))
             a[i], b[i] = self.a0 + 0.5 * state.plays[i], self.b0 + 0.5 * max(own[2] + moved, 0.0)
-        rows: Any = {"plain_mean": Row(arm, plain), "plain_squares": Row(arm, squares)}
-        return state._replace(posterior=Posterior(mu, Row(arm, cov), a, b), **rows)  # type: ignore[arg-type]
+        rows = [(posterior.cov, arm, cov), (state.plain_mean, arm, plain), (state.plain_squares, arm, squares)]
+        return Writes(state._replace(posterior=Posterior(mu, posterior.cov, a, b)), rows)
 
     def _fit_faded(self, state: State, z: Array, arm: int, reward: float, mu0: Array, refreshed: Any) -> State:
         """Let all arms forget, add a tuple to one of them, and refit some means."""
@@ -124,7 +124,7 @@ class NeuralLinearNTK(Neural):
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm: from the prior, or like another."""
         fresh, width, E = self.prior(1), self.net.width, grown_memory(state.memory, self.buffer)
-        first = State(None, fresh, E, np.zeros((1, width)), *np.zeros((2, 1)), 0, no_sums(1, width))
+        first = State(None, fresh, E, np.zeros((1, width)), np.zeros(1), np.zeros(1), 0, no_sums(1, width))
         return with_arm(state, like, first)._replace(
             network=self.net.add_arm(state.network, like, rng),
             posterior=with_arm(state.posterior, like, fresh),

@@ -16,14 +16,22 @@ from numpy.typing import NDArray
 from lim2 import memory
 from lim2.algorithms.base import Diagnostics, rms
 from lim2.algorithms.neural import (
-    Neural, buffer_size, features_of, fit_arms, grown_memory, like_rows, report, shrunk_memory, weighted_rows,
+    Neural,
+    buffer_size,
+    features_of,
+    fit_arms,
+    grown_memory,
+    like_rows,
+    report,
+    shrunk_memory,
+    weighted_rows,
 )  # fmt: skip
 from lim2.checks import one_of, positive_int
 from lim2.exploration.posterior import Posterior, condition_all, fade_noise, observe
 from lim2.exploration.sums import Sums, added, no_sums, solve
 from lim2.memory import Memory, sample, store
 from lim2.representation.recomputed import Cache, Recompute
-from lim2.state import Array, Count, with_arm, without_arm
+from lim2.state import Array, Count, Writes, with_arm, without_arm
 
 
 class State(NamedTuple):
@@ -55,7 +63,7 @@ class Round(NamedTuple):
 class Restart(Neural):
     """The round, to which an algorithm adds its settings and what it does in its own way."""
 
-    State: ClassVar[type[Any]] = State
+    state_type: ClassVar[type[Any]] = State
 
     @property
     @abstractmethod
@@ -86,7 +94,7 @@ class Restart(Neural):
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
-    ) -> tuple[State, Diagnostics]:
+    ) -> tuple[State | Writes, Diagnostics]:
         """Return the state after one more reward."""
         net, round_, keep, n_arms = self.net, self.round, 1.0 - self.forget, len(state.plays)
         E, evicted = store(state.memory, context, arm, reward)
@@ -99,8 +107,9 @@ class Restart(Neural):
             posterior = fade_noise(posterior, keep, self.a0, self.b0)
         new = state._replace(memory=E, plays=plays, evicted_squares=left, rounds=state.rounds + 1)
         if new.rounds % round_.train_every:
-            new = self._between_trainings(new._replace(posterior=posterior), context, arm, reward)
-            return new, lambda: report(net, new.network, E, None)
+            f = self.observe(state.network, context)
+            between = self._between_trainings(new._replace(network=f, posterior=posterior), context, arm, reward)
+            return between, lambda: report(net, f, E, None)
 
         f, training, old = state.network, None, None
         for _ in range(self.steps if state.rounds else 0):  # the first round has nothing to learn from yet
@@ -122,19 +131,18 @@ class Restart(Neural):
 
         return new._replace(network=f, posterior=posterior, sums=sums, cache=cache), diagnostics
 
-    def _between_trainings(self, state: State, context: NDArray[Any], arm: int, reward: float) -> State:
+    def _between_trainings(self, state: State, context: NDArray[Any], arm: int, reward: float) -> State | Writes:
         """Add a tuple to the beliefs under features that stay: exactly, or with forgetting from faded sums."""
-        f = self.observe(state.network, context)
-        z = self.net.features(f, context[None])[0]
+        z = self.net.features(state.network, context[None])[0]
         if state.sums is None:
-            return state._replace(network=f, posterior=observe(state.posterior, arm, z, reward))
+            return Writes(state, observe(state.posterior, arm, z, reward))
         sums = added(state.sums, arm, z, reward, keep=1.0 - self.forget)
-        return state._replace(network=f, posterior=solve(sums, self.prior_precision, self.a0, self.b0), sums=sums)
+        return state._replace(posterior=solve(sums, self.prior_precision, self.a0, self.b0), sums=sums)
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm: from the prior, or like another."""
         fresh, E, none = self.prior(1), grown_memory(state.memory, self.round.buffer), no_sums(1, self.net.width)
-        new = with_arm(state, like, State(None, fresh, E, *np.zeros((2, 1)), 0, none, None))._replace(
+        new = with_arm(state, like, State(None, fresh, E, np.zeros(1), np.zeros(1), 0, none, None))._replace(
             network=self.net.add_arm(state.network, like, rng),
             posterior=with_arm(state.posterior, like, fresh),
             sums=None if state.sums is None else with_arm(state.sums, like, none),

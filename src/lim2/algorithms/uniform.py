@@ -31,7 +31,7 @@ class Uniform(Algorithm):
 
     initial_pulls: int = 0
 
-    State: ClassVar[type[Any]] = State
+    state_type: ClassVar[type[Any]] = State
     draws: ClassVar[bool] = False
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from lim2.exploration.scores import StudentT
-from lim2.state import Array, Row
+from lim2.state import Array, Write
 
 # A covariance of 1 / precision must stay finite when it is multiplied with features.
 SMALLEST_PRECISION = 1e-100
@@ -64,20 +64,16 @@ def score(posterior: Posterior, z: Array) -> StudentT:
     return StudentT(mean, np.sqrt(np.maximum(spread, 0.0) * (b / a)), 2.0 * a)
 
 
-def observe(posterior: Posterior, arm: int, z: Array, reward: float) -> Posterior:
-    """Condition one arm on one more (features, reward): the exact conjugate update, in O(g^2). Returns rows."""
+def observe(posterior: Posterior, arm: int, z: Array, reward: float) -> list[Write]:
+    """Condition one arm on one more (features, reward): the exact conjugate update, in O(g^2). Returns its new rows."""
     mu, cov, a, b = posterior
     error = reward - float(np.dot(mu[arm], z))
     conditioned, direction, scale = rank_one(cov[arm], z)
-    return Posterior(
-        mu=Row(arm, mu[arm] + (error / scale) * direction),  # type: ignore[arg-type]
-        cov=Row(arm, conditioned),  # type: ignore[arg-type]
-        a=Row(arm, a[arm] + 0.5),  # type: ignore[arg-type]
-        b=Row(arm, b[arm] + 0.5 * error * error / scale),  # type: ignore[arg-type]
-    )
+    mean, half = mu[arm] + (error / scale) * direction, 0.5 * error * error / scale
+    return [(mu, arm, mean), (cov, arm, conditioned), (a, arm, a[arm] + 0.5), (b, arm, b[arm] + half)]
 
 
-def condition_all(cov: Array, z: Array, bounds: list[int]) -> tuple[Array, Array]:
+def condition_all(cov: Array, z: Array, bounds: list[int], out: Array | None = None) -> tuple[Array, Array]:
     """Condition every arm's covariance on its rows of features; return (cov^-1 + Z'Z)^-1 and the traces of Z'Z.
 
     Parameters
@@ -88,9 +84,11 @@ def condition_all(cov: Array, z: Array, bounds: list[int]) -> tuple[Array, Array
         (n, g), sorted by arm.
     bounds
         Arm i has the rows ``bounds[i]`` to ``bounds[i + 1]``.
+    out
+        Where to write, which may be ``cov`` itself; a new array when absent.
     """
     n_arms = len(bounds) - 1
-    out, traces = np.empty((n_arms, *cov.shape[-2:])), np.empty(n_arms)
+    out, traces = np.empty((n_arms, *cov.shape[-2:])) if out is None else out, np.empty(n_arms)
     for arm in range(n_arms):
         rows = z[bounds[arm] : bounds[arm + 1]]
         condition(cov[arm] if cov.ndim == 3 else cov, rows, out=out[arm])

@@ -6,13 +6,13 @@ cannot make negative, however large the features or long the run.
 """
 
 import math
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas
 
 from lim2.exploration.scores import StudentT
-from lim2.state import Array, Row
+from lim2.state import Array, Write
 
 _dger = blas.dger
 
@@ -51,14 +51,14 @@ def score(posterior: RootPosterior, z: Array) -> StudentT:
     return StudentT(mean, np.sqrt(spread * (b / a)), 2.0 * a)
 
 
-def observe(posterior: RootPosterior, arm: int, z: Array, reward: float) -> RootPosterior:
-    """Condition one arm on one more (features, reward): the exact conjugate update, in O(g^2). Returns rows.
+def observe(posterior: RootPosterior, arm: int, z: Array, reward: float) -> list[Write]:
+    """Condition one arm on one more (features, reward): the exact conjugate update, in O(g^2). Returns its new rows.
 
     Examples
     --------
-    >>> from lim2.state import resolve
+    >>> from lim2.state import Writes, written
     >>> before = prior(n_arms=1, width=2, precision=1.0, a0=6.0, b0=6.0)
-    >>> after = resolve(before, observe(before, 0, np.array([1.0, 0.0]), 1.0))
+    >>> after = written(Writes(before, observe(before, 0, np.array([1.0, 0.0]), 1.0)))
     >>> after.cov[0].round(3).tolist(), after.mu[0].tolist()
     ([[0.5, 0.0], [0.0, 1.0]], [0.5, 0.0])
     """
@@ -70,9 +70,7 @@ def observe(posterior: RootPosterior, arm: int, z: Array, reward: float) -> Root
     error = reward - float(np.dot(mean, z))
     # factor.T is S by columns: its transpose's update is f (S f)'
     changed = _dger(-1.0 / (scale + math.sqrt(scale)), direction, whitened, a=factor.T)
-    return RootPosterior(
-        mu=cast(Array, Row(arm, mean + (error / scale) * direction)),
-        root=cast(Array, Row(arm, changed.T)),
-        a=cast(Array, Row(arm, a[arm] + 0.5)),
-        b=cast(Array, Row(arm, b[arm] + 0.5 * error * error / scale)),
-    )
+    direction *= error / scale
+    direction += mean
+    half = 0.5 * error * error / scale
+    return [(mu, arm, direction), (root, arm, changed.T), (a, arm, a[arm] + 0.5), (b, arm, b[arm] + half)]

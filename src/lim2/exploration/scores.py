@@ -1,6 +1,6 @@
 """The score of every arm: all that exploration needs to know of a belief."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,6 @@ class StudentT(NamedTuple):
             factor = np.where(self.freedom > 2.0, 1.0 / (1.0 - 2.0 / self.freedom), np.inf)
             return np.where(self.scale > 0.0, self.scale * self.scale * factor, 0.0 * self.scale)
 
-    def of(self, arms: object) -> "StudentT":
+    def of(self, arms: Any) -> "StudentT":
         """Return the scores of some arms."""
-        return StudentT(self.mean[..., arms], self.scale[..., arms], self.freedom[arms])  # type: ignore[index]
+        return StudentT(self.mean[..., arms], self.scale[..., arms], self.freedom[arms])

@@ -48,7 +48,10 @@ class Thompson:
 
     def scores(self, score: StudentT, rng: np.random.Generator) -> Array:
         """Draw every arm's score."""
-        return score.mean + score.scale * (self.optimism + self.temperature * _standard(score, rng))
+        drawn = _standard(score, rng)
+        if self.temperature != 1.0 or self.optimism:
+            drawn = self.optimism + self.temperature * drawn
+        return score.mean + score.scale * drawn
 
     def propensities(self, score: StudentT) -> Array:
         """Return the probability that each arm's score is the largest, by quadrature; nothing is drawn."""
@@ -62,5 +65,6 @@ def _standard(score: StudentT, rng: np.random.Generator) -> Array:
     if freedom[0] == math.inf:
         return rng.standard_normal(score.mean.shape)
     if score.mean.ndim == 1 and len(freedom) <= FEW_ARMS:
-        return np.array([rng.standard_t(df) for df in freedom.tolist()])
+        draw = rng.standard_t
+        return np.array([draw(df) for df in freedom.tolist()])
     return rng.standard_t(freedom, size=score.mean.shape)

@@ -1,20 +1,20 @@
-"""Beliefs that are carried across changes of the features, and count every tuple once.
+"""Square-root posteriors that follow a change of the features.
 
 A belief about weights for old features, mean m and covariance C = S S', becomes M m and M C M' for new ones, where M is
-the map with new features times M close to the old ones: a score z'w keeps its distribution. The root S is carried
-instead of C, so that a covariance is positive semi-definite by construction, whatever is rounded; transported it is
-M S.
+the map with new features times M close to the old ones: a score z'w keeps its distribution. The root S is transported
+instead of C, to M S, so that a covariance is positive semi-definite by construction, whatever is rounded.
 """
 
-import copy
+import itertools
 import math
-from typing import Any, Self, cast
+from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from lim2.exploration.posterior import Array, RecursivePosterior
+from lim2.exploration.roots import RootPosterior
+from lim2.state import Array, Ints
 
 _dpotrf, _dtrsm = lapack.dpotrf, blas.dtrsm
 
@@ -41,7 +41,7 @@ def condition_root(root: Array, features: Array) -> Array:
     """
     n, g = features.shape
     if n == 0:
-        return root.copy()
+        return root
     whitened = np.dot(features, root.T)  # F = Z S
     conditioned = (_on_few if n < g else _on_many)(root, whitened)
     return _safely(root, whitened) if conditioned is None else conditioned
@@ -82,155 +82,135 @@ def _safely(root: Array, whitened: Array) -> Array:
     return cast(Array, root + (right.T * shrink) @ (right @ root))
 
 
-class TransportedPosterior(RecursivePosterior):
-    """Normal-inverse-gamma beliefs about every arm that can be transported to new features.
+def start(beliefs: RootPosterior, arms: Ints, centre: float, variances: Array, b: float) -> RootPosterior:
+    """Return beliefs in which some arms start anew: scores around ``centre``, which the last feature, a 1, takes up.
 
     Parameters
     ----------
-    n_arms, width, precision, a0, b0
-        As in :class:`lim2.exploration.RecursivePosterior`.
+    beliefs, arms
+        All beliefs, and the arms to change; their ``a`` stays.
+    centre
+        The mean of every score.
+    variances
+        (g,), of the weights, in units of the noise.
+    b
+        Of the noise.
+    """
+    mu, root, noise = beliefs.mu.copy(), beliefs.root.copy(), beliefs.b.copy()
+    mu[arms, -1], root[arms], noise[arms] = centre, np.diag(np.sqrt(variances)), b
+    return beliefs._replace(mu=mu, root=root, b=noise)
+
+
+def transport(beliefs: RootPosterior, arms: Ints, mapping: Array) -> RootPosterior:
+    """Return beliefs in which some arms are carried to new features, by w -> M w.
+
+    Where the features have exploded or vanished, so that M is astronomic, nothing changes.
 
     Examples
     --------
     Features that are doubled: a weight is worth half.
 
-    >>> beliefs = TransportedPosterior(n_arms=1, width=1)
-    >>> beliefs.observe(0, np.array([1.0]), 1.0)
-    >>> beliefs.transport(np.array([[0.5]]))
-    >>> mean, spread = beliefs.moments(np.array([2.0]))
-    >>> mean.tolist(), spread.round(12).tolist()
-    ([0.5], [0.5])
+    >>> from lim2.exploration import roots
+    >>> beliefs = roots.prior(n_arms=1, width=1, precision=1.0, a0=6.0, b0=6.0)._replace(mu=np.array([[3.0]]))
+    >>> beliefs = transport(beliefs, np.array([0]), np.array([[0.5]]))
+    >>> beliefs.mu.tolist(), beliefs.cov.tolist()
+    ([[1.5]], [[[0.25]]])
     """
+    g = len(mapping)
+    moved = np.dot(beliefs.root[arms].reshape(-1, g), mapping.T).reshape(-1, g, g)
+    if not np.abs(moved).max(initial=0.0) < LARGEST_ENTRY:
+        return beliefs
+    mu, root = beliefs.mu.copy(), beliefs.root.copy()
+    mu[arms], root[arms] = mu[arms] @ mapping.T, moved
+    return beliefs._replace(mu=mu, root=root)
 
-    def copy(self) -> Self:
-        """Return beliefs of their own that are the same."""
-        twin = copy.copy(self)
-        for name in self._kept:
-            setattr(twin, name, getattr(self, name).copy())
-        return twin
 
-    def note(self, arm: int) -> Any:
-        """Return what :meth:`undo` needs to put an arm back to what is believed of it now."""
-        return arm, self.mu[arm].copy(), float(self.a[arm]), float(self.b[arm]), self._roots[arm].copy()
+def inflate(beliefs: RootPosterior, arms: Ints, factor: float) -> RootPosterior:
+    """Return beliefs in which the covariances of some arms are multiplied by a factor; means and noise stay."""
+    root = beliefs.root.copy()
+    root[arms] *= math.sqrt(factor)
+    return beliefs._replace(root=root)
 
-    def undo(self, noted: Any) -> None:
-        """Put back what :meth:`note` returned."""
-        arm = noted[0]
-        _, self.mu[arm], self.a[arm], self.b[arm], self._roots[arm] = noted
 
-    @property
-    def noise(self) -> float:
-        """The noise variance expected over all arms, each weighted by what it has seen."""
-        return float(self.b.sum() / self.a.sum())
+def refit(prior: RootPosterior, features: Array, rewards: Array, bounds: Sequence[int]) -> RootPosterior:
+    """Return the posterior of every arm: its prior, conditioned on its rows.
 
-    @property
-    def unseen(self) -> NDArray[np.intp]:
-        """The arms that have seen nothing."""
-        return np.flatnonzero(self.a == self.a0)
+    Parameters
+    ----------
+    prior
+        What is believed of every arm before these rows.
+    features, rewards
+        (n, g) and (n,), sorted by arm.
+    bounds
+        Arm i has the rows ``bounds[i]`` to ``bounds[i + 1]``.
 
-    @property
-    def seen(self) -> NDArray[np.intp]:
-        """The arms that have seen something."""
-        return np.flatnonzero(self.a > self.a0)
-
-    def start(self, arms: NDArray[np.intp] | int, centre: float, scale: float, noise: float, sizes: Array) -> None:
-        """Put the start of arms that have seen nothing into the units of the rewards.
-
-        Their scores start at ``centre``, which is the weight of the last feature, a constant 1; the weight of a
-        feature varies by ``scale^2 / (precision * size)`` around it, whatever the noise is; the noise starts at
-        InvGamma(a0, b0 scale^2).
-
-        Parameters
-        ----------
-        arms
-            Which arms.
-        centre, scale
-            Mean and standard deviation of the rewards.
-        noise
-            The share of the rewards' variance that is noise: covariances are in units of the noise.
-        sizes
-            (width,), for every feature the mean square length of the part of the features that it belongs to.
-        """
-        self.mu[arms, -1] = centre
-        self.b[arms] = self.b0 * scale * scale
-        self._roots[arms] = np.diag((self.precision * noise * sizes) ** -0.5)
-
-    def transport(self, mapping: Array) -> None:
-        """Carry the beliefs of the arms that have seen something to new features, by w -> M w.
-
-        What an arm believes that has seen nothing is about no features in particular, and stays.
-        """
-        seen = self.seen
-        moved = self._roots[seen] @ mapping.T
-        if seen.size and np.abs(moved).max() < LARGEST_ENTRY:  # otherwise the features have exploded or vanished
-            self._roots[seen] = moved
-            self.mu[seen] = self.mu[seen] @ mapping.T
-
-    def foresight(self, arm: int, seen: Rows, later: Rows, factors: Array, b: float | None = None) -> Array:
-        """Return how likely each later row is once some are seen, had the covariance been multiplied by a factor.
-
-        Logarithms of Student-t densities, less a constant. With F = Z S for what is seen, H for what comes later and
-        K = I + factor F F', later rewards are around factor H F' K^-1 (r - Z m) beyond what m says, and vary by 1 +
-        factor h'(I - factor F'K^-1 F) h. One eigendecomposition of F F', or of F'F if smaller, serves all factors.
-
-        Parameters
-        ----------
-        arm
-            Which arm.
-        seen, later
-            Features (n, g) and rewards (n,), each.
-        factors
-            (f,), of the covariance.
-        b
-            Of the noise, before these rows; None: the belief's own.
-
-        Returns
-        -------
-        Array
-            (k, f), for k later rows.
-        """
-        mean, root = self.mu[arm], self._roots[arm]
-        whitened, ahead = np.dot(seen[0], root.T), np.dot(later[0], root.T)  # F and H
-        residual, away = (rewards - np.dot(rows, mean) for rows, rewards in (seen, later))
-        n, g = whitened.shape
-        # With F = U sqrt(d) V', r'U sqrt(d) = r'F V and H F'U = H V sqrt(d); each is squared, or goes with the other.
-        d, vectors = np.linalg.eigh(np.dot(whitened, whitened.T) if n < g else np.dot(whitened.T, whitened))
-        d = np.maximum(d, 0.0)
-        if n < g:
-            along, projected = np.dot(residual, vectors), np.dot(np.dot(ahead, whitened.T), vectors)
-            squares, shrinks = d * along**2, projected**2
-        else:
-            along, projected = np.dot(np.dot(residual, whitened), vectors), np.dot(ahead, vectors)
-            squares, shrinks = along**2, d * projected**2
-        shares = factors / (1.0 + np.outer(d, factors))  # (n or g, f)
-        errors = away[:, None] - np.dot(projected * along, shares)
-        spread = 1.0 + np.maximum(np.outer(np.vecdot(ahead, ahead), factors) - np.dot(shrinks, shares * factors), 0.0)
-        a = self.a[arm] + 0.5 * n
-        off = np.maximum(np.dot(residual, residual) - np.dot(squares, shares), 0.0)
-        variance = spread * (((self.b[arm] if b is None else b) + 0.5 * off) / a)
-        return cast(Array, -0.5 * np.log(variance) - (a + 0.5) * np.log1p(errors**2 / (2.0 * a * variance)))
-
-    def widen(self, arms: NDArray[np.intp], factor: float) -> None:
-        """Believe less about the weights of arms: multiply their covariances. Means and noise stay."""
-        self._roots[arms] *= math.sqrt(factor)
-
-    def refit(
-        self, arm: int, prior: RecursivePosterior, features: Array, rewards: Array, keep_noise: bool = False
-    ) -> None:
-        """Set what is believed about an arm: its prior, and these rows of features with their rewards on top.
-
-        With ``keep_noise`` this is so of the weights alone, and b stays: for features that were fitted to the rows.
-        """
-        root = self._roots[arm] = condition_root(prior._roots[arm], features)
-        prior_mean = prior.mu[arm]
-        residual = rewards - np.dot(features, prior_mean)
-        step = np.dot(np.dot(root, np.dot(residual, features)), root)
-        np.add(prior_mean, step, out=self.mu[arm])
-        self.a[arm] = prior.a[arm] + 0.5 * len(rewards)
-        if keep_noise:
-            return
-        residual -= np.dot(features, step)
+    Examples
+    --------
+    >>> from lim2.exploration import roots
+    >>> prior = roots.prior(n_arms=2, width=1, precision=1.0, a0=6.0, b0=6.0)
+    >>> posterior = refit(prior, np.ones((3, 1)), np.array([4.0, 4.0, 4.0]), [0, 0, 3])
+    >>> posterior.mu.tolist(), posterior.cov.tolist(), posterior.a.tolist(), posterior.b.tolist()
+    ([[0.0], [3.0]], [[[1.0]], [[0.25]]], [6.0, 7.5], [6.0, 12.0])
+    """
+    mu, root, a, b = (part.copy() for part in prior)
+    for arm, (first, last) in enumerate(itertools.pairwise(bounds)):
+        if first == last:
+            continue
+        z, mean = features[first:last], prior.mu[arm]
+        residual = rewards[first:last] - np.dot(z, mean)
+        factor = root[arm] = condition_root(prior.root[arm], z)
+        step = np.dot(np.dot(factor, np.dot(residual, z)), factor)
+        mu[arm] = mean + step
+        residual -= np.dot(z, step)
         # |r - Z mu|^2 + |mu - mu0|^2_Phi0, with Phi0 (mu - mu0) = Z'(r - Z mu): twice what the data add to b
-        moved = float(np.dot(step, np.dot(residual, features)))
-        squares = float(np.dot(residual, residual)) + max(moved, 0.0)
-        self.b[arm] = prior.b[arm] + 0.5 * squares
+        moved = float(np.dot(step, np.dot(residual, z)))
+        b[arm] += 0.5 * (float(np.dot(residual, residual)) + max(moved, 0.0))
+        a[arm] += 0.5 * (last - first)
+    return RootPosterior(mu, root, a, b)
+
+
+def predictive_log_density(
+    beliefs: RootPosterior, arm: int, older: Rows, newer: Rows, factors: Array, b: float
+) -> Array:
+    """Return the log density of newer rewards given older ones, had the covariance been multiplied by a factor.
+
+    Logarithms of Student-t densities, minus a constant. With F = Z S for the older rows, H for the newer ones and
+    K = I + factor F F', newer rewards have the mean factor H F' K^-1 (r - Z m) beyond that of m, and the variance 1 +
+    factor h'(I - factor F'K^-1 F) h. One eigendecomposition of F F', or of F'F if smaller, serves all factors.
+
+    Parameters
+    ----------
+    beliefs, arm
+        What is believed before all these rows, and of which arm.
+    older, newer
+        Features (n, g) and rewards (n,), each.
+    factors
+        (f,), of the covariance.
+    b
+        Of the noise, before these rows.
+
+    Returns
+    -------
+    Array
+        (k, f), for k newer rows.
+    """
+    mean, root = beliefs.mu[arm], beliefs.root[arm]
+    whitened, ahead = np.dot(older[0], root.T), np.dot(newer[0], root.T)  # F and H
+    residual, away = (rewards - np.dot(rows, mean) for rows, rewards in (older, newer))
+    n, g = whitened.shape
+    # With F = U sqrt(d) V', r'U sqrt(d) = r'F V and H F'U = H V sqrt(d); each is squared, or goes with the other.
+    d, vectors = np.linalg.eigh(np.dot(whitened, whitened.T) if n < g else np.dot(whitened.T, whitened))
+    d = np.maximum(d, 0.0)
+    if n < g:
+        along, projected = np.dot(residual, vectors), np.dot(np.dot(ahead, whitened.T), vectors)
+        squares, shrinks = d * along**2, projected**2
+    else:
+        along, projected = np.dot(np.dot(residual, whitened), vectors), np.dot(ahead, vectors)
+        squares, shrinks = along**2, d * projected**2
+    shares = factors / (1.0 + np.outer(d, factors))  # (n or g, f)
+    errors = away[:, None] - np.dot(projected * along, shares)
+    spread = 1.0 + np.maximum(np.outer(np.vecdot(ahead, ahead), factors) - np.dot(shrinks, shares * factors), 0.0)
+    a = beliefs.a[arm] + 0.5 * n
+    off = np.maximum(np.dot(residual, residual) - np.dot(squares, shares), 0.0)
+    variance = spread * ((b + 0.5 * off) / a)
+    return cast(Array, -0.5 * np.log(variance) - (a + 0.5) * np.log1p(errors**2 / (2.0 * a * variance)))

@@ -1,6 +1,6 @@
-"""The compiled loop of :mod:`lim2.representation.blocks`: stochastic gradient descent, one sample a step.
+"""The compiled loop of :mod:`lim2.representation.blocks`: stochastic gradient descent, one sample per step.
 
-A step depends on the one before it, so this loop can be handed to no BLAS call. Importing this module imports numba;
+A step depends on the one before it, so this loop cannot be BLAS calls. Importing this module imports numba;
 the first call of a process compiles the loop, or loads it from numba's cache.
 """
 
@@ -21,7 +21,7 @@ SMALLEST_SCALE = 1e-6
 
 
 class _Announce(event.Listener):
-    """Say once that this module's loop is being compiled; loading it from the cache says nothing."""
+    """Log once that this module's loop is being compiled; nothing is logged when it is loaded from the cache."""
 
     said = False
 
@@ -56,13 +56,12 @@ def descend_by_samples(
     contexts: Array,
     arms: NDArray[np.intp],
     rewards: Array,
-    order: NDArray[np.intp],
     steps: int,
     rate: float,
     keep: float,
     stop_loss: float,
 ) -> tuple[int, float]:
-    """Go through the samples of ``order`` again and again, one gradient step each; the parameters change in place.
+    """Go through the samples again and again, one gradient step each; the parameters change in place.
 
     Weight decay shrinks all parameters by the factor ``keep`` in every step. The weights (n_arms, n_features, hidden)
     are held as ``scale * weights``, so that shrinking them is one product, and a step touches only its arm's block.
@@ -80,7 +79,7 @@ def descend_by_samples(
     while taken < steps:
         total = 0.0
         seen = 0
-        for i in order:
+        for i in range(len(rewards)):
             block = weights[arms[i]]
             context = contexts[i]
 

@@ -19,9 +19,12 @@ def with_one(features: Array) -> Array:
     >>> with_one(np.array([[2.0], [3.0]])).tolist()
     [[2.0, 1.0], [3.0, 1.0]]
     """
-    out = np.empty((*features.shape[:-1], features.shape[-1] + 1))
-    out[..., :-1] = features
-    out[..., -1] = 1.0
+    if features.ndim == 1:  # the common case, without the cost of an ellipsis
+        out = np.empty(len(features) + 1)
+        out[:-1], out[-1] = features, 1.0
+    else:
+        out = np.empty((len(features), features.shape[1] + 1))
+        out[:, :-1], out[:, -1] = features, 1.0
     return out
 
 

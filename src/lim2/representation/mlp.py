@@ -56,7 +56,7 @@ class MLP:
     """
 
     hidden: int | Sequence[int] = (50,)
-    optimizer: Optimizer = RMSProp()
+    optimizer: Optimizer = RMSProp()  # noqa: RUF009  # frozen
     init_range: float = 0.3
 
     def __post_init__(self) -> None:
@@ -145,7 +145,7 @@ class MLP:
         row = np.append(rng.uniform(-self.init_range, self.init_range, self.width), 0.0)
         starts = [row, *self.optimizer.initial()]
         flats = [
-            self._with_outputs(f, flat, lambda rows, start=start: with_row(rows, start if like is None else rows[like]))  # type: ignore[misc]
+            self._with_outputs(f, flat, lambda rows, start=start: with_row(rows, start if like is None else rows[like]))
             for flat, start in zip((f.parameters, *f.descent.statistics), starts, strict=True)
         ]
         return self._resized(f, flats, f.n_arms + 1)

@@ -2,12 +2,12 @@
 
 A context is scaled by what *updates* have shown, never by decisions, so that what is learned depends on the updates
 alone. A column in which nothing has varied yet is 0: nothing is known of its scale. No context that the moments include
-can be further than sqrt(count) deviations from the mean. What lies further out, which only a decision can meet, is
+can be further than sqrt(weight) deviations from the mean. What lies further out, which only a decision can meet, is
 clipped to there: whatever comes, the features stay of moderate size.
 """
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ class Moments(NamedTuple):
     So a column of 1e9 with a little noise keeps all its digits.
     """
 
-    count: Annotated[float, "", "nonnegative"]  # contexts, each with the weight that it still has
+    weight: Annotated[float, "", "nonnegative"]  # of all contexts, each with what it still counts
     origin: Annotated[Array, "*context"]
     offset: Annotated[Array, "*context"]  # mean minus origin
     squares: Annotated[Array, "*context"]  # sum of squares about the mean
@@ -37,7 +37,7 @@ class Moments(NamedTuple):
     @property
     def std(self) -> Array:
         """The standard deviation of every column."""
-        return np.sqrt(np.maximum(self.squares, 0.0) / max(self.count, 1.0))
+        return np.sqrt(np.maximum(self.squares, 0.0) / max(self.weight, 1.0))
 
 
 class Scaling(NamedTuple):
@@ -55,7 +55,7 @@ def no_moments(shape: tuple[int, ...]) -> Moments:
     return Moments(0.0, zeros, zeros, zeros)
 
 
-def observe(moments: Moments, context: NDArray[np.generic], keep: float = 1.0) -> Moments:
+def observe(moments: Moments, context: NDArray[Any], keep: float = 1.0) -> Moments:
     """Return the moments with one more context, by Welford's recursion; earlier ones count less by ``keep``.
 
     Examples
@@ -69,12 +69,12 @@ def observe(moments: Moments, context: NDArray[np.generic], keep: float = 1.0) -
     >>> moments.mean.tolist(), moments.std.round(3).tolist()
     ([1000000002.0, 5.0, 3.0], [1.633, 0.0, 2.16])
     """
-    origin = moments.origin if moments.count else np.array(context, dtype=np.float64)
-    count = keep * moments.count + 1.0
+    origin = moments.origin if moments.weight else np.array(context, dtype=np.float64)
+    weight = keep * moments.weight + 1.0
     place = context - origin
     distance = place - moments.offset
-    offset = moments.offset + distance / count
-    return Moments(count, origin, offset, keep * moments.squares + distance * (place - offset))
+    offset = moments.offset + distance / weight
+    return Moments(weight, origin, offset, keep * moments.squares + distance * (place - offset))
 
 
 def scaling(moments: Moments) -> Scaling:
@@ -82,10 +82,10 @@ def scaling(moments: Moments) -> Scaling:
     center, std = moments.mean, moments.std
     varies = std > ROUNDING * np.abs(center)
     scale = np.where(varies, std, 1.0)
-    return Scaling(center, scale, varies / scale, math.sqrt(moments.count))
+    return Scaling(center, scale, varies / scale, math.sqrt(moments.weight))
 
 
-def scaled(by: Scaling, contexts: NDArray[np.generic]) -> Array:
+def scaled(by: Scaling, contexts: NDArray[Any]) -> Array:
     """Return one context, or rows of them, scaled; the input stays as it is."""
     out: Array = contexts - by.center
     out *= by.factor

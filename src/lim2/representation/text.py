@@ -7,6 +7,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from lim2.checks import positive_int
+
+# Tokens in the longest text that it takes
+LONGEST = 2**20
+
+PRECISIONS = ("float64", "float32", "float16", "bfloat16")
+
 
 class TextCNN(nn.Module):
     """Word embeddings, convolutions of several widths, the maximum over time, a linear layer, layer norm.
@@ -14,7 +21,7 @@ class TextCNN(nn.Module):
     The network of the paper's experiment on reviews, after Kim, *Convolutional neural networks for sentence
     classification*, EMNLP 2014. It maps token ids, (n, length), to features, (n, width).
 
-    A convolution over embeddings is computed a token, not a position: the products of every *distinct* token of the
+    A convolution over embeddings is computed per token, not per position: the products of every *distinct* token of the
     batch with the filters are formed once, and each window adds up the products of its tokens. Texts repeat words and
     padding, so this is several times less arithmetic with the same result up to rounding.
 
@@ -57,9 +64,11 @@ class TextCNN(nn.Module):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        self.widths = tuple(int(w) for w in widths)
-        if not self.widths or not 1 <= min(self.widths) <= max(self.widths) <= length:
+        self.widths = tuple(positive_int("widths", w) for w in widths)
+        if not self.widths or max(self.widths) > positive_int("length", length, most=LONGEST):
             raise ValueError(f"widths must be at least 1 and at most the length {length}, got {widths!r}")
+        for name, size in (("n_tokens", n_tokens), ("embedding", embedding), ("filters", filters), ("width", width)):
+            positive_int(name, size)
         self.n_tokens, self.length, self.filters = int(n_tokens), int(length), int(filters)
         self.context_shape = (self.length,)
         self._columns = [w * self.filters for w in self.widths]
@@ -94,7 +103,7 @@ class TextCNN(nn.Module):
         return features
 
     def description(self) -> dict[str, Any]:
-        """Return what :meth:`from_description` makes this again of, parameters aside, as JSON."""
+        """Return what :meth:`from_description` makes such a network from, its values aside, as JSON."""
         return {
             "object": "TextCNN",
             "n_tokens": self.n_tokens,
@@ -107,25 +116,46 @@ class TextCNN(nn.Module):
             "fixed": [name for name, parameter in self.named_parameters() if not parameter.requires_grad],
         }
 
-    @classmethod
-    def from_description(cls, described: Mapping[str, Any], state: Mapping[str, Any]) -> "TextCNN":
-        """Return a network as :meth:`description` tells; a ValueError unless ``state`` holds its parameters."""
-        settings = dict(described)
-        name, dtype, fixed = (settings.pop(key) for key in ("object", "dtype", "fixed"))
-        widths, filters, embedding = settings["widths"], settings["filters"], settings["embedding"]
-        shapes = {  # checked first, so that no more is allocated than there are parameters
-            "embedding.weight": (settings["n_tokens"], embedding),
+    @staticmethod
+    def described_shapes(described: Any) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the parameters of a described network; a ValueError says what is wrong.
+
+        Nothing is allocated.
+        """
+        names = ("n_tokens", "length", "embedding", "widths", "filters", "width")
+        if not isinstance(described, Mapping) or set(described) != {"object", "dtype", "fixed", *names}:
+            raise ValueError(f"a TextCNN must be described by object, dtype, fixed, {', '.join(names)}")
+        widths, fixed, dtype = described["widths"], described["fixed"], described["dtype"]
+        sizes = [described[name] for name in names if name != "widths"]
+        if described["object"] != "TextCNN" or not isinstance(widths, list) or not widths:
+            raise ValueError(f"a TextCNN must have a list of widths, got {described['object']!r} with {widths!r}")
+        if not all(type(size) is int and size >= 1 for size in (*sizes, *widths)):
+            raise ValueError(f"the sizes of a TextCNN must be whole numbers from 1, got {sizes} and widths {widths}")
+        n_tokens, length, embedding, filters, width = sizes
+        if not max(widths) <= length <= LONGEST:
+            raise ValueError(f"the length of a TextCNN must be from {max(widths)} to {LONGEST}, got {length}")
+        shapes = {
+            "embedding.weight": (n_tokens, embedding),
             "kernels": (embedding, sum(widths) * filters),
-            "linear.weight": (settings["width"], len(widths) * filters),
+            "biases": (len(widths) * filters,),
+            "linear.weight": (width, len(widths) * filters),
+            "linear.bias": (width,),
+            "norm.weight": (width,),
+            "norm.bias": (width,),
         }
-        for part, shape in shapes.items():
-            given = state.get(f"module.{part}")
-            if name != "TextCNN" or given is None or given.shape != shape:
-                raise ValueError(f"{name} should have {part} of shape {shape}, but the state has not")
-        if dtype not in ("float64", "float32", "float16", "bfloat16"):
-            raise ValueError(f"the dtype of a TextCNN cannot be {dtype!r}")
-        made = cls(**settings).to(getattr(torch, dtype))
-        for parameter in fixed:
+        if not isinstance(dtype, str) or dtype not in PRECISIONS:
+            raise ValueError(f"the dtype of a TextCNN must be one of {', '.join(PRECISIONS)}, got {dtype!r}")
+        if not isinstance(fixed, list) or not all(isinstance(name, str) and name in shapes for name in fixed):
+            raise ValueError(f"the fixed parameters of a TextCNN must be of {', '.join(shapes)}, got {fixed!r}")
+        return shapes
+
+    @classmethod
+    def from_description(cls, described: Mapping[str, Any]) -> "TextCNN":
+        """Return a network as described, with new values; a ValueError says what is wrong."""
+        cls.described_shapes(described)
+        names = ("n_tokens", "length", "embedding", "widths", "filters", "width")
+        made = cls(**{name: described[name] for name in names}).to(getattr(torch, described["dtype"]))
+        for parameter in described["fixed"]:
             made.get_parameter(parameter).requires_grad_(False)
         return made
 

@@ -1,9 +1,11 @@
 """Any PyTorch network as the representation: the module maps contexts to features, all else is done here."""
 
 import copy
-import math
+import functools
 import pickle
+import threading
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,25 +13,26 @@ import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch import Tensor, nn
 
-from lim2._arrays import real_numbers
-from lim2._state import check_names, shallow
-from lim2.representation import torch_optimizers
-from lim2.representation.optimizers import SGD, Adam, Optimizer, RMSProp
-from lim2.representation.protocol import Array, State
-from lim2.representation.skips import Skips
-from lim2.representation.text import TextCNN
-from lim2.representation.torch_arrays import array_of, converted, floats_of, pickled
-from lim2.representation.torch_optimizers import Factory
+from lim2.checks import number, positive_int, real_numbers
+from lim2.representation import torch_loading, torch_optimizers
+from lim2.representation.optimizers import Adam
+from lim2.representation.protocol import Shape, Step
+from lim2.representation.torch_arrays import array_of, converted, floats_of, pickled, type_of
+from lim2.representation.torch_optimizers import Factory, Own
+from lim2.representation.torch_workspace import TorchNetwork, Workspace, new_head
+from lim2.state import Array, Ints, with_row, without_row
 
 # Contexts go through the module at most so many at a time, so that a long history needs no more memory than a buffer.
 CHUNK = 1024
 
+# Networks that a thread keeps in PyTorch: one that is trained, and one that it is compared with.
+KEPT = 2
+
 # What a module raises when it is given a type or a shape that it cannot take.
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError)
 
-_OPTIMIZERS = {kind.__name__: kind for kind in (RMSProp, SGD, Adam)}
 
-
+@dataclass(frozen=True, repr=False)
 class Torch:
     """A PyTorch module with a linear head on top, trained on the squared error of the played arm's output.
 
@@ -39,20 +42,23 @@ class Torch:
 
     Contexts are stored and handed over in the type they come in when the module takes it: token ids as int32 or int64,
     images as uint8. Floats get the precision of the module's parameters, and so do whole numbers that the module does
-    not take. The first context that is computed with decides; later ones are converted, or refused where that would
+    not take. The first context that is learned from decides; later ones are converted, or refused where that would
     change them. On the CPU the module works on the very memory of the buffer.
+
+    This object holds settings only. A network is a :class:`~lim2.representation.torch_workspace.TorchNetwork`, a value;
+    every thread computes on copies of the module of its own.
 
     Parameters
     ----------
     module
-        The network. An agent works on a copy, which starts from the module's parameters as they are, so they may be
-        pretrained; parameters that require no gradient stay as they are. Or a function without arguments that makes the
-        module: it is called when the agent is made, and the agent's seed decides on the initial parameters.
+        The network. It is copied, and never changed. A network starts from the module's parameters as they are, so they
+        may be pretrained; parameters that require no gradient stay as they are. Or a function without arguments that
+        makes the module: it is called when an agent is made, and the agent's seed decides on the initial parameters.
     width
         How many features the module returns.
     optimizer
         One of lim2's, a class of ``torch.optim``, or a function from parameters to such an optimizer, e.g.
-        ``functools.partial(torch.optim.AdamW, lr=1e-3)``. Default: ``Adam(1e-3)``, gradient's norm clipped to 5.
+        ``functools.partial(torch.optim.AdamW, lr=1e-3)``. None: ``Adam(1e-3)``, gradient's norm clipped to 5.
     device
         Where the network is and computes, e.g. ``"cuda"``.
     dtype
@@ -60,15 +66,8 @@ class Torch:
     n_tokens
         Contexts are token ids from 0 to n_tokens - 1, and others are refused. None: what the module's attribute
         ``n_tokens`` says, if it has one; without it ids are tried on the module before they are accepted.
-    init
-        The head's weights start uniform in (-init, init), its biases at 0.
-
-    Attributes
-    ----------
-    context_shape
-        The shape of a context, where the module has an attribute of that name; else None until an agent says it.
-    loss, gradient_norm
-        Of the latest training step: mean squared error, and norm of the gradient before clipping; NaN before the first.
+    init_range
+        The head's weights start uniform in (-init_range, init_range), its biases at 0.
 
     Examples
     --------
@@ -79,203 +78,208 @@ class Torch:
     >>> agent = lim2.LiM2(n_arms=2, n_features=(1, 8, 8), representation=Torch(conv, width=20), seed=0)
     >>> image = np.zeros((1, 8, 8), dtype=np.float32)
     >>> agent.update(image, agent.act(image), reward=1.0)
-    >>> agent.memory.contexts.dtype, agent.memory.contexts.shape
-    (dtype('float32'), (1, 1, 8, 8))
+    >>> contexts = agent.state.memory.contexts
+    >>> contexts.dtype, contexts.shape[1:]
+    (dtype('float32'), (1, 8, 8))
     """
 
-    def __init__(
-        self,
-        module: nn.Module | Callable[[], nn.Module],
-        width: int = 50,
-        optimizer: Optimizer | Factory | None = None,
-        *,
-        device: str | torch.device = "cpu",
-        dtype: DTypeLike | None = None,
-        n_tokens: int | None = None,
-        init: float = 0.3,
-    ) -> None:
-        self._make = None if isinstance(module, nn.Module) else module
-        self.module = module if isinstance(module, nn.Module) else _made(module, seed=0)
-        if not isinstance(self.module, nn.Module):
-            raise TypeError(f"module must be a torch.nn.Module, or a function that makes one; got {self.module!r}")
-        if width < 1:
-            raise ValueError(f"width must be at least 1, got {width!r}")
-        self._width = int(width)
-        self.optimizer: Optimizer | Factory | None = Adam() if optimizer is None else optimizer
-        self._named_optimizer = torch_optimizers.describe(self.optimizer)
-        self._schedule = copy.deepcopy(self.optimizer) if isinstance(self.optimizer, Optimizer) else None
-        self.device = torch.device(device)
-        self.init = float(init)
-        self.context_shape: tuple[int, ...] | None = _shape_of(self.module)
-        self.n_tokens: int | None = getattr(self.module, "n_tokens", None) if n_tokens is None else int(n_tokens)
-        self._dtype: np.dtype[Any] | None = None if dtype is None else np.dtype(dtype)
-        self._read_as: dict[str, np.dtype[Any]] = {}  # how a type of contexts is read, until the first one is used
-        self.skips = Skips()
-        self.loss = self.gradient_norm = math.nan
-        self._head: nn.Linear | None = None
+    module: nn.Module | Callable[[], nn.Module]
+    width: int = 50
+    optimizer: Own | Factory | None = None
+    _: KW_ONLY
+    device: str | torch.device = "cpu"
+    dtype: DTypeLike | None = None
+    n_tokens: int | None = None
+    init_range: float = 0.3
 
-    def bind(self, n_features: int | tuple[int, ...], n_arms: int, rng: np.random.Generator) -> None:
-        """Set the sizes and draw the head; once bound, only check that the sizes agree."""
-        shape = (n_features,) if isinstance(n_features, int) else tuple(n_features)
-        if self._head is not None:
-            if (self.context_shape, self._head.out_features) != (shape, n_arms):
-                arms = self._head.out_features
-                raise ValueError(
-                    f"this Torch is bound to contexts of shape {self.context_shape} and {arms} arms, "
-                    f"the agent has {shape} and {n_arms}: give it a fresh Torch"
-                )
-            return
-        if self._make is not None:
-            self.module = _made(self._make, seed=int(rng.integers(2**63)))
-        self.context_shape = shape
-        self.module.to(self.device).eval()
-        floats = [p.dtype for p in self.module.parameters() if p.is_floating_point()]
-        self._precision = floats[0] if floats else torch.get_default_dtype()
-        self._check_module()
-        head = nn.utils.skip_init(nn.Linear, self._width, n_arms, dtype=self._precision)  # type: ignore[no-untyped-call]
+    def __post_init__(self) -> None:
+        if isinstance(self.module, nn.Module):
+            object.__setattr__(self, "module", copy.deepcopy(self.module))
+        if not isinstance(self.template, nn.Module):
+            raise TypeError(f"module must be a torch.nn.Module, or a function that makes one; got {self.template!r}")
+        positive_int("width", self.width)
+        number("init_range", self.init_range, least=0.0)
+        known = getattr(self.template, "n_tokens", None)
+        if self.n_tokens is None:
+            object.__setattr__(self, "n_tokens", known)
+        else:
+            positive_int("n_tokens", self.n_tokens, most=2**40 if known is None else known)
+        _ = torch.device(self.device), None if self.dtype is None else np.dtype(self.dtype)
+
+    @functools.cached_property
+    def template(self) -> nn.Module:
+        """The module, or for a function one that it has made: its parts and their shapes, whatever its values."""
+        return self.module if isinstance(self.module, nn.Module) else _made(self.module, seed=0)
+
+    @functools.cached_property
+    def rule(self) -> Own | Factory:
+        """The optimizer that was asked for."""
+        return Adam() if self.optimizer is None else self.optimizer
+
+    @functools.cached_property
+    def precision(self) -> torch.dtype:
+        """The type of the module's parameters, and of the head's."""
+        floats = [p.dtype for p in self.template.parameters() if p.is_floating_point()]
+        return floats[0] if floats else torch.get_default_dtype()
+
+    @functools.cached_property
+    def context_shape(self) -> Shape | None:
+        """The shape of a context, where the module has an attribute of that name."""
+        shape = getattr(self.template, "context_shape", None)
+        return None if shape is None else tuple(shape)
+
+    def init(self, shape: Shape, n_arms: int, rng: np.random.Generator) -> TorchNetwork:
+        """Return a network from the module's parameters, with the head drawn."""
+        made = self.module if isinstance(self.module, nn.Module) else _made(self.module, int(rng.integers(2**63)))
+        module = copy.deepcopy(made).to(self.device).eval()
+        dtype = self._type_taken(module, tuple(shape))
+        head = new_head(self.width, n_arms, self.precision, torch.device(self.device))
         with torch.no_grad():
-            head.weight.copy_(torch.from_numpy(rng.uniform(-self.init, self.init, (n_arms, self._width))))
+            head.weight.copy_(self._drawn(rng, n_arms))
             head.bias.zero_()
-        self._head = head.to(self.device)
-        self._parameters = [p for p in (*self.module.parameters(), *head.parameters()) if p.requires_grad]
-        assert self.optimizer is not None
-        self._descent = torch_optimizers.make(self.optimizer, self._parameters)
-        self._make = self.optimizer = None  # used up; functions need not be kept, or pickled
+        space = Workspace(module, head, self.rule)
+        tensors = {name: array_of(tensor) for name, tensor in space.named.items()}
+        f = TorchNetwork(tensors, {}, np.empty((0, *shape), dtype), self.dtype is not None, n_arms)
+        f = space.read_out(f)
+        self._spaces[:] = [*self._spaces[1 - KEPT :], space]
+        return f
 
-    def _check_module(self) -> None:
-        """Let the module say at once whether it takes such contexts and returns what it should."""
-        for dtype in (self._float_type, np.dtype(np.int64)) if self._dtype is None else (self._dtype,):
-            refusal = self._refusal(dtype)
+    def _drawn(self, rng: np.random.Generator, rows: int) -> Tensor:
+        """Draw weights of the head."""
+        drawn = rng.uniform(-self.init_range, self.init_range, (rows, self.width))
+        return torch.from_numpy(drawn).to(self.precision)
+
+    # The module's workspaces
+
+    @functools.cached_property
+    def _of_thread(self) -> threading.local:
+        return threading.local()
+
+    @property
+    def _spaces(self) -> list[Workspace]:
+        """The workspaces of this thread; the one used last comes last."""
+        spaces: list[Workspace] = self._of_thread.__dict__.setdefault("spaces", [])
+        return spaces
+
+    def _loaded(self, f: TorchNetwork, training: bool = False) -> Workspace:
+        """Return a workspace of this thread that holds a network."""
+        spaces = self._spaces
+        place = next((place for place, space in enumerate(spaces) if space.tensors is f.tensors), None)
+        if place is not None:
+            space = spaces.pop(place)
+        else:
+            space = spaces.pop(0) if len(spaces) >= KEPT else self.workspace(f)
+            if space.head.out_features != f.n_arms:
+                space = self.workspace(f)
+        space.load(f, training)
+        spaces.append(space)
+        return space
+
+    def workspace(self, f: TorchNetwork) -> Workspace:
+        """Return a new workspace for networks with the shapes of this one; it holds none yet."""
+        module = copy.deepcopy(self.template).to(self.device).eval()
+        if any(isinstance(p, nn.parameter.UninitializedParameter) for p in module.parameters()):
+            with torch.random.fork_rng(devices=()):  # a first pass makes lazy parameters
+                self.refusal(module, f.contexts.shape[1:], f.contexts.dtype)
+        head = new_head(self.width, f.n_arms, self.precision, torch.device(self.device))
+        return Workspace(module, head, self.rule)
+
+    # Contexts
+
+    def read(self, f: TorchNetwork, values: ArrayLike, what: str) -> NDArray[Any]:
+        """Return contexts in the type in which they are stored and handed to the module."""
+        array = real_numbers(values, what)
+        array = converted(array, f.contexts.dtype if f.settled else self._type_for(f, array.dtype, what), what)
+        if array.dtype.kind in "iu" and array.size:
+            self._check_tokens(f, array, what)
+        return array
+
+    def observe(self, f: TorchNetwork, context: NDArray[Any]) -> TorchNetwork:
+        """Let the first context decide on the type of all."""
+        return f if f.settled else f._replace(contexts=np.empty(f.contexts.shape, context.dtype), settled=True)
+
+    @functools.cached_property
+    def _read_as(self) -> dict[tuple[Shape, str], np.dtype[Any]]:
+        """How contexts of a shape and a type are read, as far as it was asked."""
+        return {}
+
+    def _type_for(self, f: TorchNetwork, dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
+        """Return the type in which the module takes contexts of some type, found by trying."""
+        shape = f.contexts.shape[1:]
+        known = self._read_as.get((shape, dtype.str))
+        if known is None:
+            floats, module = self._float_type, self._loaded(f).module
+            candidates = [floats] if dtype.kind == "f" else [dtype, np.dtype(np.int64), floats]
+            refusals = [self.refusal(module, shape, candidate) for candidate in candidates]
+            if None not in refusals:
+                raise ValueError(f"{what} must hold values that the module takes, got {dtype}: {refusals[0]}")
+            known = self._read_as[shape, dtype.str] = candidates[refusals.index(None)]
+        return known
+
+    def _type_taken(self, module: nn.Module, shape: Shape) -> np.dtype[Any]:
+        """Return a type of contexts that the module takes, or let it say that it takes none of this shape."""
+        refusal = None
+        types = (self._float_type, np.dtype(np.int64)) if self.dtype is None else (np.dtype(self.dtype),)
+        for dtype in types:
+            refusal = self.refusal(module, shape, dtype)
             if refusal is None:
-                return
+                return dtype
         raise ValueError(
-            f"the module does not take a batch of contexts of shape {self.context_shape} ({dtype}): {refusal}"
+            f"the module does not take a batch of contexts of shape {shape} ({types[-1]}): {refusal}"
         ) from refusal
 
-    def _refusal(self, dtype: np.dtype[Any]) -> Exception | None:
-        assert self.context_shape is not None
+    def refusal(self, module: nn.Module, shape: Shape, dtype: np.dtype[Any]) -> Exception | None:
+        """Return what a module raises when it is given contexts of a shape and a type; None if it takes them."""
         try:
             with torch.no_grad():
-                features = self.module(self._tensor(np.zeros((2, *self.context_shape), dtype=dtype)))
+                features = module(self._tensor(np.zeros((2, *shape), dtype=dtype)))
         except REFUSALS as error:
             return error
         self._check_features(features, 2)
         return None
 
     def _check_features(self, features: Tensor, n: int) -> None:
-        if tuple(features.shape) != (n, self._width):
+        if tuple(features.shape) != (n, self.width):
             raise ValueError(
-                f"the module must return ({n}, {self._width}) features for {n} contexts, as width={self._width} says, "
+                f"the module must return ({n}, {self.width}) features for {n} contexts, as width={self.width} says, "
                 f"but returned shape {tuple(features.shape)}"
             )
 
-    @property
-    def width(self) -> int:
-        """The number of features, the paper's g."""
-        return self._width
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the parameters and buffers of the module, of the head, and of the optimizer's statistics."""
-        if self._head is None:
-            return 0
-        tensors = [*self.module.parameters(), *self.module.buffers(), *self._head.parameters()]
-        tensors.extend(torch_optimizers.statistics(self._descent).values())
-        return sum(tensor.nbytes for tensor in tensors)
-
-    @property
-    def skipped(self) -> int:
-        """How many steps were left out because their gradient was not finite."""
-        return self.skips.total
-
-    @property
-    def head(self) -> tuple[Array, Array]:
-        """The last layer: weights (n_arms, width) and bias (n_arms,)."""
-        head = self._bound()
-        return floats_of(head.weight), floats_of(head.bias)
-
-    def _bound(self) -> nn.Linear:
-        if self._head is None:
-            raise RuntimeError("this Torch belongs to no agent yet: give it to one as its representation, or call bind")
-        return self._head
-
-    # Contexts
-
-    def read(self, values: ArrayLike, what: str) -> NDArray[Any]:
-        """Return contexts in the type in which they are stored and handed to the module; change nothing."""
-        array = real_numbers(values, what)
-        array = converted(array, self._type_for(array.dtype, what), what)
-        if array.dtype.kind in "iu" and array.size:
-            self._check_tokens(array, what)
-        return array
-
-    def _type_for(self, dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
-        """Return the type in which the module takes contexts of some type, found by trying."""
-        if self._dtype is not None:
-            return self._dtype
-        known = self._read_as.get(dtype.str)
-        if known is None:
-            candidates = [self._float_type] if dtype.kind == "f" else [dtype, np.dtype(np.int64), self._float_type]
-            refusals = [self._refusal(candidate) for candidate in candidates]
-            if None not in refusals:
-                raise ValueError(f"{what} must hold values that the module takes, got {dtype}: {refusals[0]}")
-            self._read_as[dtype.str] = known = candidates[refusals.index(None)]
-        return known
-
-    def _check_tokens(self, array: NDArray[Any], what: str) -> None:
+    def _check_tokens(self, f: TorchNetwork, array: NDArray[Any], what: str) -> None:
+        shape = f.contexts.shape[1:]
         if self.n_tokens is not None:
             lowest, highest = int(array.min()), int(array.max())
             if lowest < 0 or highest >= self.n_tokens:
                 wrong = lowest if lowest < 0 else highest
                 raise ValueError(f"{what} must hold token ids from 0 to {self.n_tokens - 1}, got {wrong}")
-        elif array.shape[-len(self.context_shape or ()) :] == self.context_shape and _looks_up(self.module):
+        elif array.shape[-len(shape) :] == shape and _looks_up(self.template):
             try:
                 with torch.no_grad():
-                    self.module(self._tensor(array.reshape(-1, *self.context_shape)))
+                    self._loaded(f).module(self._tensor(array.reshape(-1, *shape)))
             except REFUSALS as error:
                 raise ValueError(
                     f"the module does not take {what} with values {array.min()} to {array.max()}: {error}"
                 ) from error
 
-    def _settle(self, contexts: NDArray[Any]) -> None:
-        if self._dtype is None:
-            self._dtype, self._read_as = contexts.dtype, {}
-
     @property
     def _float_type(self) -> np.dtype[Any]:
         """The type of the module's parameters; float32 for those that NumPy does not know."""
-        known = {torch.float64: np.float64, torch.float16: np.float16}
-        return np.dtype(known.get(self._precision, np.float32))
+        return type_of(self.precision)
 
     def _tensor(self, contexts: NDArray[Any]) -> Tensor:
         if not (contexts.flags.writeable and contexts.flags.c_contiguous):  # PyTorch knows no read-only memory
             contexts = contexts.copy()
         tensor = torch.from_numpy(contexts)
-        return tensor.to(self.device, self._precision if tensor.is_floating_point() else None)
+        return tensor.to(self.device, self.precision if tensor.is_floating_point() else None)
 
     # Features and training
 
-    def features(self, contexts: NDArray[Any]) -> Array:
+    def features(self, f: TorchNetwork, contexts: NDArray[Any]) -> Array:
         """Return the (n, width) features of (n, ...) contexts."""
-        self._settle(contexts)
-        rows = self._tensor(contexts)
+        module, rows = self._loaded(f).module, self._tensor(contexts)
         with torch.no_grad():
-            parts = [self._checked(self.module(part), len(part)) for part in torch.split(rows, CHUNK)]
+            parts = [self._checked(module(part), len(part)) for part in torch.split(rows, CHUNK)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def train_step(self, contexts: NDArray[Any], arms: NDArray[np.intp], rewards: Array) -> Array:
-        """Take one step on the mean squared error of the batch; return its features before the step."""
-        head = self._bound()
-        self._settle(contexts)
-        features = self.module(self._tensor(contexts))
-        before = self._checked(features, len(contexts))
-        played = torch.from_numpy(arms).to(self.device)[:, None]
-        errors = head(features).gather(1, played)[:, 0] - torch.from_numpy(rewards).to(self.device, self._precision)
-        loss = errors.square().mean()
-        self.loss = float(loss.detach())
-        loss.backward()
-        self._descend()
-        return before
 
     def _checked(self, features: Tensor, n: int) -> Array:
         self._check_features(features, n)
@@ -287,161 +291,117 @@ class Torch:
             )
         return out
 
-    def _descend(self) -> None:
-        gradients = [p.grad for p in self._parameters if p.grad is not None]
-        norm = self.gradient_norm = torch_optimizers.norm_of(gradients)
-        schedule = self._schedule
-        if not np.isfinite(norm):
-            self._descent.zero_grad(set_to_none=True)
-            self.skips.skip(norm, "Lower the learning rate, clip gradients, or scale contexts and rewards.")
-        else:
-            self.skips.in_a_row = 0
-            if schedule is not None:
-                if schedule.clip is not None and norm > schedule.clip:
-                    for gradient in gradients:
-                        gradient.mul_(schedule.clip / norm)
-                for group in self._descent.param_groups:
-                    group["lr"] = schedule.learning_rate / (1.0 + schedule.decay * schedule.steps)
-                schedule.steps += 1
-            self._descent.step()
-        self._descent.zero_grad(set_to_none=True)
+    def last_layer(self, f: TorchNetwork) -> tuple[Array, Array]:
+        """Return the weights (n_arms, width) and the biases (n_arms,) of the head."""
+        weights, bias = (f.tensors[name].astype(np.float64, copy=False) for name in ("head.weight", "head.bias"))
+        return weights, bias
+
+    def train(
+        self, f: TorchNetwork, contexts: NDArray[Any], arms: Ints, rewards: Array
+    ) -> tuple[Array, TorchNetwork, Step]:
+        """Take one step on the mean squared error of a batch; return its features before, the network, what it did."""
+        space = self._loaded(f, training=True)
+        features = space.module(self._tensor(contexts))
+        before = self._checked(features, len(contexts))
+        played = torch.tensor(arms, device=self.device)[:, None]
+        target = torch.tensor(rewards, dtype=self.precision, device=self.device)
+        loss = (space.head(features).gather(1, played)[:, 0] - target).square().mean()
+        g, norm = space.descend(self.observe(f, contexts), loss)
+        return before, g, Step(float(loss.detach()), norm)
+
+    def skipped(self, f: TorchNetwork) -> int:
+        """Return how many steps were left out because their gradient was not finite."""
+        return f.skipped
 
     # Arms that change
 
-    def add_arm(self, rng: np.random.Generator, like: int | None = None) -> None:
-        """Add a row to the head, drawn anew or another arm's, with the optimizer's statistics of it."""
-        weights = torch.from_numpy(rng.uniform(-self.init, self.init, (1, self._width)))
-        if like is not None:
-            self._change_head(lambda rows, _: torch.cat((rows, rows[like].unsqueeze(0))))
-            return
-        self._change_head(lambda rows, start: torch.cat((rows, torch.full_like(rows[:1], start))))
-        with torch.no_grad():
-            self._bound().weight[-1:].copy_(weights)
+    def add_arm(self, f: TorchNetwork, like: int | None, rng: np.random.Generator) -> TorchNetwork:
+        """Return a network with one more output: drawn anew, or another arm's with the optimizer's statistics of it."""
+        drawn, start = array_of(self._drawn(rng, 1))[0], torch_optimizers.start_of(self.rule)
 
-    def remove_arm(self, arm: int) -> None:
-        """Drop an arm's row of the head, with the optimizer's statistics of it; rows after it move up."""
-        self._change_head(lambda rows, _: torch.cat((rows[:arm], rows[arm + 1 :])))
+        def grown(rows: NDArray[Any], first: Any) -> NDArray[Any]:
+            return with_row(rows, first if like is None else rows[like])
 
-    def _change_head(self, change: Callable[[Tensor, float], Tensor]) -> None:
-        head = self._bound()
-        for parameter in (head.weight, head.bias):
-            torch_optimizers.resize(self._descent, parameter, change)
-        head.out_features = len(head.bias)
+        firsts = {"head.weight": drawn, "head.bias": 0.0}
+        return _with_head(f, f.n_arms + 1, lambda rows, name: grown(rows, firsts.get(name, start)))
 
-    # State
+    def remove_arm(self, f: TorchNetwork, arm: int) -> TorchNetwork:
+        """Return a network without an arm's output, and without the optimizer's statistics of it."""
+        return _with_head(f, f.n_arms - 1, lambda rows, _: without_row(rows, arm))
 
-    def _tensors(self) -> dict[str, Tensor]:
-        named = {f"module.{name}": value for name, value in self.module.state_dict().items()}
-        return named | {f"head.{name}": value for name, value in self._bound().state_dict().items()}
+    # Files
+
+    def kinds(self, path: str) -> Mapping[str, Any]:
+        """Return the type of a network."""
+        return {path: TorchNetwork}
+
+    def sizes(self, shape: Shape, n_arms: int) -> Mapping[str, Any]:  # noqa: ARG002
+        """Return the number of features."""
+        return {"g": self.width, "none": 0}
+
+    def check(self, f: TorchNetwork) -> None:
+        """Raise a ValueError unless a loaded network has what the module and the optimizer have: names, shapes, types.
+
+        Values must be finite.
+        """
+        torch_loading.check(self, f)
 
     def description(self) -> dict[str, Any]:
-        """Return what :meth:`from_description` makes this again of, parameters aside, as JSON; {} where nothing can.
+        """Return what :meth:`from_description` makes this from, as JSON; {} where nothing can.
 
-        A module of one's own is only known to who wrote it, and so is an optimizer of PyTorch.
+        A module of one's own is only known to who wrote it, and so is an optimizer of PyTorch. Initial values of a
+        module that was given, not made by a function, are not part of it.
         """
-        if type(self.module) is not TextCNN or self._schedule is None:
-            return {}
-        return {
-            "object": "Torch",
-            "module": self.module.description(),
-            "optimizer": {"object": type(self._schedule).__name__, "settings": self._schedule.settings()},
-            "width": self._width,
-            "device": str(self.device),
-            "n_tokens": self.n_tokens,
-            "init": self.init,
-        }
+        return torch_loading.description(self)
 
     @classmethod
-    def from_description(cls, described: Mapping[str, Any], state: Mapping[str, Any]) -> "Torch":
-        """Return a fresh Torch as :meth:`description` tells, for a state; a ValueError where they do not fit."""
-        check_names(described, ("object", "module", "optimizer", "width", "device", "n_tokens", "init"))
-        settings = {name: described[name] for name in ("width", "device", "n_tokens", "init")}
-        named = described["optimizer"]
-        optimizer = _OPTIMIZERS[named["object"]](**named["settings"])
-        return cls(TextCNN.from_description(described["module"], state), optimizer=optimizer, **settings)
+    def from_description(cls, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Torch":
+        """Return a Torch as described, for a network with these arrays; a ValueError says what does not fit.
 
-    def state(self) -> State:
-        """Return a copy of the parameters, of the module's buffers, and of the optimizer's statistics."""
-        tensors = self._tensors()
-        optimizer = torch_optimizers.statistics(self._descent)
-        tensors |= {f"optimizer.{name}": value for name, value in optimizer.items()}
-        steps = self._schedule.steps if self._schedule is not None else 0
-        copies = {name: array_of(value).copy() for name, value in tensors.items()}
-        settled = {} if self._dtype is None else {"context_type": np.empty(0, self._dtype)}
-        return {**copies, **settled, "steps": np.array([steps, self.skips.total, self.skips.in_a_row])}
-
-    def restore(self, state: State) -> None:
-        """Take over a state returned by :meth:`state`."""
-        tensors, prefix = self._tensors(), "optimizer."
-        given = {name: np.shape(value) for name, value in state.items() if not name.startswith(prefix)}
-        steps = given.pop("steps", None)
-        given.pop("context_type", None)
-        expected = {name: tuple(value.shape) for name, value in tensors.items()}
-        if given != expected:
-            differing = sorted(set(given.items()) ^ set(expected.items()))
-            raise ValueError(f"the state is of another network: it differs in {differing}")
-        if steps != (3,):
-            raise ValueError(f"steps must be three counts, got shape {steps}")
-        with torch.no_grad():
-            for name, value in tensors.items():
-                value.copy_(torch.from_numpy(np.array(state[name])))
-        optimizer = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-        named = {name: torch.from_numpy(np.array(value)) for name, value in optimizer.items()}
-        torch_optimizers.restore_statistics(self._descent, named)
-        taken, self.skips.total, self.skips.in_a_row = (int(count) for count in state["steps"])
-        if self._schedule is not None:
-            self._schedule.steps = taken
-        self._dtype = state["context_type"].dtype if "context_type" in state else None
-        self._read_as = {}
-
-    def note(self) -> Any:
-        """Return what :meth:`undo` needs: what :meth:`state` has, left in tensors, which is quicker."""
-        tensors = [*self._parameters, *self.module.buffers()]
-        statistics = {
-            parameter: {k: v.clone() if isinstance(v, Tensor) else v for k, v in values.items()}
-            for parameter, values in self._descent.state.items()
-        }
-        copies = [(tensor, tensor.detach().clone()) for tensor in tensors]
-        steps = None if self._schedule is None else self._schedule.steps
-        return copies, statistics, steps, (self.skips.total, self.skips.in_a_row), self._dtype
-
-    def undo(self, noted: Any) -> None:
-        """Put back what :meth:`note` returned."""
-        copies, statistics, steps, (self.skips.total, self.skips.in_a_row), self._dtype = noted
-        with torch.no_grad():
-            for tensor, before in copies:
-                tensor.copy_(before)
-        self._descent.state.clear()
-        self._descent.state.update(statistics)
-        self._descent.zero_grad(set_to_none=True)
-        self._read_as = {}
-        if self._schedule is not None:
-            self._schedule.steps = steps
-
-    def frozen(self) -> "Torch":
-        """Return a copy that computes features and nothing else; training this one does not reach it."""
-        twin = shallow(self)
-        for name in ("_descent", "_parameters"):
-            twin.__dict__.pop(name, None)
-        twin.module, twin._head = copy.deepcopy((self.module, self._head))
-        twin._read_as = dict(self._read_as)
-        return twin
+        Parameters
+        ----------
+        description
+            What :meth:`description` returned.
+        arrays
+            The leaves of a network, e.g. ``tensors/module.kernels``, or of a state with such a network. No more is
+            allocated than they occupy.
+        """
+        return cls(**torch_loading.settings(description, arrays))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Torch":
-        new = type(self).__new__(type(self))
-        memo[id(self)] = new
-        new.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return new
+        return replace(self)  # which copies the module
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"pickled": pickled({**self.__dict__, "_read_as": {}})}
+        return {"pickled": pickled({field.name: getattr(self, field.name) for field in fields(self)})}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(pickle.loads(state["pickled"]))
 
     def __repr__(self) -> str:
-        device = "" if self.device.type == "cpu" else f", device={str(self.device)!r}"
-        return f"Torch({type(self.module).__name__}, width={self._width}, optimizer={self._named_optimizer}{device})"
+        given = [
+            type(self.template).__name__,
+            f"width={self.width}",
+            f"optimizer={torch_optimizers.describe(self.rule)}",
+        ]
+        if torch.device(self.device).type != "cpu":
+            given.append(f"device={str(self.device)!r}")
+        if self.dtype is not None:
+            given.append(f"dtype={np.dtype(self.dtype).name!r}")
+        if self.init_range != 0.3:
+            given.append(f"init_range={self.init_range!r}")
+        return f"Torch({', '.join(given)})"
+
+
+def _with_head(f: TorchNetwork, n_arms: int, change: Callable[[NDArray[Any], str], NDArray[Any]]) -> TorchNetwork:
+    """Return a network with other rows of the head; ``change`` gets rows and the name of what they are."""
+    tensors, statistics = dict(f.tensors), dict(f.statistics)
+    for name in ("head.weight", "head.bias"):
+        shape = tensors[name].shape
+        for key, array in f.statistics.items():
+            if key.startswith(f"{name}/") and array.shape == shape:
+                statistics[key] = change(array, key)
+        tensors[name] = change(tensors[name], name)
+    return f._replace(tensors=tensors, statistics=statistics, n_arms=n_arms)
 
 
 def _made(make: Callable[[], nn.Module], seed: int) -> nn.Module:
@@ -449,11 +409,6 @@ def _made(make: Callable[[], nn.Module], seed: int) -> nn.Module:
     with torch.random.fork_rng(devices=()):
         torch.default_generator.manual_seed(seed)
         return make()
-
-
-def _shape_of(module: nn.Module) -> tuple[int, ...] | None:
-    shape = getattr(module, "context_shape", None)
-    return None if shape is None else tuple(shape)
 
 
 def _looks_up(module: nn.Module) -> bool:

@@ -9,18 +9,35 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lim2.representation.protocol import Array
+from lim2.state import Array
 
 
 def floats_of(tensor: Tensor) -> Array:
-    """Return float64 values, sharing memory with a tensor that is float64 and on the CPU."""
-    return cast(Array, tensor.detach().to("cpu", torch.float64).numpy())
+    """Return a copy of a tensor's values as float64."""
+    return cast(Array, tensor.detach().to("cpu", torch.float64, copy=True).numpy())
 
 
 def array_of(tensor: Tensor) -> NDArray[Any]:
-    """Return the values of any tensor, those of types that NumPy does not know as float32."""
-    tensor = tensor.detach().cpu()
-    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+    """Return a tensor's values in an array of its own; those of bfloat16, which NumPy lacks, as float32: exactly."""
+    dtype = torch.float32 if tensor.dtype == torch.bfloat16 else tensor.dtype
+    return tensor.detach().to("cpu", dtype).numpy().copy()
+
+
+def type_of(dtype: torch.dtype) -> np.dtype[Any]:
+    """Return the type in which :func:`array_of` gives values of some type.
+
+    Examples
+    --------
+    >>> type_of(torch.bfloat16), type_of(torch.int32)
+    (dtype('float32'), dtype('int32'))
+    """
+    return array_of(torch.empty(0, dtype=dtype)).dtype
+
+
+def assign(tensor: Tensor, array: NDArray[Any]) -> None:
+    """Write the values of an array, which may be read-only, to a tensor."""
+    with torch.no_grad():
+        tensor.copy_(torch.tensor(array))
 
 
 def converted(array: NDArray[Any], dtype: np.dtype[Any], what: str) -> NDArray[Any]:
@@ -60,5 +77,5 @@ class _Pickler(pickle.Pickler):
 
 
 def _rebuilt(array: NDArray[Any], dtype: str, is_parameter: bool, requires_grad: bool, device: str) -> Tensor:
-    tensor = torch.from_numpy(array.copy()).to(device, getattr(torch, dtype))
+    tensor = torch.tensor(array).to(device, getattr(torch, dtype))
     return nn.Parameter(tensor, requires_grad) if is_parameter else tensor.requires_grad_(requires_grad)

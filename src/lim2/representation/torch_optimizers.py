@@ -1,15 +1,26 @@
 """The optimizers of :mod:`lim2.representation.optimizers` on tensors, and any optimizer of PyTorch."""
 
-from collections.abc import Callable, Iterable
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lim2.representation.optimizers import SGD, Adam, Optimizer, RMSProp
+from lim2.representation.optimizers import SGD, Adam, RMSProp
+from lim2.representation.torch_arrays import array_of
+
+Own = RMSProp | SGD | Adam
 
 # What makes an optimizer from parameters: a class of torch.optim, or a partial of one.
 Factory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+
+_OWN: dict[str, type[Own]] = {kind.__name__: kind for kind in (RMSProp, SGD, Adam)}
+
+# Statistics that cannot be negative: means and sums of squares, and counts.
+NOT_NEGATIVE = ("mean_square", "exp_avg_sq", "max_exp_avg_sq", "square_avg", "sum", "step")
 
 
 class PaperRMSProp(torch.optim.Optimizer):
@@ -33,29 +44,25 @@ class PaperRMSProp(torch.optim.Optimizer):
                 p.addcdiv_(p.grad, (mean_square + group["epsilon"]).sqrt_(), value=-group["lr"])
 
 
-def make(optimizer: Optimizer | Factory, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-    """Return the PyTorch optimizer that takes the steps; clipping and rate decay of ours are left to the caller."""
-    if not isinstance(optimizer, Optimizer):
-        made = optimizer(parameters)
-        if not isinstance(made, torch.optim.Optimizer):
-            raise TypeError(
-                f"optimizer must make a torch.optim.Optimizer from parameters, as torch.optim.Adam does, or be one of "
-                f"lim2's, e.g. Adam(1e-3); got {made!r}"
-            )
-        return made
-    rate = optimizer.learning_rate
+def make(optimizer: Own | Factory, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    """Return the PyTorch optimizer that takes the steps; clipping and rate decay of lim2's are left to the caller."""
     if isinstance(optimizer, RMSProp):
-        return PaperRMSProp(parameters, rate, optimizer.keep, optimizer.start, optimizer.epsilon)
+        rest = optimizer.keep, optimizer.start, optimizer.epsilon
+        return PaperRMSProp(parameters, optimizer.learning_rate, *rest)
     if isinstance(optimizer, Adam):
         # One pass over memory instead of six; older versions of PyTorch have it on GPUs only.
         fused = all(p.device.type in ("cpu", "cuda") for p in parameters) and _fused_on_cpu()
-        return torch.optim.Adam(parameters, lr=rate, betas=optimizer.keep, eps=optimizer.epsilon, fused=fused or None)
+        rate, keep, epsilon = optimizer.learning_rate, optimizer.keep, optimizer.epsilon
+        return torch.optim.Adam(parameters, lr=rate, betas=keep, eps=epsilon, fused=fused or None)
     if isinstance(optimizer, SGD):
-        return torch.optim.SGD(parameters, lr=rate)
-    raise TypeError(
-        f"{type(optimizer).__name__} has no form for tensors: give lim2's RMSProp, Adam or SGD, or a class of "
-        "torch.optim, or a function from parameters to an optimizer"
-    )
+        return torch.optim.SGD(parameters, lr=optimizer.learning_rate)
+    made: Any = optimizer(parameters) if callable(optimizer) else None
+    if not isinstance(made, torch.optim.Optimizer):
+        raise TypeError(
+            f"optimizer must make a torch.optim.Optimizer from parameters, as torch.optim.Adam does, or be lim2's "
+            f"RMSProp, Adam or SGD; got {optimizer!r}"
+        )
+    return made
 
 
 def _fused_on_cpu() -> bool:
@@ -69,45 +76,69 @@ def norm_of(gradients: list[Tensor]) -> float:
     return float(torch.linalg.vector_norm(norms))
 
 
-def resize(optimizer: torch.optim.Optimizer, parameter: Tensor, change: Callable[[Tensor, float], Tensor]) -> None:
-    """Change the rows of a parameter, and of its running statistics with it; ``change`` is told where new ones start.
-
-    That is 0 but for the published RMSProp, whose mean squares start elsewhere.
-    """
-    shape = parameter.shape
-    starts = {id(p): group.get("start", 0.0) for group in optimizer.param_groups for p in group["params"]}
-    for name, value in optimizer.state.get(parameter, {}).items():
-        if isinstance(value, Tensor) and value.shape == shape:
-            optimizer.state[parameter][name] = change(value, starts[id(parameter)])
-    # The same object with other values: optimizers know parameters by identity.
-    parameter.data = change(parameter.data, 0.0)
-
-
-def statistics(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the running statistics of an optimizer, named by parameter; counts become tensors too."""
-    state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
+def statistics(optimizer: torch.optim.Optimizer, named: Mapping[str, nn.Parameter]) -> dict[str, NDArray[Any]]:
+    """Return a copy of an optimizer's running statistics, each called ``parameter/statistic``."""
     return {
-        f"{index}.{name}": value if isinstance(value, Tensor) else torch.tensor(value)
-        for index, values in state.items()
-        for name, value in values.items()
+        f"{name}/{key}": array_of(value) if isinstance(value, Tensor) else np.array(value)
+        for name, parameter in named.items()
+        for key, value in optimizer.state.get(parameter, {}).items()
         if value is not None
     }
 
 
-def restore_statistics(optimizer: torch.optim.Optimizer, named: dict[str, Tensor]) -> None:
-    """Take over what :func:`statistics` returned."""
+def load_statistics(
+    optimizer: torch.optim.Optimizer, named: Mapping[str, nn.Parameter], arrays: Mapping[str, NDArray[Any]]
+) -> None:
+    """Give an optimizer a copy of what :func:`statistics` returned, and no other statistics."""
+    places = {id(p): place for place, p in enumerate(p for group in optimizer.param_groups for p in group["params"])}
     state: dict[int, dict[str, Tensor]] = {}
-    for key, value in named.items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = value
+    for path, array in arrays.items():
+        name, _, key = path.rpartition("/")
+        state.setdefault(places[id(named[name])], {})[key] = torch.tensor(array)
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
-def describe(optimizer: Optimizer | Factory) -> str:
+def start_of(optimizer: Own | Factory) -> float:
+    """Return where running statistics start: at 0, except for the mean squares of the published RMSProp."""
+    return optimizer.start if isinstance(optimizer, RMSProp) else 0.0
+
+
+def describe(optimizer: Own | Factory) -> str:
     """Return a short name without addresses, for a ``repr``."""
-    if isinstance(optimizer, Optimizer):
+    if isinstance(optimizer, Own):
         return repr(optimizer)
     inner = getattr(optimizer, "func", optimizer)
     name = cast(str, getattr(inner, "__qualname__", type(inner).__name__))
     settings = getattr(optimizer, "keywords", {})
     return f"{name}({', '.join(f'{k}={v!r}' for k, v in settings.items())})" if settings else name
+
+
+def description(optimizer: Own) -> dict[str, Any]:
+    """Return what :func:`from_description` makes an optimizer from, as JSON."""
+    settings = dataclasses.asdict(optimizer)
+    listed = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+    return {"object": type(optimizer).__name__, "settings": listed}
+
+
+def from_description(described: Any) -> Own:
+    """Return the optimizer that :func:`description` describes; a ValueError says what is wrong."""
+    if not isinstance(described, Mapping) or set(described) != {"object", "settings"}:
+        raise ValueError("an optimizer must be described by object and settings")
+    name, settings = described["object"], described["settings"]
+    if not isinstance(name, str) or name not in _OWN:
+        raise ValueError(f"the optimizer {name!r} is not one of {', '.join(_OWN)}")
+    defaults = {field.name: field.default for field in dataclasses.fields(_OWN[name])}
+    if not isinstance(settings, Mapping) or set(settings) != set(defaults):
+        raise ValueError(f"the settings of {name} must be {', '.join(defaults)}")
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        pair = isinstance(defaults[key], tuple)
+        parts = value if pair else [value]
+        if not isinstance(parts, list) or len(parts) != (2 if pair else 1) or not all(map(_is_setting, parts)):
+            raise ValueError(f"{key} of {name} cannot be {value!r}")
+        values[key] = tuple(parts) if pair else value
+    return _OWN[name](**values)
+
+
+def _is_setting(value: Any) -> bool:
+    return value is None or (type(value) in (int, float) and abs(value) < 1e300)

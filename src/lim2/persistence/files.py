@@ -1,0 +1,81 @@
+"""Writing a file, whole or not at all."""
+
+import os
+import secrets
+import stat
+import time
+from pathlib import Path
+
+# Files that a killed process left half written are removed after this many seconds.
+STALE = 3600.0
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, whatever happens to the process or the machine; it is on disk on return.
+
+    A file that is there is replaced: the new one has its permissions, and its owner and group where the process may
+    set them. A new file has the permissions that the process gives to new files.
+    """
+    path = path.resolve()  # a link goes on pointing to the file
+    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    replaced = _status(path)
+    try:
+        # Until it has the permissions of the file that it replaces, nobody else may read it.
+        with open(os.open(part, _FLAGS, 0o666 if replaced is None else 0o600), "wb") as file:  # noqa: PTH123
+            file.write(content)
+            file.flush()
+            if replaced is not None:
+                _take_over(file.fileno(), replaced)
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+    _remove_stale(path)
+
+
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _take_over(opened: int, replaced: os.stat_result) -> None:
+    """Give an open file the owner, if that is allowed, and the permissions of another."""
+    if os.name != "posix":
+        return
+    own = os.fstat(opened)
+    for owner, group in ((replaced.st_uid, -1), (-1, replaced.st_gid)):
+        if (owner, group) not in ((own.st_uid, -1), (-1, own.st_gid)):
+            try:
+                os.fchown(opened, owner, group)
+            except PermissionError:  # only the administrator may give files away
+                continue
+    os.fchmod(opened, stat.S_IMODE(replaced.st_mode))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make sure that a new name in a folder is on disk; other systems than POSIX do so by themselves."""
+    if os.name != "posix":
+        return
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove what processes left that were killed while they wrote this file."""
+    start = f".{path.name}."
+    for entry in os.scandir(path.parent):
+        if entry.name.startswith(start) and entry.name.endswith(".part"):
+            try:
+                if time.time() - entry.stat().st_mtime > STALE:
+                    Path(entry.path).unlink()
+            except FileNotFoundError:  # another process was quicker
+                continue
