@@ -28,6 +28,7 @@ Tree = TypeVar("Tree")
 
 # Beyond this a number of a state is no statistic of contexts and rewards below 1e30: products of it would overflow.
 LARGEST = 1e65
+MODERATE = 1e20  # beyond this a network's parameter has exploded
 LARGEST_COUNT = 2**62
 _ROUNDING = 1e-7  # how far below 0 an eigenvalue may lie, relative to the largest entry
 
@@ -233,8 +234,8 @@ def check(tree: Any, sizes: Mapping[str, Any], path: str = "") -> None:
         if is_node(value):
             check(value, known, place)
         elif isinstance(value, Mapping):
-            for key, part in value.items():
-                _check_leaf(f"{place}/{key}", part, Field(Any, None, ()), known)
+            if not all(isinstance(part, np.ndarray) for part in value.values()):  # their owner knows what they must be
+                raise ValueError(f"{place} must hold arrays only")
         elif value is not None:
             _check_leaf(place, value, field, known)
 
@@ -284,6 +285,8 @@ def _holds(note: str, value: Any) -> Any:
     """Return whether a number, or every one of an array, has a property; other notes hold of all."""
     if note == "count":
         return (value >= 0) & (value < LARGEST_COUNT)
+    if note == "moderate":
+        return abs(value) < MODERATE
     return value > 0 if note == "positive" else value >= 0 if note == "nonnegative" else True
 
 

@@ -2,34 +2,22 @@
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lim2 import memory
-from lim2.algorithms.base import Diagnostics, rms
-from lim2.algorithms.neural import (
-    Neural,
-    absorbed,
-    buffer_size,
-    faded,
-    features_of,
-    fit_arms,
-    grown_memory,
-    like_rows,
-    recomputing,
-    report,
-    shrunk_memory,
-    weighted_rows,
-)  # fmt: skip
-from lim2.checks import one_of
-from lim2.exploration.posterior import Posterior, condition_all, fade_noise
+from lim2.algorithms import neural
+from lim2.algorithms.base import Diagnostics
+from lim2.exploration import StudentT
+from lim2.exploration.posterior import Posterior, condition_all, fade_noise, score
 from lim2.matching import Matching, Prior
 from lim2.memory import Memory, sample, store
 from lim2.representation.recomputed import Cache, Recompute
-from lim2.state import Array, Count, with_arm, without_arm
+from lim2.state import Array, Count
 
 
 class State(NamedTuple):
@@ -48,7 +36,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LiM2(Neural):
+class LiM2(neural.Neural):
     """The paper's agent: a network trained online, linear beliefs on its features, a bounded buffer.
 
     Every round: store the tuple, train the network on one batch from the buffer, carry each arm's covariance over to
@@ -163,42 +151,37 @@ class LiM2(Neural):
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""
         super().validate()
-        one_of("refresh", self.refresh, ("played", "all"))
-        one_of("noise", self.noise, ("history", "buffer"))
-        _ = buffer_size(self.buffer, len(self.names)), self.matcher, self.recompute
+        neural.check_words(self.refresh, self.noise)
+        _ = neural.buffer_size(self.buffer, len(self.names)), self._matcher, self._recompute
 
     @functools.cached_property
-    def matcher(self) -> Matching | None:
-        """The matching step."""
+    def _matcher(self) -> Matching | None:
         rest = self.matching_rate, self.matching_clip, self.matching_jitter, self.matching_ridge
         return None if self.matching is None else Matching(self.matching, *rest)
 
     @functools.cached_property
-    def recompute(self) -> Recompute | None:
-        """What of the buffer goes through the network in a round; None for all of it."""
-        return recomputing(self.recompute_every, self.recompute_share)
+    def _recompute(self) -> Recompute | None:
+        return neural.recomputing(self.recompute_every, self.recompute_share)
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
         """Return the state before the first reward: Phi0 = I, mu = 0, E is empty."""
-        posterior = self.prior(n_arms)
-        return State(
-            network=self.net.init(self.shape, n_arms, rng),
-            posterior=posterior,
-            memory=memory.empty(buffer_size(self.buffer, n_arms), n_arms, self.shape),
-            prior_cov=None if self.recount else posterior.cov,
-            floor=np.full(n_arms, 1.0 / self.prior_precision),
-            plays=np.zeros(n_arms),
-            evicted_squares=np.zeros(n_arms),
-            rounds=0,
-            projections=0,
-            cache=None,
-        )
+        return self._first(n_arms, self.net.init(self.shape, n_arms, rng))
+
+    def _first(self, n_arms: int, network: Any) -> State:
+        posterior, E = self.prior(n_arms), memory.empty(neural.buffer_size(self.buffer, n_arms), n_arms, self.shape)
+        floor = np.full(n_arms, 1.0 / self.prior_precision)
+        prior_cov = None if self.recount else posterior.cov
+        return State(network, posterior, E, prior_cov, floor, np.zeros(n_arms), np.zeros(n_arms), 0, 0, None)
+
+    def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
+        """Observe b(t), evaluate phi(t), and return the score phi' mu~ of every arm."""
+        return score(state.posterior, self.features(state.network, contexts))
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
     ) -> tuple[State, Diagnostics]:
         """Take one round of Algorithm 2 after the reward."""
-        net, matcher, keep, n_arms = self.net, self.matcher, 1.0 - self.forget, len(state.plays)
+        net, matcher, keep, n_arms = self.net, self._matcher, 1.0 - self.forget, len(state.plays)
         E, evicted = store(state.memory, context, arm, reward)  # store {b, a, r}; if E is full, remove the first of a
         weights = E.weights(keep)  # what each tuple still counts; None: all alike
         f, cache, phi, training, moved = state.network, state.cache, None, None, None
@@ -209,67 +192,52 @@ class LiM2(Neural):
             left[evicted.arm] += keep ** E.age(evicted.stamp) * evicted.reward**2
             if not self.recount:
                 z = net.features(f, evicted.context[None]) * math.sqrt(keep ** (E.age(evicted.stamp) - 1))
-                prior = absorbed(prior, evicted.arm, z)
+                prior = neural.absorbed(prior, evicted.arm, z)
         steps = self.steps if state.rounds else 0  # the first round has nothing to learn from yet
         for p in range(steps):  # for P steps
             batch = sample(E, self.batch_size(n_arms), rng, weights)  # sample a batch from E
             old, f, training = net.train(f, batch.contexts, batch.arms, batch.rewards)  # phi_old; optimise omega
             if p == steps - 1:
                 f = self.observe(f, context)
-                phi, cache = features_of(net, f, E, self.recompute, cache, batch if matcher else None)
+                phi, cache = neural.features_of(net, f, E, self._recompute, cache, batch if matcher else None)
             new = net.features(f, batch.contexts) if phi is None else phi.take(batch.rows, axis=0)
             moved = (prior, old, new, batch.groups, self.matching_rate / (state.rounds + 1))
             if matcher is not None:  # PGD, for every arm
                 prior = matcher.step(*moved)
         if phi is None:
             f = self.observe(f, context)
-            phi, cache = features_of(net, f, E, self.recompute, cache, None)
+            phi, cache = neural.features_of(net, f, E, self._recompute, cache, None)
         plays, posterior = state.plays * keep, state.posterior
         plays[arm] += 1.0
         if self.forget:  # everything known before this round counts less
-            prior = faded(prior, keep, self.prior_precision)
+            prior = neural.faded(prior, keep, self.prior_precision)
             posterior = fade_noise(posterior, keep, self.a0, self.b0)
-        Z, r, bounds, held = weighted_rows(E, phi, weights)  # all of E under the new features
+        data = neural.weighted_rows(E, phi, weights)  # all of E under the new features, by arm
         spent = prior.cov if self.recount and prior.cov is not prior_cov else None  # a copy that may be written to
-        cov, traces = condition_all(prior.cov, Z, bounds, out=spent)  # (Phi0 + Phi)^-1, Phi = sum of phi phi' over E_i
+        cov, traces = condition_all(prior.cov, data[0], data[2], out=spent)  # (Phi0 + Phi)^-1, Phi = sum of phi phi'
         mu0 = net.last_layer(f)[0] if self.mean_prior else None  # the last layer's weights as prior means
-        noise = (plays, left) if self.noise == "history" else (held, np.zeros(n_arms))
-        refreshed = (arm,) if self.refresh == "played" else range(n_arms)
-        posterior = fit_arms(posterior, cov, refreshed, mu0, (Z, r, bounds), *noise, (self.a0, self.b0))  # mu, A, B
+        arms = (arm,) if self.refresh == "played" else range(n_arms)
+        posterior = neural.fit_arms(self, posterior, cov, mu0, data, (plays, left), noise=self.noise, arms=arms)
         own, floor = (None, prior.conditioned(traces)) if self.recount else (prior.cov, prior.floor)
-        after = (own, floor, plays, left, state.rounds + 1, prior.projections, cache)
-
-        def diagnostics() -> dict[str, Any]:
-            told = report(net, f, E, training) | ({"drift": rms(moved[2] - moved[1], moved[1])} if moved else {})
-            if matcher is not None:
-                told |= {"projections": prior.projections, "residual": matcher.residual(*moved) if moved else None}
-            return told
-
-        return State(f, posterior, E, *after), diagnostics
+        new_state = State(f, posterior, E, own, floor, plays, left, state.rounds + 1, prior.projections, cache)
+        return new_state, lambda: neural.report(net, f, E, training, matcher, moved, prior.projections)
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm: from the prior, or like another."""
-        fresh, E = self.prior(1), grown_memory(state.memory, self.buffer)
-        zero = np.zeros(1)
-        first = State(None, fresh, E, fresh.cov, np.full(1, 1.0 / self.prior_precision), zero, zero, 0, 0, None)
-        new = with_arm(state, like, first)
-        network, posterior = self.net.add_arm(state.network, like, rng), with_arm(state.posterior, like, fresh)
-        prior_cov: Any = new.prior_cov
-        prior = Prior(prior_cov, new.floor, 0)
-        if like is not None:
-            E, rows = like_rows(E, like)
-            for row in rows:  # what there is no room for counts as evicted
-                weight = (1.0 - self.forget) ** E.age(int(E.stamps[row]))
-                new.evicted_squares[-1] += weight * float(E.rewards[row]) ** 2
-                if not self.recount:
-                    z = self.net.features(state.network, E.contexts[row][None]) * math.sqrt(weight)
-                    prior = absorbed(prior, len(E.counts) - 1, z)
-        return new._replace(network=network, posterior=posterior, memory=E, prior_cov=prior.cov, floor=prior.floor)
+        new, rows = neural.with_new_arm(self, self.buffer, state, self._first(1, None), like, rng)
+        E, prior = new.memory, Prior(new.prior_cov, new.floor, 0)
+        for row in rows:  # what there is no room for counts as evicted
+            weight = (1.0 - self.forget) ** E.age(int(E.stamps[row]))
+            new.evicted_squares[-1] += weight * float(E.rewards[row]) ** 2
+            if not self.recount:
+                z = self.net.features(state.network, E.contexts[row][None]) * math.sqrt(weight)
+                prior = neural.absorbed(prior, len(E.counts) - 1, z)
+        return cast(State, new._replace(prior_cov=prior.cov, floor=prior.floor))
+
+    def kinds(self) -> Mapping[str, Any]:
+        """Return the type of the network, and whether there are priors of their own."""
+        return {**super().kinds(), "prior_cov": None if self.recount else Array}
 
     def remove_arm(self, state: State, arm: int) -> State:
         """Return a state without an arm; those after it move up."""
-        return without_arm(state, arm)._replace(
-            network=self.net.remove_arm(state.network, arm),
-            posterior=without_arm(state.posterior, arm),
-            memory=shrunk_memory(state.memory, arm, self.buffer),
-        )
+        return cast(State, neural.without_old_arm(self, self.buffer, state, arm))

@@ -177,8 +177,12 @@ class LinearTS(Algorithm):
         return state._replace(posterior=without_arm(state.posterior, arm), sums=sums)
 
     def kinds(self) -> dict[str, Any]:
-        """Return the type of the posterior."""
-        return {"posterior": Posterior if self.beliefs is posterior else RootPosterior}
+        """Return the types of what depends on the settings."""
+        solved, scales = self.beliefs is posterior, self.standardize
+        return {
+            "posterior": Posterior if solved else RootPosterior, "sums": Sums if solved else None,
+            "moments": Moments if scales else None, "scaling": Scaling if scales else None,
+        }  # fmt: skip
 
     def sizes(self, n_arms: int) -> dict[str, Any]:
         """Return the lengths of the state's axes."""

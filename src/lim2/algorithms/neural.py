@@ -3,7 +3,7 @@
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lim2 import memory
-from lim2.algorithms.base import Algorithm
-from lim2.checks import positive_int, share
+from lim2.algorithms.base import Algorithm, rms
+from lim2.checks import one_of, positive_int, share
 from lim2.exploration import UCB, Exploration, StudentT, Thompson, named
 from lim2.exploration import posterior as beliefs
 from lim2.exploration.posterior import Posterior
-from lim2.matching import Prior
+from lim2.matching import Matching, Prior
 from lim2.memory import Batch, Memory
 from lim2.representation import MLP, ContextReader, Intercept, Representation, RMSProp, Standardized, Step
 from lim2.representation.recomputed import Cache, Recompute
-from lim2.state import Array, Ints
+from lim2.state import Array, Ints, with_arm, without_arm
 
 BUFFER_PER_ARM, BATCH_PER_ARM = 100, 16
-LARGEST_BATCH, MOST_STEPS = 2**24, 10**5
+LARGEST_BATCH, MOST_STEPS = 2**17, 10**4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,17 +111,24 @@ class Neural(Algorithm):
 
     def batch_size(self, n_arms: int) -> int:
         """Return the number of tuples in a training batch."""
-        return positive_int("batch", BATCH_PER_ARM * n_arms if self.batch is None else self.batch, most=LARGEST_BATCH)
+        usual = BATCH_PER_ARM * n_arms
+        return usual if self.batch is None else positive_int("batch", self.batch, most=max(usual, LARGEST_BATCH))
 
     def prior(self, n_arms: int) -> Posterior:
         """Return what is believed before the first reward."""
         return beliefs.prior(n_arms, self.net.width, self.prior_precision, self.a0, self.b0)
 
+    def features(self, f: Any, contexts: NDArray[Any]) -> Array:
+        """Return the features of one context, (g,), or of rows of contexts, (n, g)."""
+        return (
+            self.net.features(f, contexts[None])[0]
+            if contexts.ndim == len(self.shape)
+            else self.net.features(f, contexts)
+        )
+
     def score(self, state: Any, contexts: NDArray[Any]) -> StudentT:
         """Return the score phi' mu~ of every arm."""
-        if contexts.ndim == len(self.shape):
-            return beliefs.score(state.posterior, self.net.features(state.network, contexts[None])[0])
-        return beliefs.score(state.posterior, self.net.features(state.network, contexts))
+        return beliefs.score(state.posterior, self.features(state.network, contexts))
 
     def observe(self, f: Any, context: NDArray[Any]) -> Any:
         """Let the scaling, if there is one, take in a context."""
@@ -137,9 +144,24 @@ class Neural(Algorithm):
 
     def check(self, state: Any) -> None:
         """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
-        memory.check(state.memory)
-        if getattr(state.network, "n_arms", len(state.plays)) != len(state.plays):
-            raise ValueError("the network has another number of arms than the beliefs")
+        E = state.memory
+        memory.check(E)
+        self.check_network(state.network, len(E.counts))
+        if E.held and self.read(state, E.contexts, "the memory").dtype != E.contexts.dtype:
+            raise ValueError(f"the memory holds contexts of {E.contexts.dtype}, which the network does not take")
+
+    def check_network(self, f: Any, n_arms: int) -> None:
+        """Raise a ValueError if a loaded network is impossible."""
+        if getattr(f, "n_arms", n_arms) != n_arms:
+            raise ValueError(f"the network should have {n_arms} arms, and has {f.n_arms}")
+        if hasattr(self.net, "check"):
+            self.net.check(f)
+
+
+def check_words(refresh: str, noise: str) -> None:
+    """Raise a ValueError unless these say whose mean is refitted, and what the noise is estimated from."""
+    one_of("refresh", refresh, ("played", "all"))
+    one_of("noise", noise, ("history", "buffer"))
 
 
 def buffer_size(buffer: int | None, n_arms: int) -> int:
@@ -153,14 +175,52 @@ def recomputing(every: int, share_: float) -> Recompute | None:
     return None if recompute.every == recompute.share == 1 else recompute
 
 
-def grown_memory(held: Memory, buffer: int | None) -> Memory:
+def grown_memory(E: Memory, buffer: int | None) -> Memory:
     """Return a memory with one more arm; a buffer whose size was not given grows."""
-    return memory.add_arm(held, buffer_size(None, len(held.counts) + 1) if buffer is None else None)
+    return memory.add_arm(E, buffer_size(None, len(E.counts) + 1) if buffer is None else None)
 
 
-def shrunk_memory(held: Memory, arm: int, buffer: int | None) -> Memory:
+def shrunk_memory(E: Memory, arm: int, buffer: int | None) -> Memory:
     """Return a memory without an arm; a buffer whose size was not given shrinks."""
-    return memory.remove_arm(held, arm, buffer_size(None, len(held.counts) - 1) if buffer is None else None)
+    return memory.remove_arm(E, arm, buffer_size(None, len(E.counts) - 1) if buffer is None else None)
+
+
+def with_new_arm(
+    settings: Neural, buffer: int | None, state: Any, first: Any, like: int | None, rng: np.random.Generator
+) -> tuple[Any, Ints]:
+    """Return a state with one more arm, and the rows of memory that there was no room to copy for it.
+
+    Parameters
+    ----------
+    settings, buffer
+        The algorithm, and the size of the buffer; one that was not given grows.
+    state
+        With a network, a posterior, a memory and perhaps sums, and arrays that have one row per arm.
+    first
+        A state of which the only arm is new.
+    like
+        The arm whose rows, output and tuples are copied; None takes the rows of ``first``.
+    rng
+        Draws the new output of the network.
+    """
+    E, rows = grown_memory(state.memory, buffer), np.zeros(0, dtype=np.intp)
+    if like is not None:
+        E, rows = memory.copy_tuples(E, like, len(E.counts) - 1)
+    network = settings.net.add_arm(state.network, like, rng)
+    parts = {name: with_arm(getattr(state, name), like, getattr(first, name)) for name in _believed(state)}
+    return with_arm(state, like, first)._replace(network=network, memory=E, **parts), rows
+
+
+def without_old_arm(settings: Neural, buffer: int | None, state: Any, arm: int) -> Any:
+    """Return a state without an arm; those after it move up."""
+    E = shrunk_memory(state.memory, arm, buffer)
+    parts = {name: without_arm(getattr(state, name), arm) for name in _believed(state)}
+    return without_arm(state, arm)._replace(network=settings.net.remove_arm(state.network, arm), memory=E, **parts)
+
+
+def _believed(state: Any) -> list[str]:
+    """Return the fields of a state that hold beliefs."""
+    return [name for name in ("posterior", "sums") if getattr(state, name, None) is not None]
 
 
 def features_of(
@@ -193,39 +253,43 @@ def weighted_rows(E: Memory, phi: Array, weights: Array | None) -> tuple[Array, 
 
 
 def fit_arms(
+    settings: Neural,
     posterior: Posterior,
     cov: Array,
-    arms: Sequence[int],
     mu0: Array | None,
-    data: tuple[Array, Array, list[int]],
-    plays: Array,
-    left: Array,
-    start: tuple[float, float],
+    data: tuple[Array, Array, list[int], Array],
+    history: tuple[Array, Array],
+    *,
+    noise: str,
+    arms: Iterable[int],
 ) -> Posterior:
     """Return beliefs with new covariances, and the means and the noise of some arms refitted from their data.
 
     Parameters
     ----------
+    settings
+        The algorithm: its a0 and b0.
     posterior, cov
         The beliefs, of which the other arms keep mean and noise; the new covariances (n_arms, g, g).
-    arms
-        Which arms are refitted.
     mu0
         Prior means (n_arms, g); None for 0.
     data
-        Features and rewards sorted by arm, and their bounds.
-    plays, left
-        (n_arms,), how many rewards the noise is estimated from, and the squares of those of which no features are held.
-    start
-        a0 and b0.
+        What :func:`weighted_rows` returned.
+    history
+        (n_arms,), how many rewards each arm has earned, and the squares of those of which no features are held.
+    noise
+        What the noise is estimated from: all ``"history"``, or what the ``"buffer"`` holds.
+    arms
+        Which arms are refitted.
     """
-    Z, r, bounds = data
+    Z, r, bounds, held = data
+    plays, left = history if noise == "history" else (held, np.zeros(len(held)))
     mu, a, b = posterior.mu.copy(), posterior.a.copy(), posterior.b.copy()
     for i in arms:
         own = slice(bounds[i], bounds[i + 1])
         mean = np.zeros(mu.shape[1]) if mu0 is None else mu0[i]
         mu[i], squares = beliefs.fit_mean(cov[i], mean, Z[own], r[own])
-        a[i], b[i] = start[0] + 0.5 * plays[i], start[1] + 0.5 * (squares + left[i])
+        a[i], b[i] = settings.a0 + 0.5 * plays[i], settings.b0 + 0.5 * (squares + left[i])
     return Posterior(mu, cov, a, b)
 
 
@@ -246,12 +310,19 @@ def faded(prior: Prior, keep: float, precision: float) -> Prior:
     return Prior(cov, floor / (1.0 + floor * (1.0 - keep) * precision), prior.projections)
 
 
-def report(net: Representation, f: Any, E: Memory, step: Step | None) -> dict[str, Any]:
-    """Return what every neural-linear algorithm reports of an update."""
-    trained = {} if step is None or math.isnan(step.gradient_norm) else step._asdict()
-    return {"stored": E.held, "evicted": E.evicted, "skipped": net.skipped(f), **trained}
+Moved = tuple[Any, ...]  # what a matching step starts from: the prior, old and new features, groups, rate
 
 
-def like_rows(E: Memory, like: int) -> tuple[Memory, Ints]:
-    """Give the newest arm the tuples of another; return also the rows of those there was no room for."""
-    return memory.copy_tuples(E, like, len(E.counts) - 1)
+def report(
+    net: Representation, f: Any, E: Memory, step: Step | None, matcher: Matching | None = None,
+    moved: Moved | None = None, projections: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return what a neural-linear algorithm reports of an update: of its memory, its training, and its matching."""
+    told: dict[str, Any] = {"stored": E.held, "evicted": E.evicted, "skipped": net.skipped(f)}
+    if step is not None and not math.isnan(step.gradient_norm):
+        told |= step._asdict()
+    if moved is not None:
+        told["drift"] = rms(moved[2] - moved[1], moved[1])
+    if matcher is not None:
+        told |= {"projections": projections, "residual": None if moved is None else matcher.residual(*moved)}
+    return told

@@ -1,19 +1,20 @@
 """NeuralLinear-NTK: as if the features never changed, the paper's baseline 8."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lim2 import memory
 from lim2.algorithms.base import Diagnostics
-from lim2.algorithms.neural import Neural, buffer_size, grown_memory, like_rows, report, shrunk_memory
+from lim2.algorithms.neural import Neural, buffer_size, report, with_new_arm, without_old_arm
 from lim2.checks import one_of
 from lim2.exploration.posterior import Posterior, fade_noise, rank_one
 from lim2.exploration.sums import Sums, added, no_sums, solve_cov, solve_mean
 from lim2.memory import Memory, sample, store
-from lim2.state import Array, Count, Writes, with_arm, without_arm
+from lim2.state import Array, Count, Writes
 
 
 class State(NamedTuple):
@@ -57,17 +58,13 @@ class NeuralLinearNTK(Neural):
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
         """Return the state before the first reward."""
-        width = self.net.width
-        return State(
-            network=self.net.init(self.shape, n_arms, rng),
-            posterior=self.prior(n_arms),
-            memory=memory.empty(buffer_size(self.buffer, n_arms), n_arms, self.shape),
-            plain_mean=np.zeros((n_arms, width)),
-            plain_squares=np.zeros(n_arms),
-            plays=np.zeros(n_arms),
-            rounds=0,
-            sums=no_sums(n_arms, width) if self.forget else None,
-        )
+        return self._first(n_arms, self.net.init(self.shape, n_arms, rng))
+
+    def _first(self, n_arms: int, network: Any) -> State:
+        width, zeros = self.net.width, np.zeros(n_arms)
+        E = memory.empty(buffer_size(self.buffer, n_arms), n_arms, self.shape)
+        sums = no_sums(n_arms, width) if self.forget else None
+        return State(network, self.prior(n_arms), E, np.zeros((n_arms, width)), zeros, zeros, 0, sums)
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
@@ -123,20 +120,12 @@ class NeuralLinearNTK(Neural):
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm: from the prior, or like another."""
-        fresh, width, E = self.prior(1), self.net.width, grown_memory(state.memory, self.buffer)
-        first = State(None, fresh, E, np.zeros((1, width)), np.zeros(1), np.zeros(1), 0, no_sums(1, width))
-        return with_arm(state, like, first)._replace(
-            network=self.net.add_arm(state.network, like, rng),
-            posterior=with_arm(state.posterior, like, fresh),
-            memory=E if like is None else like_rows(E, like)[0],
-            sums=None if state.sums is None else with_arm(state.sums, like, first.sums),
-        )
+        return cast(State, with_new_arm(self, self.buffer, state, self._first(1, None), like, rng)[0])
+
+    def kinds(self) -> Mapping[str, Any]:
+        """Return the type of the network, and whether there are sums."""
+        return {**super().kinds(), "sums": Sums if self.forget else None}
 
     def remove_arm(self, state: State, arm: int) -> State:
         """Return a state without an arm; those after it move up."""
-        return without_arm(state, arm)._replace(
-            network=self.net.remove_arm(state.network, arm),
-            posterior=without_arm(state.posterior, arm),
-            memory=shrunk_memory(state.memory, arm, self.buffer),
-            sums=None if state.sums is None else without_arm(state.sums, arm),
-        )
+        return cast(State, without_old_arm(self, self.buffer, state, arm))

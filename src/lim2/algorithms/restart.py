@@ -7,31 +7,22 @@ train; each says so in its own file.
 
 import itertools
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lim2 import memory
-from lim2.algorithms.base import Diagnostics, rms
-from lim2.algorithms.neural import (
-    Neural,
-    buffer_size,
-    features_of,
-    fit_arms,
-    grown_memory,
-    like_rows,
-    report,
-    shrunk_memory,
-    weighted_rows,
-)  # fmt: skip
-from lim2.checks import one_of, positive_int
+from lim2.algorithms import neural
+from lim2.algorithms.base import Diagnostics
+from lim2.checks import positive_int
 from lim2.exploration.posterior import Posterior, condition_all, fade_noise, observe
 from lim2.exploration.sums import Sums, added, no_sums, solve
 from lim2.memory import Memory, sample, store
 from lim2.representation.recomputed import Cache, Recompute
-from lim2.state import Array, Count, Writes, with_arm, without_arm
+from lim2.state import Array, Count, Writes
 
 
 class State(NamedTuple):
@@ -60,7 +51,7 @@ class Round(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Restart(Neural):
+class Restart(neural.Neural):
     """The round, to which an algorithm adds its settings and what it does in its own way."""
 
     state_type: ClassVar[type[Any]] = State
@@ -73,24 +64,19 @@ class Restart(Neural):
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""
         super().validate()
-        one_of("refresh", self.round.refresh, ("played", "all"))
-        one_of("noise", self.round.noise, ("history", "buffer"))
+        neural.check_words(self.round.refresh, self.round.noise)
         positive_int("train_every", self.round.train_every)
-        buffer_size(self.round.buffer, len(self.names))
+        neural.buffer_size(self.round.buffer, len(self.names))
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
         """Return the state before the first reward."""
-        round_ = self.round
-        return State(
-            network=self.net.init(self.shape, n_arms, rng),
-            posterior=self.prior(n_arms),
-            memory=memory.empty(buffer_size(round_.buffer, n_arms) if round_.bounded else None, n_arms, self.shape),
-            plays=np.zeros(n_arms),
-            evicted_squares=np.zeros(n_arms),
-            rounds=0,
-            sums=no_sums(n_arms, self.net.width) if self.forget and round_.train_every > 1 else None,
-            cache=None,
-        )
+        return self._first(n_arms, self.net.init(self.shape, n_arms, rng))
+
+    def _first(self, n_arms: int, network: Any) -> State:
+        capacity = neural.buffer_size(self.round.buffer, n_arms) if self.round.bounded else None
+        sums = no_sums(n_arms, self.net.width) if self.forget and self.round.train_every > 1 else None
+        E, zeros = memory.empty(capacity, n_arms, self.shape), np.zeros(n_arms)
+        return State(network, self.prior(n_arms), E, zeros, zeros, 0, sums, None)
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
@@ -109,27 +95,24 @@ class Restart(Neural):
         if new.rounds % round_.train_every:
             f = self.observe(state.network, context)
             between = self._between_trainings(new._replace(network=f, posterior=posterior), context, arm, reward)
-            return between, lambda: report(net, f, E, None)
+            return between, lambda: neural.report(net, f, E, None)
 
         f, training, old = state.network, None, None
         for _ in range(self.steps if state.rounds else 0):  # the first round has nothing to learn from yet
             batch = sample(E, self.batch_size(n_arms), rng, weights)
             old, f, training = net.train(f, batch.contexts, batch.arms, batch.rewards)
         f = self.observe(f, context)
-        phi, cache = features_of(net, f, E, round_.recompute, state.cache, None)
-        Z, r, bounds, held = weighted_rows(E, phi, weights)
-        cov, _ = condition_all(np.eye(net.width) / self.prior_precision, Z, bounds)  # the fixed prior, and all of E
+        phi, cache = neural.features_of(net, f, E, round_.recompute, state.cache, None)
+        data = neural.weighted_rows(E, phi, weights)
+        cov, _ = condition_all(np.eye(net.width) / self.prior_precision, data[0], data[2])  # the fixed prior, all of E
         mu0 = net.last_layer(f)[0] if round_.mean_prior else None
-        noise = (plays, left) if round_.noise == "history" else (held, np.zeros(n_arms))
-        refreshed = (arm,) if round_.refresh == "played" and round_.train_every == 1 else range(n_arms)
-        posterior = fit_arms(posterior, cov, refreshed, mu0, (Z, r, bounds), *noise, (self.a0, self.b0))
-        sums = None if state.sums is None else _sums(Z, r, bounds, *noise)
+        arms = (arm,) if round_.refresh == "played" and round_.train_every == 1 else range(n_arms)
+        posterior = neural.fit_arms(self, posterior, cov, mu0, data, (plays, left), noise=round_.noise, arms=arms)
+        sums = None if state.sums is None else _sums(*data, *((plays, left) if round_.noise == "history" else ()))
 
-        def diagnostics() -> dict[str, Any]:
-            told = report(net, f, E, training)
-            return told if old is None else told | {"drift": rms(phi.take(batch.rows, axis=0) - old, old)}
-
-        return new._replace(network=f, posterior=posterior, sums=sums, cache=cache), diagnostics
+        moved = None if old is None else (None, old, phi.take(batch.rows, axis=0))
+        new = new._replace(network=f, posterior=posterior, sums=sums, cache=cache)
+        return new, lambda: neural.report(net, f, E, training, moved=moved)
 
     def _between_trainings(self, state: State, context: NDArray[Any], arm: int, reward: float) -> State | Writes:
         """Add a tuple to the beliefs under features that stay: exactly, or with forgetting from faded sums."""
@@ -141,32 +124,26 @@ class Restart(Neural):
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm: from the prior, or like another."""
-        fresh, E, none = self.prior(1), grown_memory(state.memory, self.round.buffer), no_sums(1, self.net.width)
-        new = with_arm(state, like, State(None, fresh, E, np.zeros(1), np.zeros(1), 0, none, None))._replace(
-            network=self.net.add_arm(state.network, like, rng),
-            posterior=with_arm(state.posterior, like, fresh),
-            sums=None if state.sums is None else with_arm(state.sums, like, none),
-        )
-        if like is None:
-            return new._replace(memory=E)
-        E, rows = like_rows(E, like)
+        new, rows = neural.with_new_arm(self, self.round.buffer, state, self._first(1, None), like, rng)
         for row in rows:  # what there is no room for counts as evicted
-            weight = (1.0 - self.forget) ** E.age(int(E.stamps[row]))
-            new.evicted_squares[-1] += weight * float(E.rewards[row]) ** 2
-        return new._replace(memory=E)
+            weight = (1.0 - self.forget) ** new.memory.age(int(new.memory.stamps[row]))
+            new.evicted_squares[-1] += weight * float(new.memory.rewards[row]) ** 2
+        return cast(State, new)
+
+    def kinds(self) -> Mapping[str, Any]:
+        """Return the type of the network, and whether there are sums."""
+        return {**super().kinds(), "sums": Sums if self.forget and self.round.train_every > 1 else None}
 
     def remove_arm(self, state: State, arm: int) -> State:
         """Return a state without an arm; those after it move up."""
-        return without_arm(state, arm)._replace(
-            network=self.net.remove_arm(state.network, arm),
-            posterior=without_arm(state.posterior, arm),
-            memory=shrunk_memory(state.memory, arm, self.round.buffer),
-            sums=None if state.sums is None else without_arm(state.sums, arm),
-        )
+        return cast(State, neural.without_old_arm(self, self.round.buffer, state, arm))
 
 
-def _sums(Z: Array, r: Array, bounds: list[int], weight: Array, left: Array) -> Sums:
-    """Return the sums over all rows; ``left`` are squared rewards of which no features are known."""
+def _sums(
+    Z: Array, r: Array, bounds: list[int], held: Array, plays: Array | None = None, left: Array | None = None
+) -> Sums:
+    """Return the sums over all rows; with all history, its plays and the squares of which no features are held."""
     pieces = [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
     gram, cross = np.array([Z[own].T @ Z[own] for own in pieces]), np.array([r[own] @ Z[own] for own in pieces])
-    return Sums(gram, cross, np.array([r[own] @ r[own] for own in pieces]) + left, weight)
+    squares = np.array([r[own] @ r[own] for own in pieces])
+    return Sums(gram, cross, squares if left is None else squares + left, held if plays is None else plays)

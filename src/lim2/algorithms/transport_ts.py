@@ -14,7 +14,7 @@ from lim2 import memory
 from lim2.algorithms import scales as scaling
 from lim2.algorithms.base import Diagnostics
 from lim2.algorithms.change_detection import inflation
-from lim2.algorithms.neural import Neural, buffer_size, grown_memory, like_rows, report, shrunk_memory
+from lim2.algorithms.neural import Neural, buffer_size, grown_memory, report, shrunk_memory
 from lim2.algorithms.scales import Scales
 from lim2.checks import number, positive_int
 from lim2.exploration import UCB, Exploration, StudentT, Thompson, named, roots, transported
@@ -299,18 +299,18 @@ class TransportTS(Neural):
         if not self.skips and len(z):
             origin[:-1] = z[:, :-1].mean(axis=0)
             z -= origin
-        informed, fresh = np.flatnonzero(prior.a > self.a0), np.flatnonzero(prior.a == self.a0)
-        takes_network = new.advantage > 0.0 and informed.size > 0
-        if fresh.size:
+        informed = prior.a > self.a0  # of these arms something has left the buffer
+        takes_network = new.advantage > 0.0 and bool(informed.any())
+        if not informed.all():
             variances = self._prior_variances(self._noise_share(state, scales, new.measured), z)
-            prior = transported.start(prior, fresh, scales.centre, variances, self.b0 * scales.scale**2)
-        if informed.size:
+            prior = transported.start(prior, ~informed, scales.centre, variances, self.b0 * scales.scale**2)
+        if informed.any():
             prior = transported.transport(prior, informed, transport_map(held.features, z, self.ridge))
+        if factor > 1.0:
             prior = transported.inflate(prior, informed, factor)
         if takes_network:  # in the scales in which it was trained, not in the new ones
-            mu = prior.mu.copy()
-            mu[informed] = self._outputs(f, state.scales, origin)[informed]
-            prior = prior._replace(mu=mu)
+            outputs = self._outputs(f, state.scales, origin)
+            prior = prior._replace(mu=np.where(informed[:, None], outputs, prior.mu))
         posterior = transported.refit(prior, z, held.rewards, held.bounds)
         if new.measured and not self.skips:  # the noise is what could not be predicted
             ahead = written(Writes(state.posterior, rows))
@@ -373,7 +373,7 @@ class TransportTS(Neural):
         E, posterior, twin = grown_memory(state.memory, self.buffer), self._beliefs(1), copy.deepcopy(rng)
         prior = posterior
         if like is not None:
-            E, rows = like_rows(E, like)
+            E, rows = memory.copy_tuples(E, like, len(E.counts) - 1)
             z, own = self._features(state, E.contexts[rows]), RootPosterior(*(part[[like]] for part in state.prior))
             prior = transported.refit(own, z, E.rewards[rows], [0, len(rows)])  # there is no room for these tuples
         elif state.refits:
@@ -382,7 +382,7 @@ class TransportTS(Neural):
                 self._features(state, E.contexts[E.rows()]),
             )
             variances, b = self._prior_variances(noise, z), self.b0 * state.scales.scale**2
-            prior = posterior = transported.start(prior, np.array([0]), state.scales.centre, variances, b)
+            prior = posterior = transported.start(prior, np.array([True]), state.scales.centre, variances, b)
         return state._replace(
             network=self.net.add_arm(state.network, like, rng),
             reference=self.net.add_arm(state.reference, like, twin),
@@ -411,12 +411,9 @@ class TransportTS(Neural):
 
     def check(self, state: State) -> None:
         """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
-        memory.check(state.memory)
+        super().check(state)
+        self.check_network(state.reference, len(state.posterior.a))
         scaling.check(state.scales)
-        n_arms = len(state.posterior.a)
-        for f in (state.network, state.reference):
-            if getattr(f, "n_arms", n_arms) != n_arms:
-                raise ValueError("a network has another number of arms than the beliefs")
 
 
 def _squares(array: Array) -> float:

@@ -1,20 +1,19 @@
 """The random policy: the zero of the paper's normalised score."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lim2.algorithms.base import Algorithm, Diagnostics, nothing_to_report
 from lim2.exploration import Exploration, Random, StudentT
-from lim2.state import Count
 
 
 class State(NamedTuple):
     """The number of arms: nothing is learned."""
 
-    n_arms: Count
+    n_arms: Annotated[int, "count", "arm"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,8 +60,3 @@ class Uniform(Algorithm):
     def remove_arm(self, state: State, arm: int) -> State:  # noqa: ARG002
         """Return a state with one arm fewer."""
         return State(state.n_arms - 1)
-
-    def check(self, state: State) -> None:
-        """Raise a ValueError unless there is an arm."""
-        if not state.n_arms:
-            raise ValueError("an agent needs at least one arm")
