@@ -275,10 +275,9 @@ class Agent(Decider):
 
         They are of one moment, even while another thread updates it.
         """
-        its_streams = self._streams.here()
         with streams.lock:  # no update ends meanwhile
             self._shared = True
-            core, asked, positions = self._core, self._asked.copy(), its_streams.positions()
+            core, asked, positions = self._core, self._asked.copy(), self._streams.positions()
             begun, position = self._drawn
         if begun == core.rounds and position is not None:  # one has begun to draw
             positions["learn"] = streams.described(position)

@@ -72,8 +72,9 @@ class Decider:
         if chosen is None:
             with one_thread:
                 score = self.algorithm.score(core.state, x)
-                scores = score.mean if exploit else self._policy.scores(score, self._rng())
-            chosen = _largest(scores, eligible)
+                rng = self._streams.serve if self._serves else self._streams.act
+                scores = score.mean if exploit else self._policy.scores(score, rng)
+            chosen = int(scores.argmax()) if eligible is None else int(eligible[scores[eligible].argmax()])
         return core.names[chosen]
 
     def act_many(
@@ -278,7 +279,7 @@ class Decider:
             index = core.places[arm]
         except (KeyError, TypeError):  # TypeError: not hashable
             index = -1
-        if index < 0 or not is_same(core.names[index], arm):
+        if index < 0 or not (type(core.names[index]) is type(arm) or is_same(core.names[index], arm)):
             raise ValueError(f"unknown arm {arm!r}: {describe(core.names)}")
         return index
 

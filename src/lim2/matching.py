@@ -136,10 +136,6 @@ class Prior(NamedTuple):
     floor: Array
     projections: int
 
-    def conditioned(self, traces: Array) -> Array:
-        """Return the bounds after every covariance was conditioned on features Z with this trace of Z'Z."""
-        return self.floor / (1.0 + self.floor * traces)
-
 
 def project(cov: Array) -> tuple[Array, bool]:
     """Return the nearest positive semi-definite matrix, and whether anything had to change.

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2.checks import LARGEST
 from lim2.state import Array, Count, Ints
 
 _logger = logging.getLogger("lim2")
@@ -46,14 +47,9 @@ class Memory(NamedTuple):
             return np.arange(self.free - self.held, self.free)
         return np.arange(self.free - self.held, self.free) % len(self.rewards)
 
-    @property
-    def used(self) -> slice:
-        """The rows of storage that tuples lie in; of a full memory one of them holds nothing."""
-        return slice(0, self.held if self.order is None and self.free == self.held else len(self.rewards))
-
     def by_arm(self) -> tuple[Ints, list[int]]:
         """Return rows sorted by arm, and bounds: those of arm i are ``rows[bounds[i]:bounds[i + 1]]``."""
-        rows = self.rows()
+        rows = self.rows() if self.order is None else self.order
         if self.heads is None:
             rows = rows[self.arms[rows].argsort(kind="stable")]
         return rows, [0, *np.cumsum(self.counts).tolist()]
@@ -117,18 +113,10 @@ def empty(capacity: int | None, n_arms: int, shape: tuple[int, ...]) -> Memory:
     return Memory(np.zeros((0, *shape)), none, np.zeros(0), none, None, None, counts, 0, 0, 0, capacity)
 
 
-def store(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> tuple[Memory, Evicted | None]:
-    """Store a tuple; if the memory is full, remove the oldest of its arm, or of the arm that holds most if it has none.
-
-    Returns the new version and the tuple that left.
-    """
-    return _store(memory, context, arm, reward, 1)
-
-
 def store_in_shares(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> tuple[Memory, Evicted | None]:
     """Store a tuple; an arm that holds less than its equal share takes the place of the arm that holds most."""
     share = 1 if memory.capacity is None else memory.capacity // len(memory.counts)
-    return _store(memory, context, arm, reward, max(share, 1))
+    return store(memory, context, arm, reward, max(share, 1))
 
 
 def store_latest(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> Memory:
@@ -143,33 +131,38 @@ def store_latest(memory: Memory, context: NDArray[Any], arm: int, reward: float)
     return memory._replace(counts=counts, free=free, stored=memory.stored + 1)
 
 
-def _store(
-    memory: Memory, context: NDArray[Any], arm: int, reward: float, share: int
+def store(
+    memory: Memory, context: NDArray[Any], arm: int, reward: float, share: int = 1
 ) -> tuple[Memory, Evicted | None]:
+    """Store a tuple; if the memory is full, remove the oldest of its arm.
+
+    An arm that holds less than ``share`` takes the place of the oldest tuple of the arm that holds most. Returns the
+    new version and the tuple that left.
+    """
     memory = _written(memory, context, arm, reward)
     contexts, arms, rewards, stamps, order, heads, counts, free, held, stored, capacity = memory
     if capacity is None or held < capacity:
         return _appended(memory, arm), None
-    loser = arm if counts[arm] >= share else int(counts.argmax())
+    evicted = arm if counts[arm] >= share else int(counts.argmax())
     if order is None or heads is None:  # sort the slots by arm, and by age within an arm
         rows = memory.rows()
         if heads is None:
             rows, heads = rows[np.lexsort((stamps[rows], arms[rows]))], np.zeros(len(counts), dtype=np.intp)
         order = rows
-    slot = int(counts[:loser].sum()) + int(heads[loser])
+    slot = int(counts[:evicted].sum()) + int(heads[evicted])
     row = int(order[slot])
     order, counts = order.copy(), counts.copy()
     order[slot] = free
-    counts[loser] -= 1
+    counts[evicted] -= 1
     counts[arm] += 1
-    if loser == arm:
+    if evicted == arm:
         heads = heads.copy()
         heads[arm] = (heads[arm] + 1) % counts[arm]
     else:
         heads = None  # one slot is out of place: they are sorted again when the next tuple comes
         if counts[arm] == 1:
-            _logger.info("arm %d had nothing stored: the oldest tuple of arm %d left for it", arm, loser)
-    left = Evicted(contexts[row], loser, float(rewards[row]), int(stamps[row]))
+            _logger.info("arm %d had nothing stored: the oldest tuple of arm %d left for it", arm, evicted)
+    left = Evicted(contexts[row], evicted, float(rewards[row]), int(stamps[row]))
     return Memory(contexts, arms, rewards, stamps, order, heads, counts, row, held, stored + 1, capacity), left
 
 
@@ -220,7 +213,10 @@ def sample(memory: Memory, size: int, rng: np.random.Generator, weights: Array |
     else:
         ends = weights[memory.rows()].cumsum()
         slots = np.minimum(ends.searchsorted(rng.random(size) * ends[-1], side="right"), memory.held - 1)
-    rows = slots if memory.order is None and memory.free == memory.held else memory.rows().take(slots)
+    if memory.order is None:
+        rows = slots if memory.free == memory.held else memory.rows().take(slots)
+    else:
+        rows = memory.order.take(slots)
     arms = memory.arms.take(rows)
     by_arm = arms.argsort(kind="stable")
     slots, rows, arms = slots.take(by_arm), rows.take(by_arm), arms.take(by_arm)
@@ -287,6 +283,9 @@ def check(memory: Memory) -> None:
         raise ValueError("the memory's counts are not those of its tuples")
     if len(np.unique(np.stack((arms, stamps)), axis=1).T) != held:
         raise ValueError("two tuples of an arm have the same stamp")
+    for name, values in (("contexts", memory.contexts), ("rewards", memory.rewards)):
+        if values.dtype.kind == "f" and not np.abs(values).max(initial=0.0) < LARGEST:
+            raise ValueError(f"the memory has {name} that are not below {LARGEST:g}")
     heads, most = memory.heads, np.maximum(memory.counts, 1)
     if heads is not None and (held != capacity or (np.diff(arms) < 0).any() or ((heads < 0) | (heads >= most)).any()):
         raise ValueError("the memory's slots are not sorted by arm")

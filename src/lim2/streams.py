@@ -2,6 +2,7 @@
 
 import os
 import threading
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,13 +15,13 @@ DECIDING = ("act", "serve")
 # it, so no child inherits it held, or a state that is half written.
 lock = threading.Lock()
 
-_era = 0  # how many forks lie between the first process and this one
+_alive: "weakref.WeakSet[Streams]" = weakref.WeakSet()
 
 
 def _in_child() -> None:
-    global _era
-    _era += 1
     lock.release()
+    for streams in _alive:
+        streams.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
@@ -37,63 +38,42 @@ class Streams:
     ----------
     seeded
         Whether a seed was given.
+    init, act, learn, serve
+        The streams of initial parameters, of decisions, of learning, and of decisions by snapshots.
     """
 
+    init: np.random.Generator
+    act: np.random.Generator
+    learn: np.random.Generator
+    serve: np.random.Generator
+
     def __init__(self, seed: int | None) -> None:
-        self.seeded, self._rngs, self._era = seed is not None, _fresh(seed), _era
-
-    @property
-    def init(self) -> np.random.Generator:
-        """The stream of initial parameters."""
-        return self.here()._rngs["init"]
-
-    @init.setter
-    def init(self, rng: np.random.Generator) -> None:
-        self.here()._rngs["init"] = rng
-
-    @property
-    def act(self) -> np.random.Generator:
-        """The stream of decisions."""
-        return self.here()._rngs["act"]
-
-    @property
-    def learn(self) -> np.random.Generator:
-        """The stream of learning."""
-        return self.here()._rngs["learn"]
-
-    @property
-    def serve(self) -> np.random.Generator:
-        """The stream of decisions by snapshots."""
-        return self.here()._rngs["serve"]
+        self.__dict__.update(_fresh(seed), seeded=seed is not None)
+        _alive.add(self)
 
     def reseed(self, seed: int | None) -> None:
         """Decide from new streams; None takes a seed from the system."""
-        self.here()._rngs.update(_deciding(seed))
-        self.seeded = seed is not None
+        fresh = _fresh(seed)
+        self.act, self.serve, self.seeded = fresh["act"], fresh["serve"], seed is not None
 
-    def here(self) -> "Streams":
-        """Make these the streams of this process: a child's are generators of its own, and without a seed decide anew.
+    def after_fork(self) -> None:
+        """Make these the streams of a child: generators of its own, which without a seed decide anew.
 
         The generators that it was forked with may be locked forever, by a thread that was drawing from them and is not
         in the child.
         """
-        if self._era != _era:
-            with lock:
-                if self._era != _era:  # no other thread of the child was quicker
-                    self._rngs = {name: _twin(rng) for name, rng in self._rngs.items()}
-                    if not self.seeded:
-                        self._rngs.update(_deciding(None))
-                    self._era = _era
-        return self
+        self.__dict__.update({name: _twin(getattr(self, name)) for name in NAMES})
+        if not self.seeded:
+            self.reseed(None)
 
     def positions(self) -> dict[str, Any]:
         """Return where the streams are, as JSON values; without a seed those for deciding are left out."""
         kept = NAMES if self.seeded else [name for name in NAMES if name not in DECIDING]
-        return {"seeded": self.seeded, **{name: _position(self._rngs[name]) for name in kept}}
+        return {"seeded": self.seeded, **{name: _position(getattr(self, name)) for name in kept}}
 
     @classmethod
     def at(cls, positions: Any) -> "Streams":
-        """Return streams at these positions; without a seed those for deciding are new. A ValueError says what is wrong."""
+        """Return streams at these positions, or raise a ValueError; without a seed those for deciding are new."""
         seeded = positions.get("seeded") if isinstance(positions, Mapping) else None
         if not isinstance(seeded, bool):
             raise ValueError("streams must say whether they are seeded, true or false")
@@ -103,23 +83,17 @@ class Streams:
         if set(positions) != {"seeded", *kept}:
             raise ValueError(f"streams must be {', '.join(kept)} and seeded")
         for name in kept:
-            _set_position(streams._rngs[name], positions[name])
+            _set_position(getattr(streams, name), positions[name])
         return streams
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"seeded": self.seeded, "_rngs": self.here()._rngs}
-
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _era=_era)
+        self.__dict__.update(state)
+        _alive.add(self)
 
 
 def _fresh(seed: int | None) -> dict[str, np.random.Generator]:
     made = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(NAMES)))
     return dict(zip(NAMES, made, strict=True))
-
-
-def _deciding(seed: int | None) -> dict[str, np.random.Generator]:
-    return {name: rng for name, rng in _fresh(seed).items() if name in DECIDING}
 
 
 def _twin(rng: np.random.Generator) -> np.random.Generator:

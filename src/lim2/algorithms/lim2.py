@@ -174,8 +174,9 @@ class LiM2(neural.Neural):
         return State(network, posterior, E, prior_cov, floor, np.zeros(n_arms), np.zeros(n_arms), 0, 0, None)
 
     def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
-        """Observe b(t), evaluate phi(t), and return the score phi' mu~ of every arm."""
-        return score(state.posterior, self.features(state.network, contexts))
+        """Return the score phi' mu~ of every arm."""
+        phi = self.net.features(state.network, contexts.reshape(-1, *self.shape))  # observe b(t), evaluate phi(t)
+        return score(state.posterior, phi[0] if contexts.ndim == len(self.shape) else phi)
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
@@ -183,22 +184,23 @@ class LiM2(neural.Neural):
         """Take one round of Algorithm 2 after the reward."""
         net, matcher, keep, n_arms = self.net, self._matcher, 1.0 - self.forget, len(state.plays)
         E, evicted = store(state.memory, context, arm, reward)  # store {b, a, r}; if E is full, remove the first of a
-        weights = E.weights(keep)  # what each tuple still counts; None: all alike
+        weights = E.weights(keep) if self.forget else None  # what each tuple still counts; None: all alike
         f, cache, phi, training, moved = state.network, state.cache, None, None, None
         prior_cov: Any = state.posterior.cov if self.recount else state.prior_cov  # the posterior becomes the prior
         prior = Prior(prior_cov, state.floor, state.projections)
         left = state.evicted_squares * keep  # R^2 of what is in E no more
         if evicted is not None:
-            left[evicted.arm] += keep ** E.age(evicted.stamp) * evicted.reward**2
+            weight = keep ** E.age(evicted.stamp) if self.forget else 1.0
+            left[evicted.arm] += weight * evicted.reward**2
             if not self.recount:
-                z = net.features(f, evicted.context[None]) * math.sqrt(keep ** (E.age(evicted.stamp) - 1))
+                z = net.features(f, evicted.context[None]) * math.sqrt(weight / keep)
                 prior = neural.absorbed(prior, evicted.arm, z)
         steps = self.steps if state.rounds else 0  # the first round has nothing to learn from yet
         for p in range(steps):  # for P steps
-            batch = sample(E, self.batch_size(n_arms), rng, weights)  # sample a batch from E
+            batch = sample(E, self.batch or neural.BATCH_PER_ARM * n_arms, rng, weights)  # sample a batch from E
             old, f, training = net.train(f, batch.contexts, batch.arms, batch.rewards)  # phi_old; optimise omega
             if p == steps - 1:
-                f = self.observe(f, context)
+                f = self.observe(f, context) if self.standardize else f
                 phi, cache = neural.features_of(net, f, E, self._recompute, cache, batch if matcher else None)
             new = net.features(f, batch.contexts) if phi is None else phi.take(batch.rows, axis=0)
             moved = (prior, old, new, batch.groups, self.matching_rate / (state.rounds + 1))
@@ -218,7 +220,7 @@ class LiM2(neural.Neural):
         mu0 = net.last_layer(f)[0] if self.mean_prior else None  # the last layer's weights as prior means
         arms = (arm,) if self.refresh == "played" else range(n_arms)
         posterior = neural.fit_arms(self, posterior, cov, mu0, data, (plays, left), noise=self.noise, arms=arms)
-        own, floor = (None, prior.conditioned(traces)) if self.recount else (prior.cov, prior.floor)
+        own, floor = (None, prior.floor / (1.0 + prior.floor * traces)) if self.recount else (prior.cov, prior.floor)
         new_state = State(f, posterior, E, own, floor, plays, left, state.rounds + 1, prior.projections, cache)
         return new_state, lambda: neural.report(net, f, E, training, matcher, moved, prior.projections)
 

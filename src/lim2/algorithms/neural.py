@@ -227,12 +227,14 @@ def features_of(
     net: Representation, f: Any, E: Memory, recompute: Recompute | None, cache: Cache | None, batch: Batch | None
 ) -> tuple[Array, Cache | None]:
     """Return the features of every row of the memory that is in use; with ``recompute`` some as they were before."""
+    # While there is room the first rows are in use; of a full memory all rows are, but for the free one.
+    used = E.held if E.order is None and E.free == E.held else len(E.rewards)
     if recompute is None:
-        return net.features(f, E.contexts[E.used]), None
+        return net.features(f, E.contexts[:used]), None
     rows = E.rows()
     needed = None if batch is None else batch.slots
     cache = recompute(cache, E.stamps[rows], E.contexts[rows], lambda contexts: net.features(f, contexts), needed)
-    phi = np.zeros((E.used.stop, cache.features.shape[1]))
+    phi = np.zeros((used, cache.features.shape[1]))
     phi[rows] = cache.features
     return phi, cache
 
