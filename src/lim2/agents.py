@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from lim2 import algorithms
 from lim2.agent import Agent, agent_of
+from lim2.algorithms import Algorithm
 
 LinearTS = agent_of(algorithms.LinearTS)
 NeuralLinear = agent_of(algorithms.NeuralLinear)
@@ -32,3 +33,19 @@ AGENTS: dict[str, Callable[..., Agent]] = {
         Uniform,
     )
 }
+
+
+def register(algorithm: type[Algorithm]) -> Callable[..., Agent]:
+    """Make an algorithm of your own known by its name, to :func:`lim2.load` and in ``lim2.AGENTS``; return its maker.
+
+    Registering it again, as an edited module does, replaces it. The names of lim2's own algorithms are taken.
+    """
+    name = algorithm.__name__
+    if name in _OWN:
+        raise ValueError(f"{name!r} is an algorithm of lim2: give yours another name")
+    make: Callable[..., Agent] = agent_of(algorithm)
+    algorithms.ALGORITHMS[name], AGENTS[name] = algorithm, make
+    return make
+
+
+_OWN = frozenset(AGENTS)

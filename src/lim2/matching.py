@@ -218,10 +218,11 @@ class Matching:
             if self.method == "solve":
                 return self._transport(prior, old, new)
             # new'A new - old'A old = (new - old)'A (new + old): one product instead of two, and no cancellation
-            difference, total = new - old, new + old
+            difference = new - old
+            half = np.empty_like(difference)
             for arm, rows in groups:
-                difference[rows] = np.dot(difference[rows], prior.cov[arm])
-            gap = np.vecdot(difference, total)
+                np.dot(difference[rows], prior.cov[arm], out=half[rows])
+            gap = np.vecdot(half, new + old)
             return (self._batch if self.method == "batch" else self._samples)(prior, new, gap, groups, rate)
 
     def residual(self, prior: Prior, old: Array, new: Array, groups: Groups, rate: float) -> float:

@@ -48,7 +48,10 @@ class Memory(NamedTuple):
         return np.arange(self.free - self.held, self.free) % len(self.rewards)
 
     def by_arm(self) -> tuple[Ints, list[int]]:
-        """Return rows sorted by arm, and bounds: those of arm i are ``rows[bounds[i]:bounds[i + 1]]``."""
+        """Return rows sorted by arm, and bounds: those of arm i are ``rows[bounds[i]:bounds[i + 1]]``.
+
+        Where the memory has ``heads``, slots are sorted by arm, and these are the rows of all slots in turn.
+        """
         rows = self.rows() if self.order is None else self.order
         if self.heads is None:
             rows = rows[self.arms[rows].argsort(kind="stable")]

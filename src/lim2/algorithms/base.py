@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,8 @@ from lim2.state import Array
 
 # The size of a context, its shape, or None where the representation knows it.
 Size = int | Sequence[int] | None
+
+LARGEST_CONTEXT = 2**26
 
 # What an update did, as fields of lim2.Info; computed when somebody asks.
 Diagnostics = Callable[[], Mapping[str, Any]]
@@ -101,6 +103,8 @@ class Algorithm(ABC):
         check_floor(self.min_propensity, len(self.names))
         if not self.shape:
             raise ValueError("n_features is missing: give the size of a context")
+        if math.prod(self.shape) > LARGEST_CONTEXT:
+            raise ValueError(f"a context must have at most {LARGEST_CONTEXT} numbers, got n_features={self.n_features!r}")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -137,7 +141,7 @@ class Algorithm(ABC):
         return type(self).__name__
 
     @property
-    def names(self) -> tuple[Hashable, ...]:
+    def names(self) -> Sequence[Hashable]:
         """The names of the arms that the settings ask for."""
         if (self.n_arms is None) == (self.arms is None):
             raise ValueError(
@@ -145,7 +149,10 @@ class Algorithm(ABC):
             )
         if self.arms is not None:
             return arm_names(self.arms)
-        return tuple(range(positive_int("n_arms", self.n_arms or 0, most=2**24)))
+        return range(positive_int("n_arms", self.n_arms or 0, most=2**24))
+
+    def __getstate__(self) -> dict[str, Any]:  # pickled are the settings, not what was computed from them
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def check_floor(floor: float, n_arms: int) -> None:

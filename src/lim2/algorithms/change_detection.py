@@ -13,7 +13,7 @@ FEWEST = 10  # rewards that a test needs
 
 
 def inflation(
-    prior: RootPosterior, arms: Ints, b: Array, data: tuple[Array, Array, Ints, list[int]], threshold: float
+    prior: RootPosterior, arms: Ints, b: Array, data: tuple[Array, Array, list[int]], threshold: float
 ) -> float:
     """Return by which factor prior covariances should be multiplied; 1 where no change is detected.
 
@@ -27,20 +27,18 @@ def inflation(
     b
         (n_arms,), of the noise.
     data
-        Features, rewards and stamps of the tuples in the buffer, sorted by arm, and their bounds.
+        Features and rewards of the tuples in the buffer, sorted by arm and age, and their bounds.
     threshold
         By how many standard errors the mean gain must exceed 0.
     """
-    z, r, stamps, bounds = data
+    z, r, bounds = data
     densities = [np.empty((0, len(FACTORS)))]
     for arm in arms:
         first, last = bounds[arm], bounds[arm + 1]
-        if first == last:
-            continue
-        rows = first + stamps[first:last].argsort()
-        older, newer = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-        rest = (z[older], r[older]), (z[newer], r[newer]), FACTORS, b[arm]
-        densities.append(predictive_log_density(prior, arm, *rest))
+        if first < last:
+            older, newer = slice(first, (first + last) // 2), slice((first + last) // 2, last)
+            rows = (z[older], r[older]), (z[newer], r[newer])
+            densities.append(predictive_log_density(prior, arm, *rows, FACTORS, b[arm]))
     gains = np.concatenate(densities)
     gains -= gains[:, :1].copy()
     best = int(gains.mean(axis=0).argmax()) if len(gains) >= FEWEST else 0

@@ -174,7 +174,7 @@ class GradientBandit(Algorithm):
 
     def kinds(self) -> Mapping[str, Any]:
         """Return the type of U."""
-        return {"precision": PRECISIONS[self.covariance]}
+        return {"precision": PRECISIONS[self.covariance], "moments": Moments if self.standardize else None}
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the axes of the network and of U."""
@@ -191,7 +191,5 @@ class GradientBandit(Algorithm):
             raise ValueError(f"the memory does not hold the latest {self.capacity or ''} tuples in order of age")
         if E.contexts.dtype != np.float64:
             raise ValueError(f"the memory holds contexts of {E.contexts.dtype}, expected float64")
-        if (state.moments is None) == bool(self.standardize):
-            raise ValueError("there must be moments of the contexts if, and only if, standardize is set")
-        if not state.network.square < blocks.LARGEST_SQUARE:
-            raise ValueError("the network's parameters are too large: training never leads to them")
+        length = 1.0 if self.normalize else float(np.linalg.norm(E.contexts, axis=1).max(initial=1.0))
+        blocks.check(state.network, length, float(np.abs(E.rewards).max(initial=0.0)), self.descent.rate)

@@ -202,7 +202,7 @@ class LiM2(neural.Neural):
             if p == steps - 1:
                 f = self.observe(f, context) if self.standardize else f
                 phi, cache = neural.features_of(net, f, E, self._recompute, cache, batch if matcher else None)
-            new = net.features(f, batch.contexts) if phi is None else phi.take(batch.rows, axis=0)
+            new = net.features(f, batch.contexts) if phi is None else phi.take(batch.slots, axis=0)
             moved = (prior, old, new, batch.groups, self.matching_rate / (state.rounds + 1))
             if matcher is not None:  # PGD, for every arm
                 prior = matcher.step(*moved)

@@ -226,17 +226,13 @@ def _believed(state: Any) -> list[str]:
 def features_of(
     net: Representation, f: Any, E: Memory, recompute: Recompute | None, cache: Cache | None, batch: Batch | None
 ) -> tuple[Array, Cache | None]:
-    """Return the features of every row of the memory that is in use; with ``recompute`` some as they were before."""
-    # While there is room the first rows are in use; of a full memory all rows are, but for the free one.
-    used = E.held if E.order is None and E.free == E.held else len(E.rewards)
+    """Return the features of every slot of the memory; with ``recompute`` some as they were before."""
+    contexts = E.contexts[: E.held] if E.order is None and E.free == E.held else E.contexts.take(E.rows(), axis=0)
     if recompute is None:
-        return net.features(f, E.contexts[:used]), None
-    rows = E.rows()
+        return net.features(f, contexts), None
     needed = None if batch is None else batch.slots
-    cache = recompute(cache, E.stamps[rows], E.contexts[rows], lambda contexts: net.features(f, contexts), needed)
-    phi = np.zeros((used, cache.features.shape[1]))
-    phi[rows] = cache.features
-    return phi, cache
+    cache = recompute(cache, E.stamps[E.rows()], contexts, lambda some: net.features(f, some), needed)
+    return cache.features, cache
 
 
 def weighted_rows(E: Memory, phi: Array, weights: Array | None) -> tuple[Array, Array, list[int], Array]:
@@ -245,13 +241,15 @@ def weighted_rows(E: Memory, phi: Array, weights: Array | None) -> tuple[Array, 
     A weighted regression is a plain one on rows times the roots of their weights.
     """
     rows, bounds = E.by_arm()
-    Z, r = phi.take(rows, axis=0), E.rewards.take(rows)
+    if E.heads is None:  # slots are not sorted by arm
+        phi = phi.take(E.arms[E.rows()].argsort(kind="stable"), axis=0)
+    r = E.rewards.take(rows)
     if weights is None:
-        return Z, r, bounds, E.counts.astype(np.float64)
+        return phi, r, bounds, E.counts.astype(np.float64)
     w = weights.take(rows)
     roots = np.sqrt(w)
     held = np.array([w[start:stop].sum() for start, stop in itertools.pairwise(bounds)])
-    return Z * roots[:, None], r * roots, bounds, held
+    return phi * roots[:, None], r * roots, bounds, held
 
 
 def fit_arms(

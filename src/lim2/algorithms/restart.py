@@ -110,7 +110,7 @@ class Restart(neural.Neural):
         posterior = neural.fit_arms(self, posterior, cov, mu0, data, (plays, left), noise=round_.noise, arms=arms)
         sums = None if state.sums is None else _sums(*data, *((plays, left) if round_.noise == "history" else ()))
 
-        moved = None if old is None else (None, old, phi.take(batch.rows, axis=0))
+        moved = None if old is None else (None, old, phi.take(batch.slots, axis=0))
         new = new._replace(network=f, posterior=posterior, sums=sums, cache=cache)
         return new, lambda: neural.report(net, f, E, training, moved=moved)
 

@@ -22,7 +22,7 @@ from lim2.exploration.roots import RootPosterior
 from lim2.matching import transport_map
 from lim2.memory import Memory, sample, store, store_in_shares
 from lim2.representation import ContextReader, Step
-from lim2.state import Array, Count, Ints, Write, Writes, with_arm, without_arm, written
+from lim2.state import Array, Count, Write, Writes, with_arm, without_arm, written
 
 LARGEST_SKIP = 512
 SMALLEST_SIZE, LARGEST_SIZE = 1e-12, 1e12
@@ -49,12 +49,11 @@ class State(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The buffer sorted by arm."""
+    """The buffer sorted by arm, and by age within an arm: the oldest first."""
 
     contexts: NDArray[Any]
-    features: Array
+    features: Array  # as the beliefs know them
     rewards: Array
-    stamps: Ints
     bounds: list[int]  # arm i has the rows bounds[i] to bounds[i + 1]
 
 
@@ -279,10 +278,11 @@ class TransportTS(Neural):
         return f, math.sqrt(_squares(away) / size) if size > 0.0 else math.inf, step
 
     def _held(self, state: State, E: Memory) -> Held:
-        """Return the buffer sorted by arm, with its features as the beliefs know them."""
-        rows, bounds = E.by_arm()
-        contexts = E.contexts.take(rows, axis=0)
-        return Held(contexts, self._features(state, contexts), E.rewards.take(rows), E.stamps.take(rows), bounds)
+        """Return the buffer sorted, with its features."""
+        rows = E.rows()
+        rows = rows[np.lexsort((E.stamps[rows], E.arms[rows]))]
+        contexts = E.contexts[rows]
+        return Held(contexts, self._features(state, contexts), E.rewards[rows], [0, *np.cumsum(E.counts).tolist()])
 
     def _inflation(self, state: State, held: Held, prior: RootPosterior) -> float:
         """Test for a change; return the factor by which prior covariances should be inflated."""

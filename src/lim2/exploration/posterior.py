@@ -5,6 +5,7 @@ The belief about arm i is normal-inverse-gamma: noise variance ~ InvGamma(a_i, b
 covariance is conditioned on features through Cholesky factors, on the smaller side of the problem.
 """
 
+import itertools
 import math
 from numbers import Real
 from typing import Annotated, NamedTuple, cast
@@ -17,6 +18,7 @@ from lim2.state import Array, Write
 
 # A covariance of 1 / precision must stay finite when it is multiplied with features.
 SMALLEST_PRECISION = 1e-100
+LARGEST_PRIOR = 1e100
 
 _dpotrf, _dtrmm, _dtrsm, _dger, _dgemm = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dger, blas.dgemm
 
@@ -33,8 +35,8 @@ class Posterior(NamedTuple):
 def check_prior(prior_precision: float, a0: float, b0: float) -> None:
     """Raise a ValueError unless these make a prior."""
     for name, value in (("prior_precision", prior_precision), ("a0", a0), ("b0", b0)):
-        if not isinstance(value, Real) or not 0.0 < value < math.inf:
-            raise ValueError(f"{name} must be positive and finite, got {value!r}")
+        if not isinstance(value, Real) or not 0.0 < value <= LARGEST_PRIOR:
+            raise ValueError(f"{name} must be positive and at most {LARGEST_PRIOR:g}, got {value!r}")
     if prior_precision < SMALLEST_PRECISION:
         raise ValueError(f"prior_precision must be at least {SMALLEST_PRECISION:g}, got {prior_precision!r}")
 
@@ -88,13 +90,14 @@ def condition_all(cov: Array, z: Array, bounds: list[int], out: Array | None = N
         Where to write, which may be ``cov`` itself; a new array when absent.
     """
     n_arms = len(bounds) - 1
-    out, traces = np.empty((n_arms, *cov.shape[-2:])) if out is None else out, np.empty(n_arms)
-    for arm in range(n_arms):
-        rows = z[bounds[arm] : bounds[arm + 1]]
-        condition(cov[arm] if cov.ndim == 3 else cov, rows, out=out[arm])
+    out = np.empty((n_arms, *cov.shape[-2:])) if out is None else out
+    traces = []
+    for arm, (start, stop) in enumerate(itertools.pairwise(bounds)):
+        rows = z[start:stop]
+        condition(cov[arm] if cov.ndim == 3 else cov, rows, out[arm])
         flat = rows.reshape(-1)  # while it is in the cache
-        traces[arm] = flat.dot(flat)
-    return out, traces
+        traces.append(flat.dot(flat))
+    return out, np.array(traces)
 
 
 def fit_mean(cov: Array, mu0: Array, z: Array, r: Array) -> tuple[Array, float]:
