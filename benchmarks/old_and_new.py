@@ -52,7 +52,8 @@ def world(n_arms, n_features, rows=4000):
 def trainer(n_arms, n_features):
     from lim2.representation import MLP
     rng, n = np.random.default_rng(1), 16 * n_arms
-    contexts, arms, rewards = rng.normal(size=(n, n_features)), np.sort(rng.integers(n_arms, size=n)), rng.normal(size=n)
+    contexts, rewards = rng.normal(size=(n, n_features)), rng.normal(size=n)
+    arms = np.sort(rng.integers(n_arms, size=n))
     net = MLP()
     if hasattr(net, "bind"):
         net.bind(n_features, n_arms, rng)
@@ -138,7 +139,9 @@ def rows(revision: str = BASE, cases: list[Any] | None = None) -> list[dict[str,
     out = []
     with tempfile.TemporaryDirectory() as folder:
         worktree = Path(folder) / "old"
-        subprocess.run(["git", "worktree", "add", "--detach", worktree, revision], cwd=ROOT, check=True, capture_output=True)
+        subprocess.run(
+            ["git", "worktree", "add", "--detach", worktree, revision], cwd=ROOT, check=True, capture_output=True
+        )
         old, new = Tree(worktree / "src"), Tree(ROOT / "src")
         try:
             for case in CASES if cases is None else cases:
@@ -147,9 +150,9 @@ def rows(revision: str = BASE, cases: list[Any] | None = None) -> list[dict[str,
         finally:
             for tree in (old, new):
                 tree.stop()
-            subprocess.run(["git", "worktree", "remove", "--force", worktree], cwd=ROOT, check=True)
+            subprocess.run(["git", "worktree", "remove", "--force", str(worktree)], cwd=ROOT, check=True)
     return out
 
 
 if __name__ == "__main__":
-    rows(*sys.argv[1:2])
+    rows(sys.argv[1] if len(sys.argv) > 1 else BASE)

@@ -21,12 +21,14 @@ from rich.console import Console
 from rich.table import Table
 
 import lim2
-from benchmarks import readme
+from benchmarks import old_and_new, readme
 from benchmarks.floor import calls_of_a_round
 from benchmarks.gradient_bandits import rows as gradient_bandit_rows
 from benchmarks.timing import Player, World, classification_world, median_ratio, seconds_of, side_by_side
 from lim2 import problems
 from lim2._blas import one_thread
+from lim2.memory import store
+from lim2.streams import Streams
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))  # for the oracle
@@ -50,8 +52,7 @@ def against_floor(world: World) -> list[Row]:
     """LiM2's round, its floor, and act alone."""
     player = Player(lim2.LiM2(world.n_arms, world.n_features, seed=0), world, warm_up=2000)
     agent = player.agent
-    assert isinstance(agent, lim2.LiM2)
-    most = int(agent.memory.counts.argmax())
+    most = int(agent.state.memory.counts.argmax())
     calls = [call for _, call in calls_of_a_round(agent, most, np.random.default_rng(0))]
 
     def floor() -> None:
@@ -77,10 +78,10 @@ def against_oracle(world: World) -> list[Row]:
     rng = np.random.default_rng(0)
     sizes = [(world.n_features, 50), (50, world.n_arms)]
     network = Network([rng.uniform(-0.3, 0.3, s) for s in sizes], [np.zeros(s[1]) for s in sizes])
-    memory, batch = player.agent.memory, 16 * world.n_arms  # type: ignore[attr-defined]
+    memory, batch = player.agent.state.memory, 16 * world.n_arms
     oracle = OracleLiM2(network, world.n_arms, buffer=memory.capacity)
-    for context, arm, reward in zip(memory.contexts, memory.arms, memory.rewards, strict=True):
-        oracle.store(context, int(arm), float(reward))  # the same buffer, without the hours that training would take
+    for row in memory.rows():  # the same buffer, without the hours that training would take
+        oracle.store(memory.contexts[row], int(memory.arms[row]), float(memory.rewards[row]))
         oracle.t += 1
 
     # A stamp drawn may be the one evicted in this very round: take the batch from what is surely kept.
@@ -133,24 +134,25 @@ def growth(vary: str, values: Iterable[int]) -> list[Row]:
             options = {"buffer": value * n_arms}
         world = classification_world(n_features, n_arms)
         agent = lim2.LiM2(n_arms, n_features, seed=0, **options)
-        capacity = agent.memory.capacity or 0
+        capacity = agent.state.memory.capacity
         player = Player(agent, world, warm_up=min(capacity + 100, 2000))
-        if len(agent.memory) < capacity:  # a large buffer is filled without training
-            fill(agent, world, capacity)
+        player.agent = filled(agent, world)  # a large buffer is filled without training
         times, references = side_by_side([(player, 10), (base, 10)], blocks=12)
         rows.append({"what": f"{vary} = {value}", "us": us(times), "ratio": round(median_ratio(times, references), 2)})
     return rows
 
 
-def fill(agent: lim2.LiM2, world: World, capacity: int) -> None:
-    """Fill an agent's buffer with tuples as the world has them."""
-    for t in range(capacity - len(agent.memory)):
+def filled(agent: lim2.Agent, world: World) -> lim2.Agent:
+    """Return an agent whose buffer is full with tuples as the world has them."""
+    E, t = agent.copy().state.memory, 0
+    while E.held < E.capacity:
         row = t % len(world.contexts)
-        arm = int(world.rewards[row].argmax())
-        agent.memory.add(world.contexts[row], arm, 1.0)
+        E, t = store(E, world.contexts[row], int(world.rewards[row].argmax()), 1.0)[0], t + 1
+    counts = agent.pulls, agent.pulls, agent.rounds
+    return lim2.Agent.restored(agent.algorithm, Streams(0), agent.arms, agent.state._replace(memory=E), counts)
 
 
-def for_ever(world: World) -> list[Row]:
+def forever(world: World) -> list[Row]:
     """Time against t, and memory after 5,000 and 50,000 rounds."""
     agent = lim2.LiM2(world.n_arms, world.n_features, seed=0)
     player = Player(agent, world, warm_up=0)
@@ -172,7 +174,7 @@ def for_ever(world: World) -> list[Row]:
         {"what": "last tenth of 20,000 rounds / second tenth", "ratio": round(flat, 3)},
         {"what": "state after 5,000 rounds", "KiB": round(sizes[5_000] / 1024, 1)},
         {"what": "state after 50,000 rounds", "KiB": round(sizes[50_000] / 1024, 1)},
-        {"what": "process, after 50,000 rounds less after 5,000", "MiB": round(resident[50_000] - resident[5_000], 2)},
+        {"what": "process, after 50,000 rounds minus after 5,000", "MiB": round(resident[50_000] - resident[5_000], 2)},
     ]
 
 
@@ -236,6 +238,14 @@ print(time.perf_counter() - t)
     ]
 
 
+def before_and_after() -> list[Row]:
+    """Time this tree against the one before the core was rebuilt."""
+    return [
+        {"what": row["what"], "us before": row["old us"], "us": row["new us"], "ratio": row["old / new"]}
+        for row in old_and_new.rows()
+    ]
+
+
 def main() -> None:
     console = Console()
     world, source = statlog()
@@ -246,11 +256,12 @@ def main() -> None:
         "Growth with the number of arms (ratio to 7)": lambda: growth("n_arms", (2, 4, 8, 16, 32, 64)),
         "Growth with the hidden width (ratio to 50)": lambda: growth("hidden", (16, 32, 64, 128, 256)),
         "Growth with the size of a context (ratio to 9)": lambda: growth("n_features", (9, 54, 117, 377, 561)),
-        "Growth with the buffer, tuples an arm (ratio to 100)": lambda: growth("buffer", (10, 30, 100, 300, 1000)),
-        "For ever": lambda: for_ever(world),
+        "Growth with the buffer, tuples per arm (ratio to 100)": lambda: growth("buffer", (10, 30, 100, 300, 1000)),
+        "Forever": lambda: forever(world),
         "LinearTS against MABWiser": against_mabwiser,
-        "NeuralUCB and NeuralTS, 1,000 steps a round (ratio of the oracle to it)": gradient_bandits,
+        "NeuralUCB and NeuralTS, 1,000 steps per round (ratio of the oracle to it)": gradient_bandits,
         "A fresh process": fresh_process,
+        f"Against revision {old_and_new.BASE} (old / new: above 1 is faster now)": before_and_after,
     }
     results: dict[str, list[Row]] = {}
     started = time.perf_counter()
