@@ -35,3 +35,9 @@ from lim2.snapshot import Snapshot
 logging.getLogger("lim2").addHandler(logging.NullHandler())  # silent until the application says otherwise
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AGENTS", "Agent", "Decision", "DecisionLog", "Info", "LiM2", "LinearTS", "LoadError", "NeuralLinear",
+    "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "Snapshot", "TransportTS",
+    "Uniform", "evaluate", "load", "match", "problems",
+]  # fmt: skip

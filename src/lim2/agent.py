@@ -68,7 +68,7 @@ class Agent(Decider):
         if algorithm.arms is not None and not isinstance(algorithm.arms, str | list | tuple):
             algorithm = replace(algorithm, arms=list(_iterable(algorithm.arms)))
         algorithm.validate()
-        names = algorithm.names
+        names = tuple(algorithm.names)
         self._begin(algorithm, Streams(algorithm.seed))
         state = algorithm.init(len(names), self._streams.init)
         self._core = _core(names, state, np.zeros(len(names), dtype=np.intp), 0)
@@ -323,7 +323,7 @@ class Agent(Decider):
     def __repr__(self) -> str:
         given = {f.name: getattr(self.algorithm, f.name) for f in fields(self.algorithm)}
         differing = {f.name: given[f.name] for f in fields(self.algorithm) if not _same(given[f.name], f.default)}
-        if self._core.names != self.algorithm.names:
+        if self._core.names != tuple(self.algorithm.names):
             differing = {k: v for k, v in differing.items() if k != "n_arms"} | {"arms": list(self._core.names)}
         return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in differing.items())})"
 

@@ -27,13 +27,13 @@ def arm_names(arms: Iterable[Hashable]) -> tuple[Hashable, ...]:
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in arms)
     if not names:
         raise ValueError("arms is empty: an agent needs at least one arm")
-    seen: set[Hashable] = set()
+    known: set[Hashable] = set()
     for name in names:
         if name is None or not isinstance(name, Hashable) or not _equals_itself(name):
             raise ValueError(f"{name!r} cannot be the name of an arm: names are hashable values, such as strings")
-        if name in seen:
+        if name in known:
             raise ValueError(f"the arm {name!r} is there twice: every arm needs a name of its own")
-        seen.add(name)
+        known.add(name)
     return names
 
 
@@ -45,7 +45,7 @@ def _equals_itself(name: Any) -> bool:
 
 
 def is_same(name: Hashable, given: Any) -> bool:
-    """Tell whether a value equal to an arm's name may stand for it: 1.0 and True equal 1, but are not the arm 1.
+    """Return whether a value equal to an arm's name may stand for it: 1.0 and True equal 1, but are not the arm 1.
 
     Examples
     --------
@@ -81,5 +81,5 @@ def describe(names: tuple[Hashable, ...]) -> str:
 
 
 def is_range(names: tuple[Hashable, ...]) -> bool:
-    """Tell whether the names are the default ones: 0, 1, 2, ..."""
+    """Return whether the names are the default ones: 0, 1, 2, ..."""
     return all(type(name) is int and name == index for index, name in enumerate(names))

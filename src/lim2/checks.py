@@ -24,6 +24,8 @@ def positive_int(name: str, value: int, least: int = 1, most: int = 2**40) -> in
         number = operator.index(value)
     except TypeError as error:
         raise ValueError(f"{name} must be a whole number, got {value!r}") from error
+    if isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {number}")
     if number > most:
@@ -48,8 +50,8 @@ def one_of(name: str, value: str, choices: Sequence[str]) -> str:
 def number(name: str, value: float, *, above: float | None = None, least: float | None = None) -> float:
     """Return a setting as a finite float within its bound, or say what is wrong with it."""
     try:
-        result = float(value)
-    except (TypeError, ValueError) as error:
+        result = float("" if isinstance(value, str | bytes) else value)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be a number, got {value!r}") from error
     if above is not None and not above < result < float("inf"):
         raise ValueError(f"{name} must be finite and above {above:g}, got {value!r}")

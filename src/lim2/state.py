@@ -27,7 +27,7 @@ Count = Annotated[int, "count"]
 Tree = TypeVar("Tree")
 
 # Beyond this a number of a state is no statistic of contexts and rewards below 1e30: products of it would overflow.
-LARGEST = 1e65
+LARGEST = 1e105
 MODERATE = 1e20  # beyond this a network's parameter has exploded
 LARGEST_COUNT = 2**62
 _ROUNDING = 1e-7  # how far below 0 an eigenvalue may lie, relative to the largest entry

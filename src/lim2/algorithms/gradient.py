@@ -27,7 +27,7 @@ from lim2.state import Array, Writes
 
 # The two official forms of training: single samples, at most 1,000 steps; the whole history, 100 steps.
 STEPS = {"sample": 1000, "batch": 100}
-MOST_STEPS = 10**6
+MOST_STEPS = 100  # times as many
 
 # U^-1 starts at I / lambda, which must stay finite when it is multiplied with gradients.
 SMALLEST_REGULARIZATION = 1e-60
@@ -87,6 +87,8 @@ class GradientBandit(Algorithm):
     def descent(self) -> Descent:
         """How the network is trained on a history of one tuple."""
         rate = number("learning_rate", self.learning_rate, above=0.0)
+        if rate >= 1.0:  # the output's bias alone would overshoot
+            raise ValueError(f"learning_rate must be below 1, or every step overshoots; got {self.learning_rate!r}")
         decay = number("regularization", self.regularization, above=0.0)
         if decay < SMALLEST_REGULARIZATION:
             raise ValueError(f"regularization must be at least {SMALLEST_REGULARIZATION:g}, got {decay!r}")
@@ -97,7 +99,7 @@ class GradientBandit(Algorithm):
             )
         training = one_of("training", self.training, tuple(STEPS))
         steps = STEPS[training] if self.iterations is None else self.iterations
-        steps = positive_int("iterations", steps, most=MOST_STEPS)
+        steps = positive_int("iterations", steps, most=MOST_STEPS * STEPS[training])
         return Descent(steps, rate, decay, number("stop_loss", self.stop_loss, least=0.0))
 
     @functools.cached_property

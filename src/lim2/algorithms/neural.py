@@ -318,11 +318,11 @@ def report(
     moved: Moved | None = None, projections: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return what a neural-linear algorithm reports of an update: of its memory, its training, and its matching."""
-    told: dict[str, Any] = {"stored": E.held, "evicted": E.evicted, "skipped": net.skipped(f)}
+    values: dict[str, Any] = {"stored": E.held, "evicted": E.evicted, "skipped": net.skipped(f)}
     if step is not None and not math.isnan(step.gradient_norm):
-        told |= step._asdict()
+        values |= step._asdict()
     if moved is not None:
-        told["drift"] = rms(moved[2] - moved[1], moved[1])
+        values["drift"] = rms(moved[2] - moved[1], moved[1])
     if matcher is not None:
-        told |= {"projections": projections, "residual": None if moved is None else matcher.residual(*moved)}
-    return told
+        values |= {"projections": projections, "residual": None if moved is None else matcher.residual(*moved)}
+    return values

@@ -1,4 +1,4 @@
-"""NeuralLinear-MM: limited memory with a prior for the mean only, the paper's baseline 6."""
+"""NeuralLinearMM: limited memory with a prior for the mean only, the paper's baseline 6."""
 
 import functools
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""NeuralLinear-Naive: limited memory without priors, the paper's baseline 7."""
+"""NeuralLinearNaive: limited memory without priors, the paper's baseline 7."""
 
 import functools
 from dataclasses import dataclass

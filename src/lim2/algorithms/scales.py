@@ -14,8 +14,8 @@ from lim2.state import Count
 
 # A deviation of rewards below this share of their mean is rounding.
 ROUNDING = 1e-9
-# A smaller scale counts as none: squares of what is divided by it would overflow.
-SMALLEST = 1e-60
+# A smaller scale counts as none: it is as far below 1 as contexts and rewards may be above.
+SMALLEST = 1e-30
 
 Nonnegative = Annotated[float, "", "nonnegative"]
 

@@ -52,7 +52,7 @@ def bench(
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Your own table, CSV or Parquet.")] = None,
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="With --csv: the column of the classes.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the results.")] = Path(benchmark.DEFAULT_OUT),
-    jobs: Annotated[int | None, typer.Option(help="Processes. Default: one a core.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes. Default: one per core.")] = None,
     on: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster (RAY_ADDRESS).")] = "local",
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of the datasets' files.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Run everything, even what is there.")] = False,
@@ -63,13 +63,13 @@ def bench(
 
     Without options: a minute or two of synthetic problems. The same command goes on where an interrupted one was.
     """
-    told = Console(stderr=True, highlight=False)
-    with told_plainly(told):
+    console = Console(stderr=True, highlight=False)
+    with plain_errors(console):
         if data is not None:
             os.environ["LIM2_DATA"] = str(data.resolve())  # for the processes, too
         file = read_plan(plan) if plan is not None else PlanFile()
         wanted = _plan(file, _words(problems), _words(agents), _table(csv, label), rounds, runs, seed, pairs or [])
-        with _stopping(told, wanted, out):
+        with _stopping(console, wanted, out):
             results = carried_out(
                 wanted,
                 out,
@@ -78,10 +78,10 @@ def bench(
                 again=again,
                 quiet=quiet,
                 report=with_report,
-                console=told,
+                console=console,
                 command=command_line(),
             )
-    _conclude(results, told, quiet=quiet)
+    _conclude(results, console, quiet=quiet)
 
 
 def _plan(
@@ -127,7 +127,7 @@ def command_line() -> list[str]:
 
 
 @contextmanager
-def told_plainly(console: Console) -> Iterator[None]:
+def plain_errors(console: Console) -> Iterator[None]:
     """Print what was wrong with the input in one message, and end with its status."""
     try:
         yield
@@ -191,13 +191,13 @@ def _conclude(results: Results, console: Console, *, quiet: bool) -> None:
 
 def report(folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder of --out.")]) -> None:
     """Write the report of what is in a folder of results, and summary.json, anew."""
-    told = Console(stderr=True, highlight=False)
-    with told_plainly(told):
+    console = Console(stderr=True, highlight=False)
+    with plain_errors(console):
         store = opened(folder)
         results = finish(store)
     missing = store.missing()
     if missing:
-        told.print(f"{missing} runs have no result: they failed, or have not been done yet.", style="yellow")
+        console.print(f"{missing} runs have no result: they failed, or have not been done yet.", style="yellow")
     Console(highlight=False).print(f"Report: {results.report}", markup=False, soft_wrap=True)
 
 
@@ -214,8 +214,8 @@ def compare(
     from lim2.experiments.report import markdown
     from lim2.experiments.terminal import HEAD, comparison, comparison_cells
 
-    told = Console(stderr=True, highlight=False)
-    with told_plainly(told):
+    console = Console(stderr=True, highlight=False)
+    with plain_errors(console):
         if form not in FORMS:
             raise PlanError(f"--format must be one of {', '.join(FORMS)}, not {form!r}")
         stores = opened(first), opened(second)
@@ -229,6 +229,6 @@ def compare(
         Console(highlight=False).print(comparison(differences))
     for folder, names in zip((first, second), alone, strict=True):
         if names:
-            told.print(f"only in {folder}: {', '.join(names)}", style="dim", markup=False, soft_wrap=True)
+            console.print(f"only in {folder}: {', '.join(names)}", style="dim", markup=False, soft_wrap=True)
     if fail_if_worse and comparing.worse(differences):
         raise typer.Exit(FAILED)

@@ -52,7 +52,7 @@ def size_text(size: int) -> str:
 
 
 @contextmanager
-def told_plainly() -> Iterator[None]:
+def plain_errors() -> Iterator[None]:
     """Print what went wrong with a file in one message, and end with status 1."""
     try:
         yield
@@ -67,7 +67,7 @@ def overview(context: typer.Context, data: DataOption = None) -> None:
     if context.invoked_subcommand is not None:
         return
     out = console()
-    with told_plainly():
+    with plain_errors():
         out.print(_here(data))
         out.print(_origins())
         out.print(_synthetic())
@@ -136,7 +136,7 @@ def fetch_command(
 ) -> None:
     """Download datasets, resuming broken transfers, and check their checksums."""
     out = console()
-    with told_plainly():
+    with plain_errors():
         if not names and not every:
             raise ValueError("say which datasets to fetch, or --all; `lim2 data` lists them")
         chosen = datasets(names or ())
@@ -179,7 +179,7 @@ def check_command(
 ) -> None:
     """Parse everything that is here, and compare rows, columns and classes with what is documented."""
     out = console()
-    with told_plainly():
+    with plain_errors():
         chosen = datasets(names or ())
         findings: list[Finding] = []
         for entry, _ in chosen:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lim2.commands.bench import FAILED, INTERRUPTED, WRONG, command_line, stoppable, told_plainly
+from lim2.commands.bench import FAILED, INTERRUPTED, WRONG, command_line, plain_errors, stoppable
 
 if TYPE_CHECKING:  # what draws and counts is imported when something is to be run
     from lim2.paper.run import Outcome
@@ -27,7 +27,7 @@ Runs = Annotated[int | None, typer.Option(help="Runs, each with a shuffle of its
 SlowRuns = Annotated[
     int | None, typer.Option(help="Runs of NeuralUCB, NeuralTS and the text network. Default: as many as the others.")
 ]
-Jobs = Annotated[int | None, typer.Option(help="Processes. Default: one a core.")]
+Jobs = Annotated[int | None, typer.Option(help="Processes. Default: one per core.")]
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help=f"The folder of the results. Default: {DEFAULT_OUT}.")]
 On = Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster (RAY_ADDRESS).")]
 Data = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of the datasets' files.")]
@@ -46,7 +46,7 @@ def _carry_out(
     quick: bool,
     quiet: bool,
 ) -> None:
-    """Run experiments, write the report, and print what the paper says and what was seen."""
+    """Run experiments, write the report, and print what the paper says and what was reproduced."""
     from lim2.paper import run
     from lim2.paper.experiment import Scale
 
@@ -56,7 +56,7 @@ def _carry_out(
     scale = Scale(many, slow_runs or (1 if quick else many), quick)
     if data is not None:
         os.environ["LIM2_DATA"] = str(data.resolve())  # for the processes, too
-    with told_plainly(console):
+    with plain_errors(console):
         try:
             with stoppable():
                 outcome = run.run(
@@ -90,7 +90,7 @@ def _conclude(outcome: Outcome, names: Sequence[str], folder: Path, console: Con
         raise typer.Exit(FAILED)
 
 
-STYLES = {"seen": "green", "not seen": "red", "open": "dim"}
+STYLES = {"reproduced": "green", "not reproduced": "red", "open": "dim"}
 
 
 def _claims(section: Section) -> Table:
@@ -146,11 +146,11 @@ def report(
 
     folder = out or DEFAULT_OUT
     console = Console(stderr=True, highlight=False)
-    with told_plainly(console):
-        sections = run.told(folder)
+    with plain_errors(console):
+        sections = run.sections_of(folder)
     if not sections:
-        told = f"error: {folder} has no runs of `lim2 paper`; give the folder of --out"
-        console.print(told, style="red", markup=False, soft_wrap=True)
+        message = f"error: {folder} has no runs of `lim2 paper`; give the folder of --out"
+        console.print(message, style="red", markup=False, soft_wrap=True)
         raise typer.Exit(WRONG)
     page = write.write_report(sections, folder, to)
     if to is not None:
@@ -167,6 +167,6 @@ def unpack(
     from lim2.paper import archive
 
     folder = out or DEFAULT_OUT
-    with told_plainly(Console(stderr=True, highlight=False)):
+    with plain_errors(Console(stderr=True, highlight=False)):
         count = archive.unpack(kept, folder)
     Console(highlight=False).print(f"{count} runs put into {folder}", markup=False, soft_wrap=True)

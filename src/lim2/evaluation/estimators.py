@@ -67,7 +67,7 @@ def mean_of_bounded(terms: Array, width: float, level: float) -> Estimate:
     terms
         (n,)
     width
-        Largest possible term less the smallest.
+        Largest possible term minus the smallest.
     level
         Of confidence.
 

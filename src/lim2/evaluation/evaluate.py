@@ -49,7 +49,7 @@ class Evaluation:
         The share of the policy's plays that the log could not have made: its propensity was 0. NaN if propensities of
         arms that were not played are unknown.
     warnings
-        What makes these numbers doubtful.
+        What makes these numbers unreliable.
     """
 
     logged: Estimate
@@ -104,8 +104,8 @@ def evaluate(
     policy
         An agent, or a snapshot of one, as it is: it does not learn meanwhile, and chooses among the arms that were
         eligible and that it knows. Or a function of (context, eligible arms) that returns one of the arms, their
-        probabilities, or a dictionary of probabilities. Or an array of probabilities, a row a decision and a column for
-        each of ``table.arms``.
+        probabilities, or a dictionary of probabilities. Or an array of probabilities, one row per decision and one
+        column for each of ``table.arms``.
     level
         Of confidence.
     model
@@ -205,8 +205,8 @@ def _model(model: str | ArrayLike, table: Table, crossfit: str, folds: int) -> A
     q = np.asarray(model, dtype=np.float64)
     if q.shape != table.eligible.shape or not np.isfinite(q[table.eligible]).all():
         raise ValueError(
-            f"the model's predictions must be finite, of shape {table.eligible.shape}: a row a decision, a column for "
-            f"each of the arms {table.arms!r}; got shape {q.shape}"
+            f"the model's predictions must be finite, of shape {table.eligible.shape}: one row per decision, one "
+            f"column for each of the arms {table.arms!r}; got shape {q.shape}"
         )
     return np.where(table.eligible, q, 0.0)
 

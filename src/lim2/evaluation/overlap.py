@@ -48,7 +48,7 @@ class Overlap:
 
 
 def concerns(overlap: Overlap, chances: Array, weights: Array, table: Table, underflown: int) -> list[str]:
-    """Return what makes an evaluation doubtful, a sentence each.
+    """Return what makes an evaluation unreliable, one sentence each.
 
     Parameters
     ----------

@@ -52,8 +52,8 @@ def probabilities(policy: Chooser | Rule | ArrayLike, table: Table) -> Array:
         chances = np.asarray(policy, dtype=np.float64)
         if chances.shape != table.eligible.shape:
             raise ValueError(
-                f"the policy's probabilities must have the shape {table.eligible.shape}, a row a decision and a column "
-                f"for each of the arms {table.arms!r}; got {chances.shape}"
+                f"the policy's probabilities must have the shape {table.eligible.shape}, one row per decision and one "
+                f"column for each of the arms {table.arms!r}; got {chances.shape}"
             )
     _check(chances, table)
     return chances

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # The embedded default: synthetic, so that it needs no files, and over in a minute or two on two cores.
 PROBLEMS = ("linear", "nonlinear", "wheel", "drifting")
-AGENTS = ("LiM2", "LinearTS", "NeuralLinear", "NeuralLinear-NTK", "Uniform")
+AGENTS = ("LiM2", "LinearTS", "NeuralLinear", "NeuralLinearNTK", "Uniform")
 ROUNDS = 2000
 RUNS = 5
 DEFAULT_OUT = "results"
@@ -90,8 +90,8 @@ def bench(
     problems
         Names, or functions ``(rounds, seed, **settings) -> Problem``; or variants, as ``{label: (name, settings)}``.
     agents
-        Names, or classes with ``act`` and ``update``; or variants, as for problems. Uniform is added: the normalised
-        score needs it.
+        Names, algorithms, or classes with ``act`` and ``update``; or variants, as for problems. Uniform is added: the
+        normalised score needs it.
     rounds
         Of every problem; None for each problem's own number.
     runs
@@ -103,7 +103,7 @@ def bench(
     out
         The folder of the results.
     jobs
-        How many processes; None for one a core.
+        How many processes; None for one per core.
     on
         ``"local"`` or ``"ray"``.
     again

@@ -32,7 +32,7 @@ class Difference:
     pairs
         How many runs were compared.
     difference
-        Mean reward of the second less that of the first, over the runs that were compared.
+        Mean reward of the second minus that of the first, over the runs that were compared.
     p
         Of the paired t-test, or Welch's where runs are not paired, corrected by Holm's method; None without a test.
     identical

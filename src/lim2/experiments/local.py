@@ -26,12 +26,12 @@ class Worker:
 
     Not `multiprocessing.Process`: that would import the user's script again, which fails in a notebook and in a script
     without a guard, and the environment could not be set before NumPy is imported. Not a pool of joblib's or of the
-    standard library: when a process of theirs dies, they can't tell which run it had.
+    standard library: when a process of theirs dies, they do not say which run it had.
 
     Parameters
     ----------
     inbox
-        Where what it tells is put, as (worker, message); the message is None when it has ended.
+        Where its messages are put, as (worker, message); the message is None when it has ended.
     """
 
     def __init__(self, inbox: SimpleQueue[tuple[Worker, Any]]) -> None:
@@ -50,7 +50,7 @@ class Worker:
         self.send(pickle.dumps(sys.path))
 
     def send(self, message: bytes) -> None:
-        """Send the process something; should it be dead, the listener tells."""
+        """Send the process something; should it be dead, the listener notices."""
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
             self.process.stdin.write(message)
@@ -76,10 +76,10 @@ class Worker:
         self.printed.seek(0)
         text = self.printed.read()[-TAIL:].strip()
         self.printed.close()
-        return _told(code, text)
+        return _cause(code, text)
 
 
-def _told(code: int, printed: str) -> str:
+def _cause(code: int, printed: str) -> str:
     why = f"its process ended with status {code}" if code >= 0 else f"signal {-code} ended its process"
     if code == -9:
         why += " (so the system ends processes when memory runs out)"
@@ -110,7 +110,7 @@ class Local:
         worker.send(pickle.dumps(cloudpickle.dumps(run)))  # unpacked where a failure shows
 
     def events(self, timeout: float) -> Iterator[Event]:
-        """Give what the processes tell, and which of them have died."""
+        """Give the messages of the processes, and which of them have died."""
         try:
             worker, message = self._inbox.get(timeout=timeout)
         except Empty:

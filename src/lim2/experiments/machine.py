@@ -14,7 +14,10 @@ from pathlib import Path
 import lim2
 
 # What decides: a change of the command line or of the report leaves results as they are.
-DECIDING = ("agents", "representation", "exploration", "problems", "memory.py", "matching.py")
+DECIDING = (
+    "agent.py", "deciding.py", "algorithms", "representation", "exploration", "memory.py", "matching.py", "state.py",
+    "streams.py", "checks.py", "problems",
+)  # fmt: skip
 
 
 @cache
@@ -33,7 +36,7 @@ def here() -> dict[str, str | int]:
 
 @cache
 def code() -> str:
-    """Return a digest of lim2's deciding code: results of edited code are told apart even in one version."""
+    """Return a digest of lim2's deciding code: results of edited code differ in it even within one version."""
     root = Path(lim2.__file__).parent
     files = [
         file
@@ -57,7 +60,7 @@ def _processor() -> str:
 
 
 class PeakMemory:
-    """By how much the process's memory grows at its peak; the only measure for agents that do not tell their size."""
+    """By how much the process's memory grows at its peak; the only measure for agents without ``nbytes``."""
 
     def __init__(self) -> None:
         # Linux can forget the peak of earlier runs in this process; elsewhere the peak only ever rises.
@@ -66,7 +69,7 @@ class PeakMemory:
         self._before = _peak_mb()
 
     def growth_mb(self) -> float | None:
-        """Return the growth since the object was made, in MB; None where the system does not tell."""
+        """Return the growth since the object was made, in MB; None where the system does not say."""
         peak = _peak_mb()
         return None if peak is None or self._before is None else max(peak - self._before, 0.0)
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lim2.agent import agent_of
 from lim2.agents import AGENTS
+from lim2.algorithms import Algorithm
 from lim2.problems import from_csv
 from lim2.problems.registry import find, names
 
@@ -89,12 +91,12 @@ def agent_named(word: str) -> Spec:
     Parameters
     ----------
     word
-        A name of the paper's tables or a class of lim2, in any case; ``module:Name``; ``vw:algorithm``.
+        A name of ``lim2.AGENTS``, in any case; ``module:Name``; ``vw:algorithm``.
 
     Examples
     --------
     >>> agent_named("lim2").source, agent_named("NeuralLinearMM").source
-    ('LiM2', 'NeuralLinear-MM')
+    ('LiM2', 'NeuralLinearMM')
     """
     if word.startswith("vw:"):
         from lim2.experiments.peers import check
@@ -103,8 +105,8 @@ def agent_named(word: str) -> Spec:
         return Spec(word, word)
     if ":" in word:
         return _outside(word)
-    for name, maker in AGENTS.items():
-        if word.lower() in (name.lower(), getattr(maker, "__name__", name).lower()):
+    for name in AGENTS:
+        if word.lower() == name.lower():
             return Spec(name, name)
     raise PlanError(
         f"no agent is called {word!r}; {nearest(word, AGENTS)}. Your own: module:Name; Vowpal Wabbit: vw:squarecb"
@@ -154,7 +156,7 @@ def given(thing: Callable[..., Any]) -> Spec:
     Parameters
     ----------
     thing
-        A class or function of an agent, or a function of a problem.
+        An algorithm, a class or function that makes an agent, or a function that makes a problem.
     """
     if not callable(thing):
         raise PlanError(f"{thing!r} is neither a name nor something that can be called to make an agent or a problem")
@@ -162,7 +164,8 @@ def given(thing: Callable[..., Any]) -> Spec:
         if maker is thing:
             return Spec(name, name)
     name = getattr(thing, "__qualname__", type(thing).__name__)
-    return Spec(name, f"{thing.__module__}:{name}", fingerprint=_fingerprint(thing), maker=thing)
+    module = inspect.unwrap(thing).__module__  # of the algorithm, where an agent's maker stands around one
+    return Spec(name, f"{module}:{name}", fingerprint=_fingerprint(thing), maker=_agent_maker(thing))
 
 
 def maker_of(spec: Spec) -> Callable[..., Any]:
@@ -180,9 +183,13 @@ def maker_of(spec: Spec) -> Callable[..., Any]:
 
         return peers.maker(spec.source)
     if ":" in spec.source:
-        return _imported(spec.source)
-    maker: Callable[..., Any] = AGENTS[spec.source]
-    return maker
+        return _agent_maker(_imported(spec.source))
+    return AGENTS[spec.source]
+
+
+def _agent_maker(thing: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes an agent: of an algorithm, an agent that plays by it."""
+    return agent_of(thing) if isinstance(thing, type) and issubclass(thing, Algorithm) else thing
 
 
 def check_settings(spec: Spec, kind: str) -> None:

@@ -23,7 +23,7 @@ class Board:
     def __init__(self) -> None:
         self.news: dict[str, tuple[int, float]] = {}
 
-    def tell(self, key: str, done: int, reward: float) -> None:
+    def note(self, key: str, done: int, reward: float) -> None:
         """Note how far a run is."""
         self.news[key] = (done, reward)
 
@@ -35,19 +35,19 @@ class Board:
 
 def _play(run: Run, path: list[str], board: Any) -> Record:
     sys.path[:] = [*path, *(entry for entry in sys.path if entry not in path)]
-    return run_once(run, _teller(run.key, board))
+    return run_once(run, _reporter(run.key, board))
 
 
-def _teller(key: str, board: Any) -> Tick:
+def _reporter(key: str, board: Any) -> Tick:
     last = 0.0
 
-    def tell(done: int, reward: float) -> None:
+    def report(done: int, reward: float) -> None:
         nonlocal last
         if time.monotonic() - last >= 5 * EVERY:
             last = time.monotonic()
-            board.tell.remote(key, done, reward)
+            board.note.remote(key, done, reward)
 
-    return tell
+    return report
 
 
 class Ray:

@@ -12,6 +12,7 @@ from typing import Any
 
 import lim2
 from lim2.experiments.names import PlanError, Spec, check_settings
+from lim2.experiments.renamed import then
 from lim2.problems.registry import find
 
 FORMAT = 1  # of a run's file; a change makes all runs new
@@ -70,7 +71,7 @@ class Plan:
     rounds
         Of each problem, in order; None for its own number.
     seeds
-        One run a seed.
+        One run per seed.
     """
 
     problems: tuple[Spec, ...]
@@ -176,8 +177,8 @@ def short(source: str) -> str:
 
 def _decisive(spec: Spec) -> Mapping[str, Any]:
     # A table is known by what is in it, wherever it lies.
-    source = "csv" if spec.source.startswith("csv:") else spec.source
-    return {"source": source, "settings": dict(spec.settings), "fingerprint": spec.fingerprint}
+    source, settings = then("csv" if spec.source.startswith("csv:") else spec.source, spec.settings)
+    return {"source": source, "settings": settings, "fingerprint": spec.fingerprint}
 
 
 def _described(value: Any) -> Any:

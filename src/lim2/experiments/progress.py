@@ -136,7 +136,7 @@ class Lines(Progress):
     def finished(self, run: Run, record: Record) -> None:
         """Print what came out."""
         super().finished(run, record)
-        self._say(run, told(record))
+        self._say(run, outcome(record))
 
     def found(self, run: Run) -> None:
         """Print that it is there."""
@@ -204,7 +204,7 @@ class Rich(Progress):
         super().finished(run, record)
         self._drop(run)
         if record["status"] != "ok":
-            self.console.print(f"{run}: {told(record)}", style="red", markup=False)
+            self.console.print(f"{run}: {outcome(record)}", style="red", markup=False)
 
     def found(self, run: Run) -> None:
         """Count it."""
@@ -227,7 +227,7 @@ class Rich(Progress):
         self.waited()
 
 
-def told(record: Record) -> str:
+def outcome(record: Record) -> str:
     """Return the outcome of a run in a few words.
 
     Parameters
@@ -237,7 +237,7 @@ def told(record: Record) -> str:
     """
     if record["status"] != "ok":
         return f"failed: {record['error'].strip().splitlines()[-1]}"
-    return f"reward {record['reward']:,.1f}, {record['us_per_round']:,.0f} µs a round"
+    return f"reward {record['reward']:,.1f}, {record['us_per_round']:,.0f} µs per round"
 
 
 def progress_for(runs: Sequence[Run], console: Console, *, quiet: bool) -> Progress:

@@ -54,7 +54,7 @@ class Played:
     act_ns, update_ns
         Nanoseconds of deciding and of learning.
     memory_rounds, memory_bytes
-        What the agent's state occupied, and after which rounds; empty if it does not tell (`nbytes`).
+        What the agent's state occupied, and after which rounds; empty if it has no attribute `nbytes`.
     traces
         What the agent itself noted, by name; empty if it has no attribute `traces`.
     """
@@ -77,7 +77,7 @@ def play(agent: Plays, problem: Problem, tick: Tick | None = None) -> Played:
     problem
         What to play.
     tick
-        Told now and then how far it is.
+        Called now and then with how far it is.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def play(agent: Plays, problem: Problem, tick: Tick | None = None) -> Played:
 
 
 def _next_step(step: int, nanoseconds: int) -> int:
-    """Return how many rounds to play before the next tick, for one to four ticks a second."""
+    """Return how many rounds to play before the next tick, for one to four ticks per second."""
     if nanoseconds < 0.25e9:
         return 2 * step
     return step if nanoseconds < 1e9 else max(1, step // 4)
@@ -151,7 +151,7 @@ def run_once(run: Run, tick: Tick | None = None) -> Record:
     run
         What to run.
     tick
-        Told now and then how far it is.
+        Called now and then with how far it is.
     """
     began = datetime.now(UTC)
     clock = time.perf_counter()
@@ -171,8 +171,8 @@ def run_once(run: Run, tick: Tick | None = None) -> Record:
             record |= {"status": "ok", **measured(problem, played), "process_mb": memory.growth_mb()}
         except Exception:  # noqa: BLE001  # an agent may raise anything; it is recorded with its traceback
             record |= {"status": "failed", "error": traceback.format_exc()}
-    told = dict.fromkeys(f"{w.category.__name__}: {w.message} ({Path(w.filename).name}:{w.lineno})" for w in caught)
-    return record | {"warnings": list(told), "seconds": time.perf_counter() - clock}
+    messages = dict.fromkeys(f"{w.category.__name__}: {w.message} ({Path(w.filename).name}:{w.lineno})" for w in caught)
+    return record | {"warnings": list(messages), "seconds": time.perf_counter() - clock}
 
 
 def identity(run: Run) -> Record:

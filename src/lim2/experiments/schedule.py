@@ -35,7 +35,7 @@ def carry_out(
     put
         Keeps a result.
     progress
-        Told what happens.
+        Shows what happens.
     is_there
         Says whether another process has done a run in the meantime; None to run all of them.
     """

@@ -1,4 +1,4 @@
-"""A folder of results: a small Parquet file a run, and what was asked for.
+"""A folder of results: one small Parquet file per run, and what was asked for.
 
 - ``runs/*.parquet``: one row each, named by a digest of all that decides the result.
 - ``failures/*.parquet``: the same for runs that failed, with their tracebacks.

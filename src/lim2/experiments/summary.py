@@ -37,7 +37,7 @@ def summarize(runs: pl.DataFrame) -> list[Row]:
     Parameters
     ----------
     runs
-        A row a run, as from `Store.frames`.
+        One row per run, as from `Store.frames`.
     """
     rows = [row_of(group) for _, group in runs.group_by("problem", "agent", maintain_order=True)]
     references = _references(runs)

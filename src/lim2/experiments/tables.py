@@ -32,7 +32,7 @@ class Entry:
     times
         Microseconds: median and 99th percentile of act, and of update.
     own_size
-        Whether the agent told its size itself; else it is the growth of the process.
+        Whether it is the agent's ``nbytes``; else it is the growth of the process.
     """
 
     row: Row
@@ -43,7 +43,7 @@ class Entry:
 
     @property
     def tied(self) -> bool:
-        """Whether it was tested and can't be told from the best."""
+        """Whether it was tested and is not significantly different from the best."""
         return self.p is not None and self.p >= LEVEL
 
 
@@ -81,7 +81,7 @@ class Standing:
 
     @property
     def tied(self) -> bool:
-        """Whether it was tested and can't be told from the first."""
+        """Whether it was tested and is not significantly different from the first."""
         return self.p is not None and self.p >= LEVEL
 
 
@@ -91,7 +91,7 @@ class Tables:
     Parameters
     ----------
     runs
-        A row a run.
+        One row per run.
     rows
         Their summary.
     """

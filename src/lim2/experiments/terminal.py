@@ -21,13 +21,13 @@ def leaderboard(tables: Tables) -> Table:
     """
     table = Table(
         title="Normalised score: 0 = random policy, 1 = best agent",
-        caption="rank: mean over problems. p: against the first; ≈ can't be told from it.",
+        caption="rank: mean over problems. p: against the first; ≈ not significantly different from it.",
         title_justify="left",
         caption_justify="left",
     )
     table.add_column("#", no_wrap=True)
     table.add_column("agent", no_wrap=True)
-    for column in ("mean", "median", "rank", "p", "a round", "memory"):
+    for column in ("mean", "median", "rank", "p", "per round", "memory"):
         table.add_column(column, justify="right", no_wrap=True)
     for standing in tables.leaderboard:
         table.add_row(

@@ -16,12 +16,12 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import IO, Any
 
-# How often progress is told at most, in seconds.
+# The least time between two reports of progress, in seconds.
 EVERY = 0.1
 
 
-class Teller:
-    """Tell how far a run is, but not too often.
+class Reporter:
+    """Report how far a run is, but not too often.
 
     Parameters
     ----------
@@ -31,13 +31,13 @@ class Teller:
 
     def __init__(self, out: IO[bytes]) -> None:
         self.out = out
-        self.told = 0.0
+        self.last = 0.0
 
     def __call__(self, done: int, reward: float) -> None:
-        """Tell rounds and reward so far."""
+        """Report rounds and reward so far."""
         now = time.monotonic()
-        if now - self.told >= EVERY:
-            self.told = now
+        if now - self.last >= EVERY:
+            self.last = now
             send(self.out, ("tick", done, reward))
 
 
@@ -70,7 +70,7 @@ def main() -> None:
     inbox: SimpleQueue[Any] = SimpleQueue()
     Thread(target=receive, args=(inbox,), daemon=True).start()
     while True:
-        send(out, ("done", run_once(pickle.loads(inbox.get()), Teller(out))))
+        send(out, ("done", run_once(pickle.loads(inbox.get()), Reporter(out))))
 
 
 if __name__ == "__main__":

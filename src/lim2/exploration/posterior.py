@@ -152,7 +152,7 @@ def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
 
 
 def _condition_on_few(cov: Array, features: Array, out: Array) -> bool:
-    """Woodbury: cov - W'W with W = C^-1 Z cov and C C' = I + Z cov Z'. Tell whether the factor exists."""
+    """Woodbury: cov - W'W with W = C^-1 Z cov and C C' = I + Z cov Z'. Returns whether the factor exists."""
     projected = np.dot(features, cov)  # Z cov
     inner = np.dot(projected, features.T)
     inner.ravel()[:: len(inner) + 1] += 1.0
@@ -167,7 +167,7 @@ def _condition_on_few(cov: Array, features: Array, out: Array) -> bool:
 
 
 def _condition_on_many(cov: Array, features: Array, out: Array) -> bool:
-    """W'W with W = K^-1 L', cov = L L' and K K' = I + L' Z'Z L. Tell whether both factors exist."""
+    """W'W with W = K^-1 L', cov = L L' and K K' = I + L' Z'Z L. Returns whether both factors exist."""
     root, failed = _dpotrf(cov.T, lower=1, clean=1)
     if failed:
         return False

@@ -7,6 +7,7 @@ Student-t with 2a degrees of freedom. So one scalar per arm is drawn: no weight 
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -43,7 +44,7 @@ class Thompson:
     def __post_init__(self) -> None:
         for name in ("temperature", "optimism"):
             value = getattr(self, name)
-            if not 0.0 <= value < math.inf:
+            if not isinstance(value, Real) or not 0.0 <= float(value) < math.inf:
                 raise ValueError(f"{name} must be 0 or positive and finite, got {value!r}")
 
     def scores(self, score: StudentT, rng: np.random.Generator) -> Array:

@@ -11,16 +11,18 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from lim2.exploration.roots import RootPosterior
-from lim2.state import Array, Ints
+from lim2.state import Array
 
 _dpotrf, _dtrsm = lapack.dpotrf, blas.dtrsm
 
 LARGEST_ENTRY = 1e30
 
 Rows = tuple[Array, Array]  # features and rewards
+Mask = NDArray[np.bool_]  # (n_arms,)
 
 
 def condition_root(root: Array, features: Array) -> Array:
@@ -82,13 +84,13 @@ def _safely(root: Array, whitened: Array) -> Array:
     return cast(Array, root + (right.T * shrink) @ (right @ root))
 
 
-def start(beliefs: RootPosterior, arms: Ints, centre: float, variances: Array, b: float) -> RootPosterior:
+def start(beliefs: RootPosterior, arms: Mask, centre: float, variances: Array, b: float) -> RootPosterior:
     """Return beliefs in which some arms start anew: scores around ``centre``, which the last feature, a 1, takes up.
 
     Parameters
     ----------
     beliefs, arms
-        All beliefs, and the arms to change; their ``a`` stays.
+        All beliefs, and which arms change; their ``a`` stays.
     centre
         The mean of every score.
     variances
@@ -101,7 +103,7 @@ def start(beliefs: RootPosterior, arms: Ints, centre: float, variances: Array, b
     return beliefs._replace(mu=mu, root=root, b=noise)
 
 
-def transport(beliefs: RootPosterior, arms: Ints, mapping: Array) -> RootPosterior:
+def transport(beliefs: RootPosterior, arms: Mask, mapping: Array) -> RootPosterior:
     """Return beliefs in which some arms are carried to new features, by w -> M w.
 
     Where the features have exploded or vanished, so that M is astronomic, nothing changes.
@@ -112,20 +114,19 @@ def transport(beliefs: RootPosterior, arms: Ints, mapping: Array) -> RootPosteri
 
     >>> from lim2.exploration import roots
     >>> beliefs = roots.prior(n_arms=1, width=1, precision=1.0, a0=6.0, b0=6.0)._replace(mu=np.array([[3.0]]))
-    >>> beliefs = transport(beliefs, np.array([0]), np.array([[0.5]]))
+    >>> beliefs = transport(beliefs, np.array([True]), np.array([[0.5]]))
     >>> beliefs.mu.tolist(), beliefs.cov.tolist()
     ([[1.5]], [[[0.25]]])
     """
-    g = len(mapping)
-    moved = np.dot(beliefs.root[arms].reshape(-1, g), mapping.T).reshape(-1, g, g)
-    if not np.abs(moved).max(initial=0.0) < LARGEST_ENTRY:
+    mu, root, _, _ = beliefs
+    moved = np.dot(root.reshape(-1, len(mapping)), mapping.T).reshape(root.shape)  # one product for all arms
+    moved[~arms] = root[~arms]
+    if not max(moved.max(), -moved.min()) < LARGEST_ENTRY:
         return beliefs
-    mu, root = beliefs.mu.copy(), beliefs.root.copy()
-    mu[arms], root[arms] = mu[arms] @ mapping.T, moved
-    return beliefs._replace(mu=mu, root=root)
+    return beliefs._replace(mu=np.where(arms[:, None], mu @ mapping.T, mu), root=moved)
 
 
-def inflate(beliefs: RootPosterior, arms: Ints, factor: float) -> RootPosterior:
+def inflate(beliefs: RootPosterior, arms: Mask, factor: float) -> RootPosterior:
     """Return beliefs in which the covariances of some arms are multiplied by a factor; means and noise stay."""
     root = beliefs.root.copy()
     root[arms] *= math.sqrt(factor)
@@ -152,13 +153,13 @@ def refit(prior: RootPosterior, features: Array, rewards: Array, bounds: Sequenc
     >>> posterior.mu.tolist(), posterior.cov.tolist(), posterior.a.tolist(), posterior.b.tolist()
     ([[0.0], [3.0]], [[[1.0]], [[0.25]]], [6.0, 7.5], [6.0, 12.0])
     """
-    mu, root, a, b = (part.copy() for part in prior)
+    mu, root, a, b = prior.mu.copy(), np.empty_like(prior.root), prior.a.copy(), prior.b.copy()
     for arm, (first, last) in enumerate(itertools.pairwise(bounds)):
+        z, mean = features[first:last], prior.mu[arm]
+        factor = root[arm] = condition_root(prior.root[arm], z)
         if first == last:
             continue
-        z, mean = features[first:last], prior.mu[arm]
         residual = rewards[first:last] - np.dot(z, mean)
-        factor = root[arm] = condition_root(prior.root[arm], z)
         step = np.dot(np.dot(factor, np.dot(residual, z)), factor)
         mu[arm] = mean + step
         residual -= np.dot(z, step)

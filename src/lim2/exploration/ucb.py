@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class UCB:
     optimism: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.optimism < math.inf:
+        if not isinstance(self.optimism, Real) or not 0.0 <= float(self.optimism) < math.inf:
             raise ValueError(f"optimism must be 0 or positive and finite, got {self.optimism!r}")
 
     def scores(self, score: StudentT, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike, NDArray
 
-from lim2.agents import Decision
+from lim2.checks import LARGEST
+from lim2.decision import Decision
 from lim2.log import names
 from lim2.log.entries import COLUMNS, OF_DECISION, LoggedDecision, as_context, from_row, new_id, to_row
 from lim2.log.errors import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     import sqlite3
 
 Outcome = Literal["recorded", "duplicate", "late"]
-
-LARGEST = 1e30  # of rewards, as agents take them
 
 
 class DecisionLog:
@@ -43,7 +42,7 @@ class DecisionLog:
         The file, an SQLite database in WAL mode (two files named ``-wal`` and ``-shm`` live beside it); on a local
         disk, not on a network share. It is made when it is not there.
     expire_after
-        Seconds, or a `timedelta`, after which a decision is no longer waited for. None: for ever, and then decisions
+        Seconds, or a `timedelta`, after which a decision is no longer waited for. None: forever, and then decisions
         whose reward never comes pile up.
     default_reward
         The reward of a decision that expires, say 0 for a click that never came. None: it is dropped, nothing is
@@ -156,7 +155,7 @@ class DecisionLog:
     # Rewards
 
     def reward(self, id: str, reward: float) -> Outcome:
-        """Tell the reward of a decision.
+        """Record the reward of a decision.
 
         Parameters
         ----------
@@ -168,26 +167,26 @@ class DecisionLog:
         Returns
         -------
         str
-            ``"recorded"``; ``"duplicate"`` if the same reward was told before; ``"late"`` if the decision had expired
-            or been discarded, and then nothing changes: what stands in for its reward may have been learned.
+            ``"recorded"``; ``"duplicate"`` if the same reward was recorded before; ``"late"`` if the decision had
+            expired or been discarded, and then nothing changes: what stands in for its reward may have been learned.
         """
         return self.reward_many([(id, reward)])[0]
 
     def reward_many(self, rewards: Iterable[tuple[str, float]]) -> list[Outcome]:
-        """Tell many rewards in one transaction: all are written, or, if one of them is refused, none.
+        """Record many rewards in one transaction: all are written, or, if one of them is refused, none.
 
         Parameters
         ----------
         rewards
             Pairs of id and reward.
         """
-        told = [(_checked_id(id), _checked_reward(reward)) for id, reward in rewards]
+        checked = [(_checked_id(id), _checked_reward(reward)) for id, reward in rewards]
         now = self._clock()
         with self._store.writing() as file:
             # Whatever is overdue by now is settled first, so that the outcome depends on the times alone, not on
             # when somebody happened to look.
             self._expire(file, now)
-            return [self._reward(file, id, reward, now) for id, reward in told]
+            return [self._reward(file, id, reward, now) for id, reward in checked]
 
     def _reward(self, file: sqlite3.Connection, id: str, reward: float, now: float) -> Outcome:
         seq, settled = _find(file, id)
@@ -200,7 +199,7 @@ class DecisionLog:
             return "late"
         if known != reward:
             raise ConflictingRewardError(
-                f"decision {id!r} has the reward {known!r}, and now {reward!r} is told: a reward is told once. "
+                f"decision {id!r} has the reward {known!r}, and now {reward!r} is given: a decision has one reward. "
                 f"Nothing has changed."
             )
         return "duplicate"

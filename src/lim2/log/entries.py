@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lim2._arrays import real_numbers
-from lim2.agents import Decision
+from lim2.checks import real_numbers
+from lim2.decision import Decision
 from lim2.log import names
 
 
@@ -24,7 +24,7 @@ class LoggedDecision(Decision):
     arm, propensity, arms, means, stds, propensities, exploit
         As `agent.decide` returned them.
     id
-        By which its reward is told.
+        By which its reward is recorded.
     time
         When it was made, by the log's clock.
     context
@@ -136,7 +136,7 @@ def from_row(row: tuple[Any, ...], status: str, reward: float | None) -> LoggedD
 def _blob(decision: Decision, name: str, size: int) -> bytes:
     array = np.asarray(getattr(decision, name), dtype="<f8")
     if array.shape != (size,):
-        raise ValueError(f"a decision's {name} must be {size} numbers, one an eligible arm, got shape {array.shape}")
+        raise ValueError(f"a decision's {name} must be {size} numbers, one per eligible arm, got shape {array.shape}")
     return array.tobytes()
 
 

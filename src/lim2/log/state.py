@@ -22,11 +22,11 @@ class LogState:
     late
         Rewards that came after their decision had been settled otherwise.
     position
-        Of the last event. What an agent is behind is this less its ``metadata["log_position"]``.
+        Of the last event. What an agent is behind is this minus its ``metadata["log_position"]``.
     pruned
         The last position that has been deleted; 0 if none has.
     nbytes
-        Size of the file, less the WAL beside it.
+        Size of the file, without the WAL beside it.
     """
 
     pending: int

@@ -1,7 +1,7 @@
 """The log's file: an SQLite database in WAL mode, shared by threads and processes.
 
-Two tables. `decisions` has a row a decision; `settled` is the position of the event that settled it. `events` is what
-an agent learns from, in this order: a reward, a default reward, a decision dropped or discarded, an arm added or
+Two tables. `decisions` has one row per decision; `settled` is the position of the event that settled it. `events` is
+what an agent learns from, in this order: a reward, a default reward, a decision dropped or discarded, an arm added or
 removed. Writers are one at a time, so positions are given in the order in which events become visible.
 """
 

@@ -79,7 +79,7 @@ def differences(tables: Tables, label: str) -> dict[str, Array]:
 
 
 def section(tables: Tables) -> Section | None:
-    """Tell of it."""
+    """Return its section of the report."""
     every = {**VARIANTS, **COMBINATIONS}
     labels = [label for label in every if label != PUBLISHED and differences(tables, label)]
     if not labels:
@@ -129,8 +129,7 @@ def _sheet(
                 continue
             p = tests[problem].get(label)
             difference = float(apart[label][problem].mean()) if label in apart else 0.0
-            told = p is not None and p < LEVEL
-            mark = ("better" if difference > 0 else "worse") if told else ""
+            mark = ("better" if difference > 0 else "worse") if p is not None and p < LEVEL else ""
             below = "" if label == PUBLISHED else f"{number(difference, 1)}%, p {p_value(p) or '–'}"
             line.append(Cell(plus_minus(row["reward_mean"], row["reward_std"], 0), below, mark))
             tidy.append((label, problem, row["runs"], row["reward_mean"], row["reward_std"], difference, p))
@@ -175,10 +174,10 @@ def _significant(pooled: dict[str, float | None]) -> set[str]:
 def _findings(labels: list[str], apart: dict[str, dict[str, Array]], pooled: dict[str, float | None]) -> list[str]:
     """Say which pieces matter, by the pooled tests."""
     if all(p is None for p in pooled.values()):
-        return ["One run of each: too few to tell a difference from chance."]
+        return ["One run of each: too few to test a difference."]
     single = [label for label in labels if label in VARIANTS]
 
-    def told(label: str) -> str:
+    def shown(label: str) -> str:
         mean, half = pooled_interval(list(apart[label].values()))
         return f"{label} ({'+' if mean > 0 else ''}{number(mean, 1)} ± {number(half, 1)}%)"
 
@@ -189,15 +188,15 @@ def _findings(labels: list[str], apart: dict[str, dict[str, Array]], pooled: dic
     best = max(labels, key=lambda label: pooled_interval(list(apart[label].values()))[0])
     sentences = []
     if hurt:
-        sentences.append(f"Worse than published: {listed([told(label) for label in hurt])}.")
+        sentences.append(f"Worse than published: {listed([shown(label) for label in hurt])}.")
     if help_:
-        sentences.append(f"Better than published: {listed([told(label) for label in help_])}.")
+        sentences.append(f"Better than published: {listed([shown(label) for label in help_])}.")
     if nothing:
-        words = listed([told(label) for label in nothing])
-        sentences.append(f"No difference that these runs can tell from chance: {words}.")
+        words = listed([shown(label) for label in nothing])
+        sentences.append(f"Not significantly different: {words}.")
     sentences.append(
-        f"The combination that does best is “{best}”: {told(best)}. It is the best of {len(labels)} that were tried on "
-        "these datasets, so its lead is flattering."
+        f"The combination that does best is “{best}”: {shown(best)}. It is the best of {len(labels)} that were tried "
+        "on these datasets, so its lead is flattering."
     )
     return sentences
 

@@ -1,6 +1,7 @@
 """All runs of the paper's experiments in a few small files: to be kept, and to go on from.
 
-``runs/FOLDER.parquet`` has a row a run, ``runs/FOLDER.json`` what was asked for.
+``runs/FOLDER.parquet`` has one row per run, ``runs/FOLDER.json`` what was asked for. They may have been made when
+agents had other names (`lim2.experiments.renamed`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import polars as pl
 
 from lim2.experiments.names import PlanError
 from lim2.experiments.plan import short
+from lim2.experiments.renamed import today
 from lim2.experiments.store import Store, read, write
 from lim2.paper.run import EXPERIMENTS
 
@@ -80,14 +82,15 @@ def unpack(kept: Path, out: Path) -> int:
     for folder, file in zip(FOLDERS, files, strict=True):
         if not file.is_file():
             continue
-        for row in read([file]).iter_slices(1):
+        named = pl.col("agent", "agent_source", "agent_settings").map_elements(today, pl.String)
+        for row in read([file]).with_columns(named).iter_slices(1):
             path = out / folder / "runs" / _file(row)
             if not path.is_file():
                 buffer = BytesIO()
                 row.write_parquet(buffer, compression="zstd")
                 write(path, buffer.getvalue())
                 count += 1
-        for number, plan in enumerate(json.loads(file.with_suffix(".json").read_text())):
+        for number, plan in enumerate(json.loads(today(file.with_suffix(".json").read_text()))):
             write(out / folder / "plans" / f"kept-{number}.json", json.dumps(plan, indent=1).encode())
     return count
 

@@ -47,7 +47,7 @@ def times(tables: Tables, method: str) -> tuple[Array, Array]:
 
 
 def section(tables: Tables) -> Section | None:
-    """Tell of it."""
+    """Return its section of the report."""
     timed = tables.runs.filter(pl.col("curve_seconds").is_not_null())["agent"].unique()
     methods = [method for method in METHODS if method in timed]
     if not methods:

@@ -76,7 +76,7 @@ def change(values: dict[str, Array], pair: str) -> Array:
 
 
 def section(tables: Tables) -> Section | None:
-    """Tell of it."""
+    """Return its section of the report."""
     widths = [width for width in WIDTHS if _label(width) in tables.agents]
     if not widths:
         return None
@@ -98,7 +98,7 @@ def section(tables: Tables) -> Section | None:
     return Section(
         "drift",
         "Representation drift",
-        f"Statlog, {tables.rows[0]['rounds']:,} iterations of one batch a round under a random policy, "
+        f"Statlog, {tables.rows[0]['rounds']:,} iterations of one batch per round under a random policy, "
         f"{runs_of(tables)} of each width; network in the NTK parametrisation, trained with the published runs' "
         f"RMSProp. The kernel of the first arm's output is noted every {EVERY} iterations for two fixed contexts b "
         "and b'.",

@@ -1,4 +1,4 @@
-"""What an experiment of the paper is: plans to carry out, and a section to tell of them."""
+"""What an experiment of the paper is: plans to carry out, and a section of the report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Experiment:
     plans
         What is to be run.
     section
-        What is told of the runs that are there.
+        What is reported of the runs that are there.
     """
 
     name: str

@@ -138,8 +138,8 @@ def ablation(rows: Sequence[tuple[str, float, float, Sequence[float], bool]], re
         figure = Figure(figsize=(7.6, 0.34 * len(rows) + 1.1))
         axes = figure.add_subplot()
         axes.axvline(0.0, color=FAINT, linewidth=1.0)
-        for y, (_, mean, half, dots, told) in enumerate(rows):
-            index = -1 if not told else 2 if mean > 0 else 4
+        for y, (_, mean, half, dots, significant) in enumerate(rows):
+            index = -1 if not significant else 2 if mean > 0 else 4
             axes.plot(dots, [y] * len(dots), "o", color=shade(-1), markersize=4, alpha=0.7)
             axes.errorbar(mean, y, xerr=half, fmt="o", color=shade(index), markersize=7, capsize=3, linewidth=2)
         axes.set_yticks(range(len(rows)), [label for label, *_ in rows])

@@ -26,10 +26,10 @@ FULL, ONLINE, PHASES, NTK, LINEAR, LIM2 = (
 AGENTS = {
     FULL: ("NeuralLinear", {}),
     LIM2: ("LiM2", {"buffer": MEMORY}),
-    NTK: ("NeuralLinear-NTK", {"buffer": MEMORY}),
+    NTK: ("NeuralLinearNTK", {"buffer": MEMORY}),
     LINEAR: ("LinearTS", {}),
-    ONLINE: ("NeuralLinear-Naive", {"buffer": MEMORY}),
-    PHASES: ("NeuralLinear-Naive", {"buffer": MEMORY, "train_every": PHASE, "steps": BATCHES}),
+    ONLINE: ("NeuralLinearNaive", {"buffer": MEMORY}),
+    PHASES: ("NeuralLinearNaive", {"buffer": MEMORY, "train_every": PHASE, "steps": BATCHES}),
 }
 SHADES = {FULL: 2, LIM2: 0, NTK: 3, LINEAR: 1, ONLINE: 5, PHASES: 4}
 
@@ -57,7 +57,7 @@ def regrets(tables: Tables, agent: str) -> tuple[Array, Array]:
 
 
 def section(tables: Tables) -> Section | None:
-    """Tell of it."""
+    """Return its section of the report."""
     agents = [agent for agent in AGENTS if agent in tables.agents]
     if not agents:
         return None
@@ -131,8 +131,8 @@ def _claims(tables: Tables) -> list[Claim]:
     def lower(text: str, a: Array, b: Array, names: tuple[str, str], when: str) -> Claim:
         p = paired_p(a, b)
         holds = None if p is None else bool(a.mean() < b.mean() and p < LEVEL)
-        told = f"{names[0]} {number(float(a.mean()), 4)}, {names[1]} {number(float(b.mean()), 4)} a round {when}"
-        return Claim(text, holds, f"{told}; p {p_value(p)}")
+        values = f"{names[0]} {number(float(a.mean()), 4)}, {names[1]} {number(float(b.mean()), 4)} per round {when}"
+        return Claim(text, holds, f"{values}; p {p_value(p)}")
 
     before, after = around(tables, PHASES)
     lim2_before, lim2_after = around(tables, LIM2)
@@ -155,8 +155,8 @@ def _claims(tables: Tables) -> list[Claim]:
         Claim(
             "LiM2 performs as well as full memory.",
             bool(whole(LIM2).mean() <= 1.1 * whole(FULL).mean()),
-            f"LiM2 {number(float(whole(LIM2).mean()), 4)}, full memory {number(float(whole(FULL).mean()), 4)} a round "
-            f"over all {ROUNDS:,}, p {p_value(paired_p(whole(LIM2), whole(FULL)))}; in the second half "
+            f"LiM2 {number(float(whole(LIM2).mean()), 4)}, full memory {number(float(whole(FULL).mean()), 4)} per "
+            f"round over all {ROUNDS:,}, p {p_value(paired_p(whole(LIM2), whole(FULL)))}; in the second half "
             f"{number(float(late(LIM2).mean()), 4)} and {number(float(late(FULL).mean()), 4)}, "
             f"p {p_value(paired_p(late(LIM2), late(FULL)))}",
         ),

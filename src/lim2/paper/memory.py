@@ -15,7 +15,7 @@ from lim2.paper.sections import Cell, Claim, Section, Sheet
 
 SIZES = (50, 100, 200, 500, 1000, 2000, 5000)  # tuples, all arms together
 QUICK_SIZES, QUICK_ROUNDS = (50, 200, 1000), 2000
-METHODS = {"with matching (LiM2)": "LiM2", "without matching (Naive)": "NeuralLinear-Naive"}
+METHODS = {"with matching (LiM2)": "LiM2", "without matching (Naive)": "NeuralLinearNaive"}
 
 
 def plans(scale: Scale) -> list[Plan]:
@@ -30,7 +30,7 @@ def _label(name: str, size: int) -> str:
 
 
 def section(tables: Tables) -> Section | None:
-    """Tell of it."""
+    """Return its section of the report."""
     sizes = [size for size in SIZES if all(_label(name, size) in tables.agents for name in METHODS)]
     if not sizes:
         return None
@@ -50,7 +50,7 @@ def section(tables: Tables) -> Section | None:
         "memory",
         "Memory size",
         f"Statlog, {first['rounds']:,} rounds, {runs_of(tables)} of each; the size is of the whole buffer, so the "
-        "default of 100 an arm is 700.",
+        "default of 100 per arm is 700.",
         claims=_claims(sizes, means),
         sheets=[
             Sheet(
@@ -67,7 +67,7 @@ def section(tables: Tables) -> Section | None:
 
 
 def _claims(sizes: list[int], means: dict[str, np.ndarray]) -> list[Claim]:
-    lim2, naive = means["LiM2"], means["NeuralLinear-Naive"]
+    lim2, naive = means["LiM2"], means["NeuralLinearNaive"]
     spread, fall = float(np.ptp(lim2)), float(naive.max() - naive[0])
     return [
         Claim(

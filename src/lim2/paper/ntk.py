@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.memory import Buffer
-from lim2.representation import SGD, Optimizer, RMSProp
+from lim2.memory import empty, sample, store
+from lim2.representation.optimizers import SGD, Optimizer, RMSProp, begin, descend
 
 Array = NDArray[np.float64]
 
 BETA = 0.1
-EVERY = 50  # iterations between two looks at the kernel
+EVERY = 50  # iterations between two notes of the kernel
 
 
 class NTKNetwork:
-    """One hidden layer in the NTK parametrisation, an output an arm.
+    """One hidden layer in the NTK parametrisation, one output per arm.
 
     Parameters
     ----------
@@ -50,47 +50,47 @@ class NTKNetwork:
         self, n_features: int, width: int, n_arms: int, optimizer: Optimizer, rng: np.random.Generator
     ) -> None:
         sizes = (width * n_features, width, n_arms * width, n_arms)
-        self._parameters = rng.normal(size=sum(sizes))
-        self._gradient = np.zeros_like(self._parameters)
+        self.parameters = rng.normal(size=sum(sizes))
         self._shapes = ((width, n_features), (width,), (n_arms, width), (n_arms,))
         self._splits = np.cumsum(sizes)[:-1]
         self.optimizer = optimizer
-        optimizer.bind(self._parameters.size)
+        self._descent = begin(optimizer, self.parameters.size)
         self._inner, self._outer = 1 / np.sqrt(n_features), 1 / np.sqrt(width)
 
     def _parts(self, flat: Array) -> list[Array]:
         return [part.reshape(shape) for part, shape in zip(np.split(flat, self._splits), self._shapes, strict=True)]
 
     def _hidden(self, contexts: Array) -> Array:
-        W, b, _, _ = self._parts(self._parameters)
+        W, b, _, _ = self._parts(self.parameters)
         hidden: Array = np.maximum(contexts @ W.T * self._inner + BETA * b, 0.0)
         return hidden
 
     def outputs(self, contexts: Array) -> Array:
         """Return the estimated reward of every arm, (n, n_arms)."""
-        _, _, V, c = self._parts(self._parameters)
+        _, _, V, c = self._parts(self.parameters)
         outputs: Array = self._hidden(contexts) @ V.T * self._outer + BETA * c
         return outputs
 
     def train_step(self, contexts: Array, arms: NDArray[np.intp], rewards: Array) -> None:
         """Take one step on the mean squared error of the played arms."""
-        _, _, V, c = self._parts(self._parameters)
+        _, _, V, c = self._parts(self.parameters)
         hidden = self._hidden(contexts)
         played = V[arms] * self._outer
         errors = (hidden * played).sum(axis=1) + BETA * c[arms] - rewards
         slopes = np.zeros((len(arms), len(c)))
         slopes[np.arange(len(arms)), arms] = 2.0 * errors / len(arms)
         flow = 2.0 * errors[:, None] / len(arms) * played * (hidden > 0)
-        dW, db, dV, dc = self._parts(self._gradient)
+        gradient = np.empty_like(self.parameters)
+        dW, db, dV, dc = self._parts(gradient)
         dW[:] = flow.T @ contexts * self._inner
         db[:] = BETA * flow.sum(axis=0)
         dV[:] = slopes.T @ hidden * self._outer
         dc[:] = BETA * slopes.sum(axis=0)
-        self.optimizer.descend(self._parameters, self._gradient)
+        self.parameters, self._descent, _ = descend(self.optimizer, self._descent, self.parameters, gradient)
 
     def kernel(self, x: Array, y: Array, arm: int = 0) -> float:
         """Return K(x, y) of an arm's output for two contexts, each as one row."""
-        v = self._parts(self._parameters)[2][arm]
+        v = self._parts(self.parameters)[2][arm]
         hx, hy = self._hidden(x)[0], self._hidden(y)[0]
         both = (hx > 0) & (hy > 0)
         inputs = float(x[0] @ y[0]) * self._inner**2 + BETA**2
@@ -111,9 +111,9 @@ class KernelWatch:
     optimizer
         ``"rmsprop"`` as in the published runs, or ``"sgd"``.
     every
-        Iterations between two looks.
+        Iterations between two notes.
     buffer, batch
-        An arm, as in the paper's setup.
+        Tuples per arm, as in the paper's setup.
     """
 
     def __init__(
@@ -133,27 +133,27 @@ class KernelWatch:
         steps = RMSProp() if optimizer == "rmsprop" else SGD(0.01)
         self.network = NTKNetwork(n_features, width, n_arms, steps, init)
         self.n_arms = n_arms
-        self._memory = Buffer(buffer * n_arms, n_arms, n_features)
+        self._memory = empty(buffer * n_arms, n_arms, (n_features,))
         self._batch = batch * n_arms
         self._pair = [np.asarray(context, dtype=float)[None] for context in contexts]
         self._every, self._iterations = every, 0
         self._notes: list[tuple[float, ...]] = []
-        self._look()
+        self._note_kernel()
 
     def act(self, context: Array) -> int:  # noqa: ARG002
         """Choose any arm."""
         return int(self._act_rng.integers(self.n_arms))
 
     def update(self, context: Array, arm: int, reward: float) -> None:
-        """Store the tuple, train on a batch, and look at the kernel now and then."""
-        self._memory.add(context, arm, reward)
-        batch = self._memory.sample(self._batch, self._learn_rng)
+        """Store the tuple, train on a batch, and note the kernel now and then."""
+        self._memory, _ = store(self._memory, context, arm, reward)
+        batch = sample(self._memory, self._batch, self._learn_rng)
         self.network.train_step(batch.contexts, batch.arms, batch.rewards)
         self._iterations += 1
         if self._iterations % self._every == 0:
-            self._look()
+            self._note_kernel()
 
-    def _look(self) -> None:
+    def _note_kernel(self) -> None:
         b, other = self._pair
         kernels = (self.network.kernel(b, b), self.network.kernel(other, other), self.network.kernel(b, other))
         self._notes.append((float(self._iterations), *kernels))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 # In the order of the paper's columns.
 METHODS = (
-    "LinearTS", "NeuralLinear", "LiM2", "NeuralLinear-MM", "NeuralLinear-Naive", "NeuralUCB", "NeuralTS",
-    "NeuralLinear-NTK",
+    "LinearTS", "NeuralLinear", "LiM2", "NeuralLinearMM", "NeuralLinearNaive", "NeuralUCB", "NeuralTS",
+    "NeuralLinearNTK",
 )  # fmt: skip
 RUNS = 10  # behind every published number
 

@@ -10,7 +10,7 @@ INCOMPARABLE = {
 UNKNOWN = "than published, and the cause is not known."
 GRADIENT_BANDITS = (
     "than published, and the cause is not known. Contexts are scaled to norm 1 here, because the published rate "
-    "diverges on standardised ones; the paper does not tell what its runs did."
+    "diverges on standardised ones; the paper does not say what its runs did."
 )
 METHODS = {"NeuralUCB": GRADIENT_BANDITS, "NeuralTS": GRADIENT_BANDITS}
 DATASETS = {

@@ -1,4 +1,4 @@
-"""Carry out the paper's experiments, and write what is told of them."""
+"""Carry out the paper's experiments, and collect what is reported of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Outcome:
     Parameters
     ----------
     sections
-        What is told of each experiment whose runs are there, by name.
+        The section of each experiment whose runs are there, by name.
     failures
         One line for each run that failed.
     absent
@@ -103,7 +103,7 @@ def run(
             )  # fmt: skip
             failures += _failed(results)
         done.append(experiment.name)
-    return Outcome(told(out), list(dict.fromkeys(failures)), absent)
+    return Outcome(sections_of(out), list(dict.fromkeys(failures)), absent)
 
 
 def _failed(results: Results) -> list[str]:
@@ -113,8 +113,8 @@ def _failed(results: Results) -> list[str]:
     ]
 
 
-def told(out: Path) -> dict[str, Section]:
-    """Return what is told of the experiments whose runs are in a folder.
+def sections_of(out: Path) -> dict[str, Section]:
+    """Return the sections of the experiments whose runs are in a folder.
 
     Parameters
     ----------

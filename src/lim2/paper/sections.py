@@ -1,4 +1,4 @@
-"""What is told of an experiment: claims that are checked, tables, figures, in a form that any page can show."""
+"""What is reported of an experiment: claims that are checked, tables, figures, in a form that any page can show."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lim2.experiments.report.figures import Drawn
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, and whether it was seen here.
+    """What the paper says, and whether it was reproduced here.
 
     Parameters
     ----------
     text
         The paper's claim in a sentence.
     holds
-        Whether the runs show it; None where they cannot tell.
+        Whether the runs show it; None where they are too few.
     evidence
         The numbers behind the verdict.
     """
@@ -31,7 +31,7 @@ class Claim:
     @property
     def verdict(self) -> str:
         """A word for it."""
-        return {True: "seen", False: "not seen", None: "open"}[self.holds]
+        return {True: "reproduced", False: "not reproduced", None: "open"}[self.holds]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Sheet:
     head
         Names of the columns.
     rows
-        Its cells, a list a row.
+        Its cells, one list per row.
     data
         The numbers behind it, tidy, for a file.
     left
@@ -86,7 +86,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Section:
-    """All that is told of an experiment.
+    """All that is reported of an experiment.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ from lim2.paper.sections import Cell, Claim, Section, Sheet
 
 SLOW = ("NeuralUCB", "NeuralTS")
 TEXT = tuple(method for method in METHODS if method in DATASETS[-1].raw)
-FAMILY = ("LiM2", "NeuralLinear", "NeuralLinear-NTK", "NeuralLinear-MM", "NeuralLinear-Naive")
+NEURAL_LINEAR = ("LiM2", "NeuralLinear", "NeuralLinearNTK", "NeuralLinearMM", "NeuralLinearNaive")
 QUICK_ROUNDS, QUICK_TEXT_ROUNDS = 1000, 200
 GOAL = 0.90  # of LiM2's average normalised score
 
@@ -69,8 +69,8 @@ def text_plans(scale: Scale) -> list[Plan]:
 def verdict(row: Row, mean: float, std: float) -> Verdict:
     """Compare a cell with the published one.
 
-    "Same" is a difference of at most one published standard deviation, or one that Welch's t-test cannot tell from
-    chance.
+    "Same" is a difference of at most one published standard deviation, or one that is not
+    significant in Welch's t-test.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def verdict(row: Row, mean: float, std: float) -> Verdict:
 
 
 def section(tables: Tables) -> Section | None:
-    """Tell of the whole table."""
+    """Return the section on the whole table."""
     rows = _by_dataset(tables)
     if not rows:
         return None
@@ -104,7 +104,7 @@ def section(tables: Tables) -> Section | None:
         "table",
         "Real-world data: table 1 and its raw numbers",
         "Each method plays each dataset for 5,000 rounds (Financial has 3,713), on a shuffle of its own in every run, "
-        "the same for all methods; hidden layer of 50, a buffer of 100 and a batch of 16 an arm. The normalised score "
+        "the same for all methods; hidden layer of 50, a buffer of 100 and a batch of 16 per arm. The normalised score "
         "is (reward − random policy) / (best method − random policy)."
         if whole
         else "A quick version: too few rounds to compare with the paper's 5,000, so only the form is the same.",
@@ -118,14 +118,14 @@ def section(tables: Tables) -> Section | None:
 
 
 def text_section(tables: Tables) -> Section | None:
-    """Tell of the text experiment alone."""
+    """Return the section on the text experiment alone."""
     rows = {row: cells for row, cells in _by_dataset(tables).items() if row.problem == "amazon"}
     if not rows:
         return None
     cells = next(iter(rows.values()))
     whole = next(iter(cells.values()))["rounds"] >= 5000
     order = sorted((m for m in cells if m in TEXT), key=lambda m: -cells[m]["reward_mean"])
-    limited = ("NeuralLinear-MM", "NeuralLinear-Naive")
+    limited = ("NeuralLinearMM", "NeuralLinearNaive")
     claims = []
     if whole and set(TEXT) <= set(cells):
         claims = [
@@ -241,12 +241,12 @@ def _raw(rows: dict[Dataset, Cells], *, compared: bool, name: str = "raw") -> Sh
 
 def _claims(rows: dict[Dataset, Cells], averages: dict[str, float]) -> list[Claim]:
     order = sorted(averages, key=lambda m: -averages[m])
-    family = [m for m in order if m in FAMILY]
+    ordered = [m for m in order if m in NEURAL_LINEAR]
     as_published = (
-        set(family[:2]) == {"LiM2", "NeuralLinear"}
-        and family[2:3] == ["NeuralLinear-NTK"]
-        and averages["NeuralLinear-NTK"] - max(averages["NeuralLinear-MM"], averages["NeuralLinear-Naive"]) > 0.1
-        if set(FAMILY) <= set(averages)
+        set(ordered[:2]) == {"LiM2", "NeuralLinear"}
+        and ordered[2:3] == ["NeuralLinearNTK"]
+        and averages["NeuralLinearNTK"] - max(averages["NeuralLinearMM"], averages["NeuralLinearNaive"]) > 0.1
+        if set(NEURAL_LINEAR) <= set(averages)
         else None
     )
     scored = sum("LiM2" in _scores(cells) for cells in rows.values())
@@ -273,8 +273,8 @@ def _claims(rows: dict[Dataset, Cells], averages: dict[str, float]) -> list[Clai
         ),
     ]
     for text, others, needed in (
-        ("LiM2 beats the versions without a covariance prior everywhere.", FAMILY[3:], 0),
-        ("LiM2 beats its NTK version on all datasets.", FAMILY[2:3], 0),
+        ("LiM2 beats the versions without a covariance prior everywhere.", NEURAL_LINEAR[3:], 0),
+        ("LiM2 beats its NTK version on all datasets.", NEURAL_LINEAR[2:3], 0),
         ("NeuralUCB and NeuralTS are outperformed by LiM2 on most datasets.", SLOW, len(rows) // 2),
     ):
         played = [(r, c) for r, c in rows.items() if "LiM2" in c and any(m in c for m in others)]
@@ -288,13 +288,13 @@ def _claims(rows: dict[Dataset, Cells], averages: dict[str, float]) -> list[Clai
                 f"ahead on {len(played) - len(lost)} of {len(played)}{'; not on ' if lost else ''}{', '.join(lost)}",
             )
         )
-    ours = [averages[m] for m in ("NeuralLinear-NTK", *SLOW) if m in averages]
+    ours = [averages[m] for m in ("NeuralLinearNTK", *SLOW) if m in averages]
     claims.append(
         Claim(
             "NeuralUCB and NeuralTS, which explore in all parameters, are outperformed by the NTK version of LiM2.",
             ours[0] > max(ours[1:]) if len(ours) == 3 else None,
             "on average "
-            + ", ".join(f"{m} {number(averages[m], 3)}" for m in ("NeuralLinear-NTK", *SLOW) if m in averages),
+            + ", ".join(f"{m} {number(averages[m], 3)}" for m in ("NeuralLinearNTK", *SLOW) if m in averages),
         )
     )
     return claims

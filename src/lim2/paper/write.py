@@ -26,7 +26,7 @@ def write_report(sections: Mapping[str, Section], out: Path, to: Path | None = N
     Parameters
     ----------
     sections
-        From `lim2.paper.run.told`.
+        From `lim2.paper.run.sections_of`.
     out
         The folder of the results.
     to
@@ -68,13 +68,14 @@ def headline(sections: Sequence[Section]) -> str:
     Parameters
     ----------
     sections
-        What is told.
+        Of the experiments.
     """
     claims = [claim for section in sections for claim in section.claims]
     tested = [claim for claim in claims if claim.holds is not None]
     if not tested:
         return "Nothing to judge yet: run more, or without --quick."
-    return f"{sum(bool(claim.holds) for claim in tested)} of {len(tested)} claims of the paper are seen in these runs."
+    holding = sum(bool(claim.holds) for claim in tested)
+    return f"{holding} of {len(tested)} claims of the paper are reproduced in these runs."
 
 
 def commands_of(out: Path) -> list[str]:

@@ -50,7 +50,7 @@ def fetch(source: Source, folder: Path, *, progress: Progress | None = None, aga
     folder
         Where to put it.
     progress
-        Told how far it is.
+        Called with how far it is.
     again
         Download even if it is there.
     """
@@ -176,7 +176,7 @@ class Resuming:
     part
         Where the bytes had so far are kept.
     progress
-        Told how far it is.
+        Called with how far it is.
     """
 
     def __init__(self, part: Path, progress: Progress | None = None) -> None:

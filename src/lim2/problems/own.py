@@ -221,7 +221,7 @@ def from_csv(
         )
     # Their numbers, by joining: works for text, numbers and booleans alike.
     codes = frame[label].replace_strict(classes, list(range(len(classes))), return_dtype=pl.Int64)
-    features, told = _features(path, frame.drop(label), set(categorical), max_categories)
+    features, remarks = _features(path, frame.drop(label), set(categorical), max_categories)
     rows = _rows(frame.height, rounds, seed, path.name)
     contexts, feature_names = encoded(features[rows])
     numeric = np.array(["=" not in n or n in features.columns for n in feature_names])
@@ -234,7 +234,7 @@ def from_csv(
         arm_names=tuple(str(value) for value in classes),
         feature_names=feature_names,
         settings={"label": label, "standardize": standardize},
-        notes=(*notes, *told),
+        notes=(*notes, *remarks),
     )
 
 
@@ -335,7 +335,7 @@ def _features(
 def _matrix(array: ArrayLike, name: str) -> NDArray[np.float64]:
     matrix = np.asarray(array, dtype=np.float64)
     if matrix.ndim != 2:
-        raise ValueError(f"{name} must have two dimensions, one row a round, not shape {matrix.shape}")
+        raise ValueError(f"{name} must have two dimensions, one row per round, not shape {matrix.shape}")
     if np.isinf(matrix).any():
         row, column = np.argwhere(np.isinf(matrix))[0]
         raise ValueError(f"{name}[{row}, {column}] is infinite; expected finite numbers")

@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A contextual bandit problem, drawn: one row a round.
+    """A contextual bandit problem, drawn: one row per round.
 
     The arrays are read-only, so that nothing that plays a problem can change it.
 

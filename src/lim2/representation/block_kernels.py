@@ -21,13 +21,10 @@ SMALLEST_SCALE = 1e-6
 
 
 class _Announce(event.Listener):
-    """Log once that this module's loop is being compiled; nothing is logged when it is loaded from the cache."""
-
-    said = False
+    """Log that this module's loop is being compiled; nothing is logged when it is loaded from the cache."""
 
     def on_start(self, what: Any) -> None:
-        if not self.said and what.data["dispatcher"] is descend_by_samples:
-            self.said = True
+        if what.data["dispatcher"] is descend_by_samples:
             logging.getLogger("lim2").warning(
                 "lim2 is compiling its training loop for NeuralUCB and NeuralTS; this takes a few seconds, "
                 "and is skipped next time where numba can write its cache (see NUMBA_CACHE_DIR)"

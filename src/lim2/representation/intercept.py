@@ -77,6 +77,11 @@ class Intercept:
         """Return the type of the network."""
         return self.inner.kinds(path)
 
+    def check(self, f: Any) -> None:
+        """Raise a ValueError if a loaded network is impossible."""
+        if hasattr(self.inner, "check"):
+            self.inner.check(f)
+
     def sizes(self, shape: Shape, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the network's axes, and the number of features with the constant."""
         return {**self.inner.sizes(shape, n_arms), "g": self.width}

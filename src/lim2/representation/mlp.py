@@ -10,9 +10,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy.linalg import blas
 
-from lim2.representation.optimizers import Descent, Optimizer, RMSProp, begin, descend
+from lim2.checks import number
+from lim2.representation.optimizers import Descent, Optimizer, RMSProp, begin, check_descent, descend
 from lim2.representation.protocol import Shape, Step
-from lim2.state import Array, Count, Ints, with_row, without_row
+from lim2.state import Array, Ints, with_row, without_row
 
 _dgemm = blas.dgemm
 
@@ -23,10 +24,10 @@ FEW_ARMS = 64
 class Network(NamedTuple):
     """All parameters in one flat vector, so that an optimizer step is a handful of vector operations."""
 
-    parameters: Annotated[Array, "p"]
+    parameters: Annotated[Array, "p", "moderate"]
     descent: Descent
-    n_features: Count
-    n_arms: Count
+    n_features: Annotated[int, "count", "input"]
+    n_arms: Annotated[int, "count", "arm"]
 
 
 Layers = tuple[list[tuple[Array, Array]], Array, Array]
@@ -61,6 +62,7 @@ class MLP:
 
     def __post_init__(self) -> None:
         _ = self.layer_sizes
+        number("init_range", self.init_range, least=0.0)
 
     @functools.cached_property
     def layer_sizes(self) -> tuple[int, ...]:
@@ -176,11 +178,15 @@ class MLP:
         """Return the type of a network."""
         return {path: Network}
 
+    def check(self, f: Network) -> None:
+        """Raise a ValueError if training never leads to a loaded network."""
+        check_descent(self.optimizer, f.descent)
+
     def sizes(self, shape: Shape, n_arms: int) -> Mapping[str, Any]:
-        """Return the number of parameters and of running statistics, and the number of features."""
+        """Return the number of inputs, parameters, running statistics and features."""
         sizes = (shape[0], *self.layer_sizes, n_arms)
         parameters = sum(rows * columns + columns for rows, columns in itertools.pairwise(sizes))
-        return {"p": parameters, "statistic": len(self.optimizer.statistics), "g": self.width}
+        return {"input": shape[0], "p": parameters, "statistic": len(self.optimizer.statistics), "g": self.width}
 
 
 def _last_layer_gradient(features: Array, arms: Ints, slope: Array, weights: Array, bias: Array) -> None:

@@ -22,6 +22,8 @@ LARGEST_UNCLIPPED = 1e30
 # After so many skipped steps in a row the network is beyond recovery, and going on would hide it.
 PATIENCE = 100
 
+LARGEST_SETTING = 1e30
+
 _norm = blas.dnrm2
 _logger = logging.getLogger("lim2")
 
@@ -111,9 +113,20 @@ def skip(descent: Descent, norm: float, advice: str) -> Descent:
     return descent._replace(skipped=descent.skipped + 1, skipped_in_a_row=in_a_row + 1)
 
 
+def check_descent(optimizer: Optimizer, descent: Descent) -> None:
+    """Raise a ValueError if no steps of an optimizer lead to a loaded descent."""
+    largest = LARGEST_UNCLIPPED if optimizer.clip is None else optimizer.clip
+    for name, values in zip(optimizer.statistics, descent.statistics, strict=True):
+        least, most = (0.0, max(largest**2, *optimizer.initial())) if name == "mean_square" else (-largest, largest)
+        if not (values >= least).all() or not (values <= most * (1.0 + 1e-9)).all():
+            raise ValueError(f"the optimizer's {name} must be from {least:g} to {most:g}")
+    if descent.skipped_in_a_row > min(descent.skipped, PATIENCE):
+        raise ValueError(f"{descent.skipped_in_a_row} steps in a row cannot have been left out")
+
+
 def _check(name: str, value: float, *, or_zero: bool = True) -> None:
     """Raise unless a setting is a positive, finite number."""
-    if not isinstance(value, Real) or not (value >= 0.0 if or_zero else value > 0.0) or not value < math.inf:
+    if not isinstance(value, Real) or not (value >= 0.0 if or_zero else value > 0.0) or not value <= LARGEST_SETTING:
         raise ValueError(f"{name} must be {'0 or ' if or_zero else ''}positive and finite, got {value!r}")
 
 
@@ -214,6 +227,8 @@ class Adam:
 
     def __post_init__(self) -> None:
         _check_schedule(self)
+        if len(self.keep) != 2:
+            raise ValueError(f"keep must be two shares, of the mean and of the mean square, got {self.keep!r}")
         for share in self.keep:
             _check_keep(share)
         _check("epsilon", self.epsilon, or_zero=False)

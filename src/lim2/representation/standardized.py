@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,10 @@ class Standardized:
 
     inner: Representation
     keep: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.keep, Real) or not 0.0 < self.keep <= 1.0:
+            raise ValueError(f"keep must be above 0 and at most 1, got {self.keep!r}")
 
     @property
     def width(self) -> int:
@@ -94,6 +99,11 @@ class Standardized:
     def kinds(self, path: str) -> Mapping[str, Any]:
         """Return the types of the network and of the one inside."""
         return {path: ScaledNetwork, **self.inner.kinds(f"{path}/inner")}
+
+    def check(self, f: ScaledNetwork) -> None:
+        """Raise a ValueError if a loaded network is impossible."""
+        if hasattr(self.inner, "check"):
+            self.inner.check(f.inner)
 
     def sizes(self, shape: Shape, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the axes of the network inside."""

@@ -189,14 +189,14 @@ class Torch:
     def read(self, f: TorchNetwork, values: ArrayLike, what: str) -> NDArray[Any]:
         """Return contexts in the type in which they are stored and handed to the module."""
         array = real_numbers(values, what)
-        array = converted(array, f.contexts.dtype if f.settled else self._type_for(f, array.dtype, what), what)
+        array = converted(array, f.contexts.dtype if f.typed else self._type_for(f, array.dtype, what), what)
         if array.dtype.kind in "iu" and array.size:
             self._check_tokens(f, array, what)
         return array
 
     def observe(self, f: TorchNetwork, context: NDArray[Any]) -> TorchNetwork:
         """Let the first context decide on the type of all."""
-        return f if f.settled else f._replace(contexts=np.empty(f.contexts.shape, context.dtype), settled=True)
+        return f if f.typed else f._replace(contexts=np.empty(f.contexts.shape, context.dtype), typed=True)
 
     @functools.cached_property
     def _read_as(self) -> dict[tuple[Shape, str], np.dtype[Any]]:

@@ -12,12 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lim2.checks import number
 from lim2.representation import torch_optimizers
+from lim2.representation.optimizers import PATIENCE
 from lim2.representation.text import TextCNN
 from lim2.representation.torch_arrays import array_of, type_of
-from lim2.representation.torch_optimizers import NOT_NEGATIVE, Own
+from lim2.representation.torch_optimizers import Own
 from lim2.representation.torch_workspace import TorchNetwork, Workspace
+from lim2.state import MODERATE
 
 if TYPE_CHECKING:
     from lim2.representation.torch import Torch
@@ -64,14 +65,14 @@ def settings(described: Any, arrays: Mapping[str, NDArray[Any]]) -> dict[str, An
         raise ValueError(f"n_tokens must be from 1 to {module['n_tokens']}, got {n_tokens!r}")
     if described["dtype"] not in (None, *TOKEN_TYPES):
         raise ValueError(f"the dtype of token ids must be one of {', '.join(TOKEN_TYPES)}, got {described['dtype']!r}")
-    if type(described["drawn"]) is not bool or type(described["init_range"]) not in (int, float):
-        raise ValueError("drawn must be true or false, and init_range a number")
-    number("init_range", described["init_range"], least=0.0)
+    drawn, init_range = described["drawn"], described["init_range"]
+    if type(drawn) is not bool or type(init_range) not in (int, float) or not 0.0 <= init_range < 1e30:
+        raise ValueError(f"drawn must be true or false, and init_range a number from 0, got {drawn!r}, {init_range!r}")
     optimizer, device = torch_optimizers.from_description(described["optimizer"]), _device(described["device"])
     _check_shapes(shapes, getattr(torch, module["dtype"]), width, arrays)
     make = functools.partial(TextCNN.from_description, module)
     rest = {name: described[name] for name in ("width", "dtype", "n_tokens", "init_range")}
-    return {"module": make if described["drawn"] else make(), "optimizer": optimizer, "device": device, **rest}
+    return {"module": make if drawn else make(), "optimizer": optimizer, "device": device, **rest}
 
 
 def _check_shapes(shapes: Mapping[str, Shape], dtype: torch.dtype, width: int, arrays: Mapping[str, Any]) -> None:
@@ -96,12 +97,14 @@ def _device(name: Any) -> str:
 
 def check(net: Torch, f: TorchNetwork) -> None:
     """Raise a ValueError unless a network is one of this Torch."""
+    if f.skipped_in_a_row > min(f.skipped, PATIENCE):
+        raise ValueError(f"{f.skipped_in_a_row} steps in a row cannot have been left out")
     if np.shape(f.tensors.get("head.bias", 0)) != (f.n_arms,):
         raise ValueError(f"the network should have a bias for each of its {f.n_arms} arms")
     shape, dtype = f.contexts.shape[1:], f.contexts.dtype
     if len(f.contexts) or dtype.kind not in "fiub" or math.prod(shape) > LARGEST_CONTEXT:
         raise ValueError(f"a network cannot take contexts of {dtype} of shape {shape}")
-    if net.context_shape not in (None, shape) or (net.dtype is not None and not (f.settled and dtype == net.dtype)):
+    if net.context_shape not in (None, shape) or (net.dtype is not None and not (f.typed and dtype == net.dtype)):
         raise ValueError(f"the network takes contexts of {dtype} of shape {shape}, which this {net!r} does not")
     if type(net.template) is TextCNN and dtype.name not in TOKEN_TYPES:
         raise ValueError(f"a TextCNN takes token ids, not {dtype} values")
@@ -132,12 +135,17 @@ def _kind(value: Any) -> str:
 
 
 def _check_values(name: str, array: NDArray[Any], tensor: Tensor) -> None:
-    """Raise a ValueError unless values are finite; in a buffer, such as a mask, those may be infinite that were."""
-    finite = np.isfinite(array)
+    """Raise a ValueError unless values are finite; in a buffer, such as a mask, those may be infinite that were.
+
+    A parameter of the module beyond the third root of the largest number has exploded.
+    """
+    good = np.isfinite(array)
     if not isinstance(tensor, nn.Parameter):
-        finite |= array == array_of(tensor)
-    if not finite.all():
-        raise ValueError(f"{name} has values that are not finite")
+        good |= array == array_of(tensor)
+    elif array.dtype.itemsize > 2 and name.startswith("module."):
+        good &= np.abs(array) < min(MODERATE, float(np.finfo(array.dtype).max) ** (1.0 / 3.0))
+    if not good.all():
+        raise ValueError(f"{name} has values that are not finite, or too large")
     if tensor.dtype == torch.bfloat16 and not np.array_equal(array_of(torch.tensor(array).bfloat16()), array):
         raise ValueError(f"{name} has values that are not bfloat16")
 
@@ -150,8 +158,9 @@ def _check_statistics(given: Mapping[str, NDArray[Any]], space: Workspace) -> No
         name, _, statistic = path.rpartition("/")
         if name not in space.trained or not isinstance(array, np.ndarray):
             raise ValueError(f"{path} should be an array, a statistic of one of {', '.join(space.trained)}")
-        if not np.isfinite(array).all() or (statistic in NOT_NEGATIVE and (array < 0).any()):
-            raise ValueError(f"{path} has values that are negative or not finite")
+        least, most = torch_optimizers.bounds(space.schedule, statistic)
+        if not np.isfinite(array).all() or not ((array >= least) & (array <= most)).all():
+            raise ValueError(f"{path} must be finite, from {least:g} to {most:g}")
         named.setdefault(name, {})[path] = array
     for name, parameter in space.trained.items():
         own = named.get(name, {})

@@ -1,6 +1,7 @@
 """The optimizers of :mod:`lim2.representation.optimizers` on tensors, and any optimizer of PyTorch."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ Factory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 _OWN: dict[str, type[Own]] = {kind.__name__: kind for kind in (RMSProp, SGD, Adam)}
 
 # Statistics that cannot be negative: means and sums of squares, and counts.
-NOT_NEGATIVE = ("mean_square", "exp_avg_sq", "max_exp_avg_sq", "square_avg", "sum", "step")
+_NOT_NEGATIVE = ("mean_square", "exp_avg_sq", "max_exp_avg_sq", "square_avg", "sum", "step")
 
 
 class PaperRMSProp(torch.optim.Optimizer):
@@ -98,9 +99,21 @@ def load_statistics(
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
-def start_of(optimizer: Own | Factory) -> float:
+def start_of(optimizer: Own | Factory | None) -> float:
     """Return where running statistics start: at 0, except for the mean squares of the published RMSProp."""
     return optimizer.start if isinstance(optimizer, RMSProp) else 0.0
+
+
+def bounds(optimizer: Own | None, statistic: str) -> tuple[float, float]:
+    """Return between which values a running statistic must be; those of clipped gradients cannot be large."""
+    clip = None if optimizer is None else optimizer.clip
+    if clip is not None:
+        clip *= 1.1  # for rounding, of bfloat16 too
+        if statistic == "exp_avg":
+            return -clip, clip
+        if statistic in ("mean_square", "exp_avg_sq"):
+            return 0.0, max(clip**2, 1.1 * start_of(optimizer))
+    return 0.0 if statistic in _NOT_NEGATIVE else -math.inf, math.inf
 
 
 def describe(optimizer: Own | Factory) -> str:

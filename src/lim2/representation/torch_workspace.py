@@ -25,7 +25,7 @@ class TorchNetwork(NamedTuple):
     tensors: dict  # type: ignore[type-arg]  # module.<name>: its parameters and buffers; head.weight, head.bias
     statistics: dict  # type: ignore[type-arg]  # <parameter>/<statistic>: what the optimizer keeps from step to step
     contexts: Annotated[NDArray[Any], "none *context"]  # no rows: the shape of a context, and its type
-    settled: bool  # whether that type is decided, or the first context will do so
+    typed: bool  # whether that type is decided, or the first context will do so
     n_arms: Count
     steps: Count = 0
     skipped: Count = 0  # steps left out because their gradient was not finite

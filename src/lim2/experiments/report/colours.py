@@ -1,4 +1,4 @@
-"""One colour an agent, the same in every figure of every report, in a light and a dark shade."""
+"""One colour per agent, the same in every figure of every report, in a light and a dark shade."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GREY = ("#6a7079", "#9ea6b1")  # of the random policy
 
 # Agents of lim2 keep their colours from report to report; others take what is free.
 KEPT = (
-    "LiM2", "LinearTS", "NeuralLinear", "NeuralLinear-NTK", "NeuralLinear-MM", "NeuralLinear-Naive", "NeuralUCB",
+    "LiM2", "LinearTS", "NeuralLinear", "NeuralLinearNTK", "NeuralLinearMM", "NeuralLinearNaive", "NeuralUCB",
     "NeuralTS",
 )  # fmt: skip
 

@@ -140,7 +140,7 @@ def _headline(tables: Tables) -> str:
     text = f"{first.agent} ranks first, with a mean normalised score of {number(first.mean, 2)} over {over}."
     tied = [standing.agent for standing in board[1:] if standing.tied]
     if tied:
-        return f"{text} {listed(tied)} can't be told from it: the difference may be chance."
+        return f"{text} {listed(tied)} {'is' if len(tied) == 1 else 'are'} not significantly different from it."
     tested = [standing for standing in board[1:] if standing.p is not None]
     return f"{text} Its lead over every other agent is significant." if tested else text
 

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 INK, FAINT, GRID = "#1d2127", "#5b626c", "#dfe3e8"
 SIZE = (4.9, 3.3)
-BINS = 25  # of the regret a round
+BINS = 25  # of the regret per round
 STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 9,

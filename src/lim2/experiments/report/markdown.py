@@ -53,7 +53,7 @@ def report(content: Content, slug: Callable[[str], str]) -> str:
     for about in content.problems:
         lines += [f"## {about.label}", "", f"`{about.text}`: {about.facts}.", ""]
         lines += [f"- {note}" for note in about.notes]
-        head = ["agent", "reward", "normalised", "regret", "optimal", "time a round", "memory", "p against best"]
+        head = ["agent", "reward", "normalised", "regret", "optimal", "time per round", "memory", "p against best"]
         rows = [
             [
                 _bold(entry.row["agent"], entry.best),
@@ -75,7 +75,7 @@ def report(content: Content, slug: Callable[[str], str]) -> str:
 
 
 def _leaderboard(content: Content) -> list[str]:
-    head = ["#", "agent", "mean", "median", "mean rank", "p against first", "time a round", "memory"]
+    head = ["#", "agent", "mean", "median", "mean rank", "p against first", "time per round", "memory"]
     rows = [
         [
             str(standing.rank),

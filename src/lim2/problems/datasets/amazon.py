@@ -119,7 +119,7 @@ def amazon(
     length
         How many tokens of a review are kept; a shorter one is padded with 0.
     vocabulary
-        How many words are told apart, the most frequent ones; the others all get the id 1. None for all.
+        How many words have ids of their own, the most frequent ones; the others all get the id 1. None for all.
     replace
         Whether a row may come again.
     data
