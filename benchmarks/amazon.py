@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from rich.table import Table
 
 import lim2
 from lim2 import problems
-from lim2.agents.neural import NeuralBeliever
+from lim2.experiments.renamed import today
 from lim2.paper.published import dataset
 from lim2.representation import TextCNN, Torch
 
@@ -47,7 +48,7 @@ class Clock:
 
 
 def run(name: str, seed: int, rounds: int, settings: dict[str, Any]) -> dict[str, Any]:
-    """Play one shuffle; return its reward, the ms of a round, and the share outside forward and backward.
+    """Play one shuffle; return its reward, the ms per round, and the share outside forward and backward.
 
     ``ms`` is time that passed, and depends on what else the machine does; ``cpu_ms`` is the processor's, of one thread.
     """
@@ -55,19 +56,15 @@ def run(name: str, seed: int, rounds: int, settings: dict[str, Any]) -> dict[str
     assert problem.n_tokens is not None
     representation = Torch(partial(TextCNN, problem.n_tokens))
     agent = lim2.AGENTS[name](problem.n_arms, representation=representation, seed=seed, **settings)
-    assert isinstance(agent, NeuralBeliever)
-    assert isinstance(agent.representation, Torch)
     network = Clock()
-    module, backward = agent.representation.module, torch.Tensor.backward
-    module.forward = network.timed(module.forward)
-    torch.Tensor.backward = network.timed(backward)  # type: ignore[method-assign]
-    total, start, cpu_start = 0.0, time.perf_counter(), time.process_time()
-    for context, rewards in zip(problem.contexts, problem.rewards, strict=True):
-        arm = agent.act(context)
-        agent.update(context, arm, rewards[arm])
-        total += rewards[arm]
-    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
-    torch.Tensor.backward = backward  # type: ignore[method-assign]
+    forward, backward = network.timed(TextCNN.forward), network.timed(torch.Tensor.backward)
+    with patch.object(TextCNN, "forward", forward), patch.object(torch.Tensor, "backward", backward):
+        total, start, cpu_start = 0.0, time.perf_counter(), time.process_time()
+        for context, rewards in zip(problem.contexts, problem.rewards, strict=True):
+            arm = agent.act(context)
+            agent.update(context, arm, rewards[arm])
+            total += rewards[arm]
+        seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     return {
         "agent": name,
         "seed": seed,
@@ -81,12 +78,12 @@ def run(name: str, seed: int, rounds: int, settings: dict[str, Any]) -> dict[str
 
 
 def results() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    return [json.loads(today(line)) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
 def show(console: Console) -> None:
     table = Table("agent", "settings", title="Amazon, text CNN", title_justify="left")
-    for column in ("rounds", "runs", "reward", "published", "ms a round", "of the processor", "outside the network"):
+    for column in ("rounds", "runs", "reward", "published", "ms per round", "of the processor", "outside the network"):
         table.add_column(column, justify="right")
     groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for row in results():

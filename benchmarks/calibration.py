@@ -18,13 +18,12 @@ from scipy.stats import t as student_t
 
 import lim2
 from lim2 import problems
-from lim2.agents.believer import Believer
 
 # label: (agent, settings)
 AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "LiM2-Transport": ("LiM2-Transport", {}),
-    "LiM2-Transport, tolerance 0": ("LiM2-Transport", {"tolerance": 0.0}),
-    "LiM2-Transport without skip": ("LiM2-Transport", {"skip": False}),
+    "TransportTS": ("TransportTS", {}),
+    "TransportTS, tolerance 0": ("TransportTS", {"tolerance": 0.0}),
+    "TransportTS without skip": ("TransportTS", {"skip": False}),
     "LiM2": ("LiM2", {}),
     "LiM2, intercept and all refreshed": ("LiM2", {"intercept": True, "refresh": "all"}),
     "LiM2, the same, noise of the buffer": ("LiM2", {"intercept": True, "refresh": "all", "noise": "buffer"}),
@@ -32,19 +31,17 @@ AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def covered(agent: Believer, contexts: NDArray[np.float64], truth: NDArray[np.float64], level: float = 0.9) -> float:
+def covered(agent: lim2.Agent, contexts: NDArray[np.float64], truth: NDArray[np.float64], level: float = 0.9) -> float:
     """Return the share of (context, arm) whose expected reward lies in the central interval of that level."""
-    means, spread = agent._moments(contexts)
-    scale = np.sqrt(spread * (agent.posterior.b / agent.posterior.a))
-    half = student_t.ppf(0.5 + 0.5 * level, 2.0 * agent.posterior.a) * scale
-    return float(np.mean(np.abs(truth - means) <= half))
+    score = agent.algorithm.score(agent.state, contexts)
+    half = student_t.ppf(0.5 + 0.5 * level, score.freedom) * score.scale
+    return float(np.mean(np.abs(truth - score.mean) <= half))
 
 
 def coverage(name: str, seed: int, rounds: int = 2000, fresh: int = 500, **settings: Any) -> float:
     """Play, then return the coverage of the 90% intervals over contexts that were not played."""
     problem = problems.load("linear", rounds=rounds + fresh, seed=seed)
     agent = lim2.AGENTS[name](problem.n_arms, problem.n_features, seed=seed, **settings)
-    assert isinstance(agent, Believer)
     for context, rewards in zip(problem.contexts[:rounds], problem.rewards, strict=False):
         arm = agent.act(context)
         agent.update(context, arm, float(rewards[arm]))

@@ -13,24 +13,26 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 import lim2
+from lim2.memory import sample
 
 Array = NDArray[np.float64]
 Call = Callable[[], Any]
 
 
-def calls_of_a_round(agent: lim2.LiM2, played: int, rng: np.random.Generator) -> list[tuple[str, Call]]:
+def calls_of_a_round(agent: lim2.Agent, played: int, rng: np.random.Generator) -> list[tuple[str, Call]]:
     """Return (what it is for, the call) for each BLAS or LAPACK call of one act and update."""
-    d, g, n_arms = agent.n_features, agent.posterior.mu.shape[1], agent.n_arms
-    counts = agent.memory.counts.tolist()
-    batch = agent.memory.sample(agent.batch, rng)
-    contexts = np.array(agent.memory.contexts)
+    algorithm, posterior, memory = agent.algorithm, agent.state.posterior, agent.state.memory
+    assert isinstance(algorithm, lim2.algorithms.LiM2)
+    d, g, n_arms, size = agent.n_features, posterior.mu.shape[1], agent.n_arms, algorithm.batch_size(agent.n_arms)
+    counts = memory.counts.tolist()
+    batch = sample(memory, size, rng)
+    contexts = memory.contexts[memory.rows()]
     features = rng.random((len(contexts), g))
-    covs = np.array(agent.posterior.cov)
-    mu = np.array(agent.posterior.mu)
+    covs, mu = posterior.cov.copy(), posterior.mu.copy()
     layer, head = rng.random((d, g)), rng.random((n_arms, g))
     x, z = rng.random(d), rng.random(g)
-    hidden, flow, outputs = (rng.random((agent.batch, k)) for k in (g, g, n_arms))
-    ones = np.ones(agent.batch)
+    hidden, flow, outputs = (rng.random((size, k)) for k in (g, g, n_arms))
+    ones = np.ones(size)
 
     calls: list[tuple[str, Call]] = [
         ("act: features", lambda: np.dot(x[None], layer)),
@@ -44,8 +46,8 @@ def calls_of_a_round(agent: lim2.LiM2, played: int, rng: np.random.Generator) ->
         ("features of the buffer", lambda: np.dot(contexts, layer)),
     ]
     ends = np.cumsum(counts).tolist()
-    for arm, sample in batch.groups:
-        calls += _matching_calls(hidden[sample], flow[sample], covs[arm])
+    for arm, own in batch.groups:
+        calls += _matching_calls(hidden[own], flow[own], covs[arm])
     for arm, (count, end) in enumerate(zip(counts, ends, strict=True)):
         rows = features[end - count : end]
         if 0 < count < g:

@@ -1,6 +1,6 @@
-"""NeuralUCB and NeuralTS: time a round against the literal oracle on the explicit concatenation.
+"""NeuralUCB and NeuralTS: time per round against the literal oracle on the explicit concatenation.
 
-Run as ``python benchmarks/gradient_bandits.py``; :func:`rows` is what other benchmarks call.
+Run as ``python -m benchmarks.gradient_bandits``; :func:`rows` is what other benchmarks call.
 """
 
 import sys
@@ -12,16 +12,13 @@ import numpy as np
 
 import lim2
 from lim2._blas import one_thread
-from lim2.agents.gradient_bandit import GradientBandit
+from lim2.algorithms.gradient import State
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from oracle.gradient_bandit import OracleGradientBandit
 
 SHAPES = {"Statlog": (9, 7), "Census": (377, 9)}  # features, arms
-AGENTS: dict[str, tuple[type[lim2.NeuralUCB] | type[lim2.NeuralTS], str]] = {
-    "NeuralUCB": (lim2.NeuralUCB, "ucb"),
-    "NeuralTS": (lim2.NeuralTS, "thompson"),
-}
+AGENTS = {"NeuralUCB": "ucb", "NeuralTS": "thompson"}  # what the oracle calls their exploration
 
 
 class Row(NamedTuple):
@@ -38,33 +35,18 @@ class Row(NamedTuple):
 
 
 def rows(history: int = 1000, rounds: int = 15, oracle_rounds: int = 2) -> list[Row]:
-    """Time both agents in both shapes, with so many tuples in the history: 1,000 training steps a round."""
-    return [
-        _measure(f"{name}, {shape}", *AGENTS[name], *SHAPES[shape], history, rounds, oracle_rounds)
-        for shape in SHAPES
-        for name in AGENTS
-    ]
+    """Time both agents in both shapes, with so many tuples in the history: 1,000 training steps per round."""
+    return [_measure(name, shape, history, rounds, oracle_rounds) for shape in SHAPES for name in AGENTS]
 
 
-def _measure(
-    name: str,
-    kind: type[lim2.NeuralUCB] | type[lim2.NeuralTS],
-    exploration: str,
-    n_features: int,
-    n_arms: int,
-    history: int,
-    rounds: int,
-    oracle_rounds: int,
-) -> Row:
-    rng = np.random.default_rng(0)
-    agent = kind(n_arms, n_features, seed=0, stop_loss=0.0)
-    oracle = _oracle_like(agent, exploration)
-    agent.iterations = oracle.iterations = 1  # fill the history without training much
+def _measure(name: str, shape: str, history: int, rounds: int, oracle_rounds: int) -> Row:
+    (n_features, n_arms), rng = SHAPES[shape], np.random.default_rng(0)
+    agent = lim2.AGENTS[name](n_arms, n_features, seed=0, stop_loss=0.0)
+    oracle = _oracle_like(agent.state, AGENTS[name])
     for _ in range(history):
         context, arm, reward = rng.normal(size=n_features), int(rng.integers(n_arms)), float(rng.random() < 0.3)
         agent.update(context, arm, reward)
         oracle.history.append((oracle.encode(context, arm), reward))
-    agent.iterations = oracle.iterations = 1000
 
     def our_round() -> None:
         context = rng.normal(size=n_features)
@@ -76,14 +58,14 @@ def _measure(
         oracle.update(context, arm, float(rng.random() < 0.3), rng.permutation(len(oracle.history) + 1).tolist())
 
     with one_thread:
-        return Row(name, _median(our_round, rounds), _median(oracle_round, oracle_rounds))
+        return Row(f"{name}, {shape}", _median(our_round, rounds), _median(oracle_round, oracle_rounds))
 
 
-def _oracle_like(agent: GradientBandit, exploration: str) -> OracleGradientBandit:
-    net = agent.network
-    concatenated = net.weights.transpose(2, 0, 1).reshape(net.hidden, -1)
-    layers = concatenated, net.bias, net.head, float(net.head_bias[0])
-    return OracleGradientBandit(*layers, net.n_arms, exploration=exploration, stop_loss=0.0)
+def _oracle_like(state: State, exploration: str) -> OracleGradientBandit:
+    n_arms, n_features, hidden = state.network.weights.shape
+    concatenated = state.network.weights.transpose(2, 0, 1).reshape(hidden, n_arms * n_features)
+    layers = concatenated, state.network.bias, state.network.head, float(state.network.head_bias[0])
+    return OracleGradientBandit(*layers, n_arms, exploration=exploration, stop_loss=0.0)
 
 
 def _median(work: Any, times: int) -> float:

@@ -1,4 +1,4 @@
-"""What the decision log costs: microseconds a call, beside the agent's own.
+"""What the decision log costs: microseconds per call, beside the agent's own.
 
 python -m benchmarks.log [rounds]
 """
@@ -36,10 +36,10 @@ def costs(synchronous: str, rounds: int) -> dict[str, float]:
             "log.reward": timed(lambda i: log.reward(ids[i], 1.0), rounds // 2),
         }
         rest = [(key, 1.0) for key in ids[rounds // 2 :]]
-        found["log.reward_many, a reward"] = timed(lambda _: log.reward_many(rest), 1) / len(rest)
-        found["log.apply, a reward"] = timed(lambda _: log.apply(agent), 1) / rounds
+        found["log.reward_many, per reward"] = timed(lambda _: log.reward_many(rest), 1) / len(rest)
+        found["log.apply, per reward"] = timed(lambda _: log.apply(agent), 1) / rounds
         found["agent.update"] = timed(lambda i: agent.update(contexts[i], 0, 1.0), rounds)
-        found["bytes of file, a decision"] = log.state.nbytes / rounds
+        found["bytes of file, per decision"] = log.state.nbytes / rounds
     return found
 
 

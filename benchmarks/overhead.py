@@ -38,7 +38,7 @@ def bare(agent: Plays, problem: problems.Problem) -> None:
 
 
 def ticked(agent: Plays, problem: problems.Problem) -> None:
-    """Play as a worker does, telling how far it is."""
+    """Play as a worker does, reporting how far it is."""
     play(agent, problem, lambda *_: None)
 
 
@@ -59,7 +59,7 @@ def benched(jobs: int, rounds: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         results = bench(
-            ["linear", "nonlinear"], ["LiM2", "NeuralLinear-NTK"], rounds=rounds, runs=4, jobs=jobs, out=Path(folder),
+            ["linear", "nonlinear"], ["LiM2", "NeuralLinearNTK"], rounds=rounds, runs=4, jobs=jobs, out=Path(folder),
             quiet=True, report=False,
         )  # fmt: skip
         wall = time.perf_counter() - start
@@ -73,12 +73,12 @@ def main() -> None:
     arguments = parser.parse_args()
     extra = fastest(ticked, "", 5000, arguments.repeats) - fastest(bare, "", 5000, arguments.repeats)
     print(f"a round of the runner costs {extra:+.2f} us over a round of a bare loop")
-    for name, rounds in (("LinearTS", 2000), ("NeuralLinear-NTK", 1000), ("LiM2", 500)):
+    for name, rounds in (("LinearTS", 2000), ("NeuralLinearNTK", 1000), ("LiM2", 500)):
         own = fastest(bare, name, rounds, max(arguments.repeats // 3, 3))
-        print(f"  {name}: {own:.0f} us a round, overhead {extra / own:+.2%}")
+        print(f"  {name}: {own:.0f} us per round, overhead {extra / own:+.2%}")
     (one, _), (two, at_a_time) = benched(1, arguments.rounds), benched(2, arguments.rounds)
     print(f"wall time, one process over two: x {one / two:.2f}")
-    # On a machine that others use, too, the wall times say little; this still tells whether processes wait.
+    # On a machine that others use, too, the wall times say little; this still shows whether processes wait.
     print(f"runs at a time with two processes: {at_a_time:.2f}")
 
 

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.past_the_paper FOLDER...`: LiM2-Transport against every other method, paired by shuffle.
+"""`python -m benchmarks.past_the_paper FOLDER...`: TransportTS against every other method, paired by shuffle.
 
-Reads the runs in folders of `lim2 bench` (the paper's table, and the plans `benchmarks/plans/past-the-paper*.toml`) and
-writes to `docs/results/past-the-paper/` all rewards (`runs.csv`), every paired comparison (`against.csv`), a summary
-(`table.md`) and the figure `rivals`.
+Reads the runs in folders of `lim2 bench` (the paper's table, and the plans `benchmarks/plans/past-the-paper*.toml`), or
+the `runs.csv` that it wrote itself, and writes to `docs/results/past-the-paper/` all rewards (`runs.csv`), every paired
+comparison (`against.csv`), a summary (`table.md`) and the figure `rivals`.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from lim2.experiments.renamed import today
 from lim2.experiments.report.colours import shade
 from lim2.experiments.report.figures import FAINT, INK, STYLE, margins
 from lim2.experiments.report.markdown import table
@@ -22,16 +23,16 @@ from lim2.experiments.report.texts import p_value
 from lim2.experiments.report.write import write_figure
 from lim2.experiments.stats import paired_p, pooled_interval
 
-OURS = "LiM2-Transport"
+OURS = "TransportTS"
 PAPER = (
     "LinearTS",
     "NeuralLinear",
     "LiM2",
-    "NeuralLinear-MM",
-    "NeuralLinear-Naive",
+    "NeuralLinearMM",
+    "NeuralLinearNaive",
     "NeuralUCB",
     "NeuralTS",
-    "NeuralLinear-NTK",
+    "NeuralLinearNTK",
 )
 PEERS = ("vw:squarecb", "vw:epsilon")
 # What the problems had to do with the choice of the defaults: docs/past-the-paper.md
@@ -46,18 +47,20 @@ DATASETS = (
     "statlog", "epileptic", "covertype", "jester", "adult", "mushroom", "census", "scania", "smartphones-66",
     "financial", "amazon",
 )  # fmt: skip
-FAR_BEHIND = -0.25  # the figure's left end; what is further behind is told in figures
-COLUMNS = ("problem", "agent", "seed", "rounds", "reward", "us_per_round")
+FAR_BEHIND = -0.25  # the figure's left end; what is further behind is given in figures
+COLUMNS = ("problem", "agent", "seed", "rounds", "reward")
 OUT = Path(__file__).parents[1] / "docs" / "results" / "past-the-paper"
 
 
 def read_runs(folders: list[Path]) -> pl.DataFrame:
-    """Return a row a run of an agent with its default settings; what is in several folders counts once."""
+    """Return one row per run of an agent with its default settings; what is in several folders counts once."""
+    kept = [pl.read_csv(file) for folder in folders for file in folder.glob("runs.csv")]
     files = sorted(file for folder in folders for file in (folder / "runs").glob("*.parquet"))
-    if not files:
-        raise SystemExit(f"no runs in {', '.join(map(str, folders))}: give folders that `lim2 bench` has written")
     tables = [pl.read_parquet(file, columns=[*COLUMNS, "agent_settings"]) for file in files]
-    runs = pl.concat(tables).filter(pl.col("agent_settings") == "{}").drop("agent_settings")
+    tables = [table.filter(pl.col("agent_settings") == "{}").select(COLUMNS) for table in tables]
+    if not kept + tables:
+        raise SystemExit(f"no runs in {', '.join(map(str, folders))}: give folders that `lim2 bench` has written")
+    runs = pl.concat(kept + tables).with_columns(pl.col("agent").map_elements(today, pl.String))
     runs = runs.with_columns(pl.col("problem").str.split(":").list.last())  # benchmarks.digits:digits
     return runs.unique(["problem", "agent", "seed", "rounds"], keep="last").sort("problem", "agent", "seed")
 
@@ -106,12 +109,12 @@ def strongest(comparisons: pl.DataFrame, agents: tuple[str, ...]) -> dict[str, d
 
 
 def verdict(comparisons: pl.DataFrame) -> str:
-    """Return in a sentence or two where LiM2-Transport stands on the paper's datasets."""
+    """Return in a sentence or two where TransportTS stands on the paper's datasets."""
     papers, peers = strongest(comparisons, PAPER), strongest(comparisons, PEERS)
     shares = {problem: papers[problem]["of_span"] for problem in DATASETS if problem in papers}
     ahead = sum(share >= 0 for share in shares.values())
     below = {problem: share for problem, share in shares.items() if share < 0}
-    text = f"Of the paper's datasets, {len(shares)} were played; LiM2-Transport is at or above the best of the paper's"
+    text = f"Of the paper's datasets, {len(shares)} were played; TransportTS is at or above the best of the paper's"
     text += f" eight methods on {ahead} of them"
     text += "".join(f", {share:+.1%} of the span on {problem}" for problem, share in below.items()) + "."
     beaten = sum(row["difference"] > 0 for row in peers.values())
@@ -123,7 +126,7 @@ def verdict(comparisons: pl.DataFrame) -> str:
 def tables(comparisons: pl.DataFrame) -> str:
     """Return the summary as Markdown: for each problem the strongest of the paper's methods and of Vowpal Wabbit."""
     papers, peers = strongest(comparisons, PAPER), strongest(comparisons, PEERS)
-    head = ["problem", "LiM2-Transport", "the paper's best", "runs", "difference", "of the span", "p"]
+    head = ["problem", "TransportTS", "the paper's best", "runs", "difference", "of the span", "p"]
     head += ["Vowpal Wabbit's best", "runs", "difference", "p"]
     lines = [verdict(comparisons), ""]
     for group, problems in GROUPS.items():
@@ -162,13 +165,13 @@ def _every(comparisons: pl.DataFrame) -> list[str]:
             cells[row["agent"]] = f"**{text}**" if row["p"] is not None and row["p"] < 0.05 else text
         rows.append([problem, *(cells.get(agent, "-") for agent in agents)])
     title = (
-        "**LiM2-Transport less each method, as a share of the span between random and the better of the two; in bold if"
+        "**TransportTS minus each method, as a share of the span between random and the better of the two; in bold if"
     )
     return [f"{title} p < 0.05**", "", *table(["problem", *agents], rows)]
 
 
 def draw(comparisons: pl.DataFrame) -> Figure:
-    """Draw, problem by problem, how far LiM2-Transport is ahead of its strongest rivals."""
+    """Draw, problem by problem, how far TransportTS is ahead of its strongest rivals."""
     kinds = [("best of the paper's eight", PAPER, 0, "o"), ("best of Vowpal Wabbit", PEERS, 1, "D")]
     problems = list(comparisons["problem"].unique(maintain_order=True))
     groups = dict(comparisons.select("problem", "group").unique().iter_rows())
@@ -205,7 +208,7 @@ def draw(comparisons: pl.DataFrame) -> Figure:
         axes.invert_yaxis()
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_xlabel("ahead by, as a share of the span between random and best; bars: 95% intervals over runs")
-        axes.set_title("LiM2-Transport less its strongest rival")
+        axes.set_title("TransportTS minus its strongest rival")
         axes.legend(loc="lower right")
         margins(figure, left=1.25)
     return figure
@@ -219,7 +222,7 @@ def main() -> None:
     runs = runs.filter(pl.col("problem").is_in(played.to_list()))
     comparisons = against(runs)
     OUT.mkdir(parents=True, exist_ok=True)
-    runs.drop("us_per_round").write_csv(OUT / "runs.csv")
+    runs.write_csv(OUT / "runs.csv")
     comparisons.write_csv(OUT / "against.csv")
     (OUT / "table.md").write_text(tables(comparisons) + "\n")
     write_figure(draw(comparisons), OUT, "rivals")

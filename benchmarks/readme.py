@@ -1,6 +1,6 @@
 """Write tables from what was measured into README.md and docs: `python -m benchmarks.readme`.
 
-The paper's table comes from docs/results (`lim2 paper report --to docs/results`), LiM2-Transport's from
+The paper's table comes from docs/results (`lim2 paper report --to docs/results`), TransportTS's from
 docs/results/past-the-paper (`python -m benchmarks.past_the_paper`), the rest from benchmarks/results.
 """
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from lim2.experiments.renamed import today
 from lim2.experiments.report.markdown import table
 from lim2.paper.published import METHODS
 
@@ -22,7 +23,7 @@ RESULTS = HERE.parent / "docs" / "results"
 
 
 def _load(name: str) -> Any:
-    return json.loads((HERE / "results" / f"{name}.json").read_text())
+    return json.loads(today((HERE / "results" / f"{name}.json").read_text()))
 
 
 def paper_table() -> str:
@@ -43,8 +44,8 @@ def paper_table() -> str:
     groups: dict[str, list[str]] = {}
     for method, counts in many.items():
         groups.setdefault(" or ".join(map(str, counts)), []).append(method)
-    told = "; ".join(f"{counts} of {', '.join(methods)}" for counts, methods in groups.items())
-    return "\n".join([*table(["", *METHODS], rows), "", f"Runs: {told}."])
+    counted = "; ".join(f"{counts} of {', '.join(methods)}" for counts, methods in groups.items())
+    return "\n".join([*table(["", *METHODS], rows), "", f"Runs: {counted}."])
 
 
 def _cells(row: dict[str, Any]) -> str:
@@ -54,7 +55,7 @@ def _cells(row: dict[str, Any]) -> str:
 
 def speed_table() -> str:
     """Return the main lines of the benchmark."""
-    shown = ("A round of LiM2", "Against the oracle", "For ever", "LinearTS against", "A fresh process")
+    shown = ("A round of LiM2", "Against the oracle", "For ever", "Forever", "LinearTS against", "A fresh process")
     sections = _load("speed")["sections"]
     rows = [row for title, rows in sections.items() if title.startswith(shown) for row in rows]
     return "\n".join(["| | |", "|---|---|", *map(_cells, rows)])
@@ -76,7 +77,7 @@ def speed_page() -> str:
 
 
 def rivals_table() -> str:
-    """Return how LiM2-Transport does next to all others."""
+    """Return how TransportTS does next to all others."""
     return (RESULTS / "past-the-paper" / "table.md").read_text().strip()
 
 
@@ -86,12 +87,12 @@ def rivals_verdict() -> str:
 
 
 def transport_time() -> str:
-    """Return what a round of LiM2-Transport costs, and how often it refits."""
+    """Return what a round of TransportTS costs, and how often it refits."""
     results = _load("transport")
     side, long = results["side_by_side"], results["long_run"]
-    rows = [[name, f"{side['us_per_round'][name]:,.0f} us"] for name in ("LiM2", "LiM2-Transport")]
-    rows += [["LiM2 / LiM2-Transport", f"x {side['ratio']}"]]
-    rows += [[f"LiM2-Transport over {long['rounds']:,} rounds", f"{long['rounds_per_second']:,} rounds a second"]]
+    rows = [[name, f"{side['us_per_round'][name]:,.0f} us"] for name in ("LiM2", "TransportTS")]
+    rows += [["LiM2 / TransportTS", f"x {side['ratio']}"]]
+    rows += [[f"TransportTS over {long['rounds']:,} rounds", f"{long['rounds_per_second']:,} rounds per second"]]
     rows += [["rounds of these that refitted", f"{long['share_that_refits']:.2%}"]]
     rows += [["state, first and last 20,000 rounds", f"{long['nbytes'][0]:,} and {long['nbytes'][-1]:,} bytes"]]
     return "\n".join(table([f"{side['rounds']:,} rounds of Statlog, act + update", ""], rows))
@@ -105,7 +106,7 @@ def tolerance_table() -> str:
     for problem in dict.fromkeys(row["problem"] for row in rows):
         here = {row["tolerance"]: row for row in rows if row["problem"] == problem}
         lines.append([problem, *(_with_tolerance(here[tolerance]) for tolerance in tolerances)])
-    return "\n".join(table(["reward, time of a round, share that refits", *map(str, tolerances)], lines))
+    return "\n".join(table(["reward, time per round, share that refits", *map(str, tolerances)], lines))
 
 
 def _with_tolerance(row: dict[str, Any]) -> str:

@@ -46,7 +46,7 @@ def main() -> None:
             rewards[row, seed] = cumulative_reward(seed, rounds, settings)
             seconds[row, seed] = time.process_time() - start
     table = Table("LiM2 on Statlog", title=f"{rounds:,} rounds, {runs} runs", title_justify="left")
-    for column in ("reward", "ms a round", "times the default"):
+    for column in ("reward", "ms per round", "times the default"):
         table.add_column(column, justify="right")
     results = []
     for settings, earned, took in zip(SETTINGS, rewards, seconds, strict=True):

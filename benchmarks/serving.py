@@ -74,8 +74,8 @@ def main() -> None:
         for writes in (False, True):
             times = latencies(name, arguments.seconds, writes)
             middle, high = np.percentile(times, [50, 99])
-            told = "while another thread learns" if writes else "alone"
-            print(f"  act on a snapshot {told}: median {middle:.0f} us, 99% within {high:.0f} us ({len(times)} acts)")
+            when = "while another thread learns" if writes else "alone"
+            print(f"  act on a snapshot {when}: median {middle:.0f} us, 99% within {high:.0f} us ({len(times)} acts)")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
@@ -54,11 +55,21 @@ class SparseAndDense(torch.optim.Optimizer):
             part.step()  # type: ignore[no-untyped-call]
 
 
-def bound(module: TextCNN, optimizer: Any = None, sparse: bool = False) -> Torch:
-    module.embedding.sparse = sparse
-    network = Torch(module, optimizer=optimizer)
-    network.bind(module.length, N_ARMS, np.random.default_rng(0))
-    return network
+class Trained:
+    """A network that is trained on and on."""
+
+    def __init__(self, module: TextCNN, optimizer: Any = None, sparse: bool = False) -> None:
+        module.embedding.sparse = sparse
+        self.net = Torch(module, optimizer=optimizer)
+        self.f = self.net.init((module.length,), N_ARMS, np.random.default_rng(0))
+
+    def features(self, contexts: NDArray[Any]) -> None:
+        """Compute the features of contexts."""
+        self.net.features(self.f, contexts)
+
+    def train(self, contexts: NDArray[Any], arms: NDArray[np.intp], rewards: NDArray[np.float64]) -> None:
+        """Take a step."""
+        _, self.f, _ = self.net.train(self.f, contexts, arms, rewards)
 
 
 def milliseconds(calls: list[Callable[[], object]], blocks: int) -> list[float]:
@@ -81,15 +92,15 @@ def main() -> None:
     assert problem.n_tokens is not None
     buffer = np.array(problem.contexts)
     rng = np.random.default_rng(0)
-    batch, arms, rewards = buffer[:BATCH], rng.integers(N_ARMS, size=BATCH), rng.random(BATCH)
+    batch, arms, rewards = buffer[:BATCH], np.sort(rng.integers(N_ARMS, size=BATCH)), rng.random(BATCH)
     networks = {
-        "lim2": bound(TextCNN(problem.n_tokens, seed=0)),
-        "convolutions over all positions": bound(PlainTextCNN(problem.n_tokens, seed=0)),
-        "lim2, sparse gradients of embeddings": bound(TextCNN(problem.n_tokens, seed=0), SparseAndDense, sparse=True),
+        "lim2": Trained(TextCNN(problem.n_tokens, seed=0)),
+        "convolutions over all positions": Trained(PlainTextCNN(problem.n_tokens, seed=0)),
+        "lim2, sparse gradients of embeddings": Trained(TextCNN(problem.n_tokens, seed=0), SparseAndDense, sparse=True),
     }
     passes = milliseconds([lambda n=n: n.features(buffer) for n in networks.values()], blocks)  # type: ignore[misc]
     steps = milliseconds(
-        [lambda n=n: n.train_step(batch, arms, rewards) for n in networks.values()],  # type: ignore[misc]
+        [lambda n=n: n.train(batch, arms, rewards) for n in networks.values()],  # type: ignore[misc]
         blocks,
     )
     table = Table("network", title="Milliseconds", title_justify="left")

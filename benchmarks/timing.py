@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 class World:
-    """Contexts and rewards that go round for ever."""
+    """Contexts and rewards that go round forever."""
 
     def __init__(self, contexts: Array, rewards: Array) -> None:
         self.contexts, self.rewards = np.array(contexts), np.array(rewards)
@@ -46,7 +46,7 @@ def seconds_of(call: Callable[[], object], repeat: int) -> float:
 
 
 def side_by_side(calls: Sequence[tuple[Callable[[], object], int]], blocks: int) -> list[list[float]]:
-    """Time blocks of each call in turn; return the seconds a call, a list of blocks for each."""
+    """Time blocks of each call in turn; return the seconds per call, a list of blocks for each."""
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(blocks):
         for measured, (call, repeat) in zip(times, calls, strict=True):

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.transport`: what a round of LiM2-Transport costs next to LiM2's, and how often it refits.
+"""`python -m benchmarks.transport`: what a round of TransportTS costs next to LiM2's, and how often it refits.
 
 Both agents play Statlog in turns, a block of rounds each, so that whatever else the machine does falls on both; times
-are processor times. Then LiM2-Transport plays on for 100,000 rounds in all. Writes benchmarks/results/transport.json.
+are processor times. Then TransportTS plays on for 100,000 rounds in all. Writes benchmarks/results/transport.json.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from scipy.stats import t as student_t
 
 import lim2
 from lim2 import problems
+from lim2.experiments.renamed import today
 
 BLOCK = 500
 DATASETS = ("statlog", "epileptic", "covertype", "jester", "adult")
@@ -35,12 +36,14 @@ def play(agent: lim2.Agent, contexts: Any, rewards: Any) -> tuple[float, float]:
     return 1e6 * (time.process_time() - started) / len(contexts), total
 
 
+def _refits(agent: lim2.Agent) -> int:
+    return 0 if agent.info is None else agent.info.refits or 0
+
+
 def side_by_side(rounds: int) -> dict[str, Any]:
     """Return what a round costs, averaged over all of them, and over the last fifth."""
     problem = problems.load("statlog", rounds=rounds, seed=0)
-    agents = {
-        name: lim2.AGENTS[name](problem.n_arms, problem.n_features, seed=0) for name in ("LiM2", "LiM2-Transport")
-    }
+    agents = {name: lim2.AGENTS[name](problem.n_arms, problem.n_features, seed=0) for name in ("LiM2", "TransportTS")}
     times: dict[str, list[float]] = {name: [] for name in agents}
     for start in range(0, rounds, BLOCK):
         block = slice(start, start + BLOCK)
@@ -52,26 +55,26 @@ def side_by_side(rounds: int) -> dict[str, Any]:
         "rounds": rounds,
         "us_per_round": {name: round(value, 1) for name, value in mean.items()},
         "us_per_round_late": {name: round(value, 1) for name, value in late.items()},
-        "ratio": round(mean["LiM2"] / mean["LiM2-Transport"], 2),
+        "ratio": round(mean["LiM2"] / mean["TransportTS"], 2),
     }
 
 
 def long_run(rounds: int) -> dict[str, Any]:
-    """Play Statlog over and over; return rounds a second, the share of rounds that refit, and the size of the state."""
+    """Play Statlog over and over; return rounds per second, the share of rounds that refit, and the size of state."""
     problem = problems.load("statlog", rounds=20_000, seed=0)
     agent = lim2.TransportTS(problem.n_arms, problem.n_features, seed=0)
     parts, sizes = [], []
     for start in range(0, rounds, len(problem)):
         stop = min(len(problem), rounds - start)
-        before = agent.refits
+        before = _refits(agent)
         us, _ = play(agent, problem.contexts[:stop], problem.rewards[:stop])
-        parts.append({"until": start + stop, "us_per_round": round(us, 1), "refits": agent.refits - before})
+        parts.append({"until": start + stop, "us_per_round": round(us, 1), "refits": _refits(agent) - before})
         sizes.append(agent.nbytes)
     mean = float(np.mean([part["us_per_round"] for part in parts]))
     return {
         "rounds": rounds,
         "rounds_per_second": round(1e6 / mean),
-        "share_that_refits": agent.refits / rounds,
+        "share_that_refits": _refits(agent) / rounds,
         "nbytes": sizes,
         "parts": parts,
     }
@@ -82,7 +85,7 @@ def with_tolerance(name: str, tolerance: float, seed: int) -> tuple[float, float
     problem = problems.load(name, rounds=5000, seed=seed)
     agent = lim2.TransportTS(problem.n_arms, problem.n_features, seed=seed, tolerance=tolerance)
     us, reward = play(agent, problem.contexts, problem.rewards)
-    return reward, us, agent.refits
+    return reward, us, _refits(agent)
 
 
 def by_tolerance(runs: int) -> list[dict[str, Any]]:
@@ -106,11 +109,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20_000)
     parser.add_argument("--long", type=int, default=100_000)
-    parser.add_argument("--tolerance-runs", type=int, default=0, help="runs a dataset and tolerance; 0 leaves it out")
+    parser.add_argument("--tolerance-runs", type=int, default=0, help="runs per dataset and tolerance; 0 leaves it out")
     arguments = parser.parse_args()
     console = Console()
     out = Path(__file__).parent / "results" / "transport.json"
-    results = json.loads(out.read_text()) if out.exists() else {}
+    results = json.loads(today(out.read_text())) if out.exists() else {}
     if arguments.rounds:
         results["side_by_side"] = side_by_side(arguments.rounds)
     if arguments.long:

@@ -23,7 +23,7 @@ N_ARMS, BLOCKS = 10, 3
 
 
 class SmallConvNet(nn.Module):
-    """From bytes to 50 features; lim2 adds the linear layer on top, with one output an arm, and trains it all."""
+    """From bytes to 50 features; lim2 adds the linear layer on top, with one output per arm, and trains it all."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class SmallConvNet(nn.Module):
 
 
 def play(agent: lim2.Agent, images: NDArray[np.uint8], digits: NDArray[np.int64]) -> tuple[list[float], float]:
-    """Return how often the agent was right in each third of the rounds, and the milliseconds of a round."""
+    """Return how often the agent was right in each third of the rounds, and the milliseconds per round."""
     rewards, start = [], time.perf_counter()
     for image, digit in zip(images, digits, strict=True):
         arm = agent.act(image)
@@ -74,7 +74,7 @@ def main() -> None:
         "LinearTS": (lim2.LinearTS(N_ARMS, 64, seed=0), images.reshape(rounds, 64)),
     }
     table = Table("agent", title="How often the digit was right", title_justify="left")
-    for column in ("first third", "second third", "last third", "ms a round"):
+    for column in ("first third", "second third", "last third", "ms per round"):
         table.add_column(column, justify="right")
     console = Console()
     for name, (agent, contexts) in agents.items():

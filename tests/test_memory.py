@@ -1,138 +1,310 @@
-"""The buffer against a plain list, and what it promises about order, sampling and space."""
+"""The memory against a plain list, and what it promises about versions, order, sampling, arms and space."""
+
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
+from helpers.purity import same, values_of
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Buffer as OracleBuffer
 from oracle import Tuple
 from scipy import stats
 
-from lim2.memory import Buffer, History
+from lim2 import memory as memories
+from lim2.memory import Memory, add_arm, copy_tuples, empty, remove_arm, sample, store, store_in_shares, store_latest
+from lim2.state import copied
+
+N_ARMS = 4
+RULES = {"own": store, "shares": store_in_shares}
 
 
-@given(capacity=st.integers(1, 12), fair=st.booleans(), arms=st.lists(st.integers(0, 3), max_size=80))
-def test_buffer_equals_a_plain_list(capacity: int, fair: bool, arms: list[int]) -> None:
-    buffer = Buffer(capacity, n_arms=4, shape=1, fair=fair)
-    plain = OracleBuffer(capacity, share=max(capacity // 4, 1) if fair else 1)
+def filled(arms: Iterable[int], n_arms: int = N_ARMS, capacity: int | None = None, rule: Any = store) -> Memory:
+    """Return a memory in which the tuple t has the context [t] and the reward t."""
+    memory = empty(capacity, n_arms, (1,))
+    for t, arm in enumerate(arms):
+        memory = stored(memory, arm, float(t), rule)
+    return memory
+
+
+def stored(memory: Memory, arm: int, value: float, rule: Any = store) -> Memory:
+    result = rule(memory, np.array([value]), arm, value)
+    kept: Memory = result if rule is store_latest else result[0]
+    return kept
+
+
+def rewards_of(memory: Memory, arm: int) -> list[float]:
+    rows, bounds = memory.by_arm()
+    own = rows[bounds[arm] : bounds[arm + 1]]
+    assert (memory.arms[own] == arm).all()
+    return sorted(memory.rewards[own].tolist())
+
+
+# Storing
+
+
+@given(capacity=st.integers(1, 12), fair=st.booleans(), arms=st.lists(st.integers(0, N_ARMS - 1), max_size=80))
+def test_a_buffer_equals_a_plain_list(capacity: int, fair: bool, arms: list[int]) -> None:
+    memory, rule = empty(capacity, N_ARMS, (1,)), store_in_shares if fair else store
+    plain = OracleBuffer(capacity, share=max(capacity // N_ARMS, 1) if fair else 1)
     for t, arm in enumerate(arms):
         context = np.array([float(t)])
-        evicted = buffer.add(context, arm, 10.0 * t)
+        memory, evicted = rule(memory, context, arm, 10.0 * t)
         removed = plain.store(Tuple(t, context, arm, 10.0 * t))
         assert (evicted is None) == (removed is None)
         if evicted is not None and removed is not None:
-            assert (evicted.context[0], evicted.arm, evicted.reward) == (removed.stamp, removed.arm, removed.reward)
-        held = {e.stamp: e for e in plain.tuples}
-        assert sorted(buffer.stamps.tolist()) == sorted(held)
-        for stamp, ctx, a, r in zip(buffer.stamps, buffer.contexts, buffer.arms, buffer.rewards, strict=True):
-            assert (ctx[0], a, r) == (stamp, held[int(stamp)].arm, held[int(stamp)].reward)
-        counts = [sum(e.arm == a for e in plain.tuples) for a in range(4)]
-        assert buffer.counts.tolist() == counts
-        for a in range(4):
-            assert sorted(buffer.stamps[buffer.rows(a)].tolist()) == sorted(s for s, e in held.items() if e.arm == a)
+            expected = (removed.stamp, removed.arm, removed.reward, removed.stamp)
+            assert (evicted.context[0], evicted.arm, evicted.reward, evicted.stamp) == expected
+        held, rows = {e.stamp: e for e in plain.tuples}, memory.rows()
+        assert sorted(memory.stamps[rows].tolist()) == sorted(held)
+        for row in rows:
+            stamp = int(memory.stamps[row])
+            assert (memory.contexts[row, 0], memory.arms[row], memory.rewards[row]) == (
+                stamp, held[stamp].arm, held[stamp].reward,
+            )  # fmt: skip
+        assert memory.counts.tolist() == [sum(e.arm == a for e in plain.tuples) for a in range(N_ARMS)]
+        assert (memory.held, memory.stored, memory.evicted) == (len(held), t + 1, t + 1 - len(held))
+        for a in range(N_ARMS):
+            assert rewards_of(memory, a) == sorted(e.reward for e in plain.tuples if e.arm == a)
 
 
-def test_in_a_fair_buffer_arms_come_to_hold_equal_shares() -> None:
-    held = []
-    for fair in (False, True):
-        buffer = Buffer(12, n_arms=3, shape=1, fair=fair)
-        for arm in [0] * 10 + [1, 2] + [1, 2, 0] * 20:
-            buffer.add(np.zeros(1), arm, 0.0)
-        held.append(buffer.counts.tolist())
+@given(
+    capacity=st.none() | st.integers(1, 9),
+    rule=st.sampled_from([store, store_in_shares, store_latest]),
+    steps=st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=40),
+)
+def test_a_version_stays_valid_for_one_more_step(capacity: int | None, rule: Any, steps: list[tuple[int, bool]]) -> None:
+    """Tuples that are stored and not taken over, at any time, next to a memory that was never given them."""
+    memory, clean = empty(capacity, 3, (1,)), empty(capacity, 3, (1,))
+    for t, (arm, abandoned) in enumerate(steps):
+        before = values_of(memory)
+        if abandoned:
+            stored(memory, arm, -1.0, rule)
+            stored(memory, (arm + 1) % 3, -2.0, rule)
+        else:
+            older, memory = memory, stored(memory, arm, float(t), rule)
+            assert same(values_of(older), before)
+            clean = stored(clean, arm, float(t), rule)
+        if abandoned:
+            assert same(values_of(memory), before)
+        assert same(values_of(memory), values_of(clean))
+
+
+def test_a_copied_version_stays_valid_forever() -> None:
+    memory = filled([0, 1, 2] * 5, capacity=10)
+    kept, before = copied(memory), values_of(memory)
+    for t in range(30):
+        memory = stored(memory, t % 3, 100.0 + t)
+    assert same(values_of(kept), before)
+
+
+@given(capacity=st.none() | st.integers(1, 9), arms=st.lists(st.integers(0, 2), max_size=40))
+def test_the_canonical_form_goes_on_alike(capacity: int | None, arms: list[int]) -> None:
+    """What a file holds: the same slots in the same order, without spare rows."""
+    memory = empty(capacity, 3, (1,))
+    for t, arm in enumerate(arms):
+        memory = stored(memory.canonical() if t % 3 else memory, arm, float(t))
+        compact = memory.canonical()
+        memories.check(compact)
+        assert len(compact.rewards) == compact.held == compact.free
+        assert compact.rewards.tolist() == memory.rewards[memory.rows()].tolist()
+        one, other = (sample(m, 7, np.random.default_rng(t)) for m in (memory, compact))
+        assert one.slots.tolist() == other.slots.tolist()
+        assert one.rewards.tolist() == other.rewards.tolist()
+    assert same(values_of(memory), values_of(filled(arms, 3, capacity)))
+
+
+def test_with_equal_shares_arms_come_to_hold_as_much() -> None:
+    arms = [0] * 10 + [1, 2] + [1, 2, 0] * 20
+    held = [filled(arms, 3, 12, rule).counts.tolist() for rule in (store, store_in_shares)]
     assert held == [[10, 1, 1], [4, 4, 4]]
 
 
-def test_a_full_buffer_keeps_arms_side_by_side() -> None:
-    buffer = Buffer(10, n_arms=3, shape=2)
-    rng = np.random.default_rng(0)
+def test_a_full_buffer_has_its_slots_sorted_by_arm() -> None:
+    memory, rng = empty(10, 3, (2,)), np.random.default_rng(0)
     for t in range(200):
-        buffer.add(rng.normal(size=2), int(rng.integers(3)), float(t))
+        memory, _ = store(memory, rng.normal(size=2), int(rng.integers(3)), float(t))
+        if t > 20 and memory.heads is not None:
+            assert (np.diff(memory.arms[memory.rows()]) >= 0).all()
+            rows, bounds = memory.by_arm()
+            assert rows.tolist() == memory.rows().tolist()
+            oldest = [rows[bounds[arm] + memory.heads[arm]] for arm in range(3) if memory.counts[arm]]
+            for arm, row in zip(np.flatnonzero(memory.counts), oldest, strict=True):
+                assert memory.stamps[row] == memory.stamps[rows[bounds[arm] : bounds[arm + 1]]].min()
+    assert memory.heads is not None
+
+
+def test_the_latest_tuples_in_order_of_age() -> None:
+    for capacity in (None, 4, 20):
+        memory = filled([t % 3 for t in range(10)], 3, capacity, store_latest)
+        kept = list(range(10))[-(capacity or 10) :]
+        assert memory.rewards[memory.rows()].tolist() == kept
+        assert memory.counts.tolist() == [sum(t % 3 == arm for t in kept) for arm in range(3)]
+        kept = [t for t in kept if t % 3 != 1]
+        memory = remove_arm(memory, 1, None)
+        assert memory.rewards[memory.rows()].tolist() == kept
+        assert memory.arms[memory.rows()].tolist() == [(0, -1, 1)[t % 3] for t in kept]
+        for t in range(100, 110):
+            memory = stored(memory, 0, float(t), store_latest)
+        expected = [*kept, *range(100, 110)][-(capacity or 100) :]
+        assert memory.rewards[memory.rows()].tolist() == expected
+
+
+def test_capacity_and_space() -> None:
+    memory, sizes = empty(7, 2, (3, 4)), set()
+    for t in range(100):
+        memory, _ = store(memory, np.full((3, 4), t, dtype=np.int32), t % 2, 0.0)
         if t > 10:
-            assert all(isinstance(buffer.rows(arm), slice) for arm in range(3))
-            assert np.shares_memory(buffer.contexts[buffer.rows(0)], buffer.contexts)
-            assert (np.diff(buffer.arms) >= 0).all()
+            sizes.add(memory.contexts.shape)
+    assert (memory.capacity, memory.held) == (7, 7)
+    assert sizes == {(8, 3, 4)}  # one row is free
+    assert memory.contexts.dtype == np.int32  # the first tuple decides
+    with pytest.raises(ValueError, match="at least 1"):
+        empty(0, 2, (1,))
+    assert len(empty(10**9, 2, (1000,)).contexts) == 0  # storage grows with what is stored
+    assert len(filled([0], 2, 10**9).contexts) < 1000
 
 
-@pytest.mark.parametrize("memory", [Buffer(30, 3, 1), History(3, 1)], ids=["buffer", "history"])
-def test_samples_are_uniform_with_replacement_and_sorted(memory: Buffer | History) -> None:
-    rng = np.random.default_rng(1)
-    for t in range(30):
-        memory.add(np.array([float(t)]), t % 3, float(t))
-    seen = np.zeros(30)
+def test_without_a_capacity_nothing_is_forgotten() -> None:
+    memory = filled([t % 2 for t in range(500)], 2)
+    assert memory.capacity is None
+    assert memory.rewards[memory.rows()].tolist() == list(range(500))
+    assert rewards_of(memory, 1) == list(range(1, 500, 2))
+    np.testing.assert_array_equal(memory.stamps[memory.rows()], np.arange(500))
+
+
+# Sampling
+
+
+@pytest.mark.parametrize("capacity", [30, None], ids=["buffer", "history"])
+@pytest.mark.parametrize("rounds", [30, 90], ids=["just full", "full"])
+def test_samples_are_uniform_with_replacement_and_sorted(capacity: int | None, rounds: int) -> None:
+    memory, rng = filled([t % 3 for t in range(rounds)], 3, capacity), np.random.default_rng(1)
+    seen = np.zeros(rounds)
     for _ in range(300):
-        batch = memory.sample(40, rng)
+        batch = sample(memory, 40, rng)
         assert len(set(batch.slots.tolist())) < 40
         np.testing.assert_array_equal(batch.contexts[:, 0], batch.rewards)
-        np.testing.assert_array_equal(batch.contexts, memory.contexts[batch.slots])
-        np.testing.assert_array_equal(batch.arms, memory.arms[batch.slots])
+        np.testing.assert_array_equal(batch.rows, memory.rows()[batch.slots])
+        np.testing.assert_array_equal(batch.contexts, memory.contexts[batch.rows])
+        np.testing.assert_array_equal(batch.arms, memory.arms[batch.rows])
         assert [arm for arm, rows in batch.groups for _ in range(rows.stop - rows.start)] == batch.arms.tolist()
-        seen += np.bincount(batch.rewards.astype(int), minlength=30)
-    assert stats.chisquare(seen).pvalue > 1e-3
+        seen += np.bincount(batch.rewards.astype(int), minlength=rounds)
+    held = np.sort(memory.rewards[memory.rows()]).astype(int)
+    assert seen.sum() == seen[held].sum()
+    assert stats.chisquare(seen[held]).pvalue > 1e-3
 
 
 def test_the_order_of_drawing_is_kept_within_an_arm() -> None:
-    memory = Buffer(20, 2, 1)
-    for t in range(20):
-        memory.add(np.zeros(1), t % 2, float(t))
-    batch = memory.sample(50, np.random.default_rng(2))
+    memory = filled([t % 2 for t in range(20)], 2, 20)
+    batch = sample(memory, 50, np.random.default_rng(2))
     drawn = (np.random.default_rng(2).random(50) * 20).astype(int)
     for arm, rows in batch.groups:
         np.testing.assert_array_equal(batch.slots[rows], drawn[memory.arms[drawn] == arm])
 
 
-def test_capacity_and_space() -> None:
-    buffer = Buffer(7, n_arms=2, shape=(3, 4), dtype=np.int32)
-    size = buffer.nbytes
-    for t in range(100):
-        buffer.add(np.full((3, 4), t), t % 2, 0.0)
-    assert (buffer.capacity, len(buffer), buffer.nbytes) == (7, 7, size)
-    assert buffer.contexts.shape == (7, 3, 4)
-    assert buffer.contexts.dtype == np.int32
-    assert repr(buffer) == "Buffer(capacity=7, held=[4, 3])"
-    with pytest.raises(ValueError, match="at least 1"):
-        Buffer(0, 2, 1)
+@pytest.mark.parametrize("rounds", [100, 250], ids=["just full", "full"])
+def test_weights_make_recent_tuples_likelier(rounds: int) -> None:
+    memory = filled([t % 2 for t in range(rounds)], 2, 100)
+    weights = memory.weights(0.9)
+    assert weights is not None
+    ages = np.array([memory.age(int(stamp)) for stamp in memory.stamps[memory.rows()]])
+    np.testing.assert_allclose(weights[memory.rows()], 0.9**ages)
+    batch = sample(memory, 20_000, np.random.default_rng(0), weights)
+    counts = np.bincount(batch.slots, minlength=100) / 20_000
+    expected = weights[memory.rows()]
+    np.testing.assert_allclose(counts, expected / expected.sum(), atol=0.01)  # 4 standard deviations of a share of 0.1
+    assert memory.weights(1.0) is None
 
 
-def test_history_forgets_nothing() -> None:
-    history = History(n_arms=2, shape=1)
-    for t in range(500):
-        history.add(np.array([float(t)]), t % 2, float(-t))
-    np.testing.assert_array_equal(history.contexts[:, 0], np.arange(500))
-    np.testing.assert_array_equal(history.rewards, -np.arange(500.0))
-    np.testing.assert_array_equal(history.rows(1), np.arange(1, 500, 2))
-    np.testing.assert_array_equal(history.stamps, np.arange(500))
-    assert history.capacity is None
-    assert repr(history) == "History(held=[250, 250])"
-
-
-@given(
-    capacity=st.integers(1, 9),
-    fair=st.booleans(),
-    arms=st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=40),
-)
-def test_abandoned_tuples_leave_no_trace(capacity: int, fair: bool, arms: list[tuple[int, bool]]) -> None:
-    """Staging and abandoning at any time, next to a buffer that never heard of them."""
-    buffer, clean = (Buffer(capacity, 3, 1, fair=fair) for _ in range(2))
-    for t, (arm, abandoned) in enumerate(arms):
-        if abandoned:
-            buffer.stage(np.array([-1.0]), arm, -1.0)
-            buffer.abandon()
-        else:
-            buffer.add(np.array([float(t)]), arm, float(t))
-            clean.add(np.array([float(t)]), arm, float(t))
-        assert len(buffer) == len(clean)
-        for a in range(3):
-            mine, theirs = buffer.rows(a), clean.rows(a)
-            assert sorted(buffer.stamps[mine].tolist()) == sorted(clean.stamps[theirs].tolist())
-            assert sorted(buffer.rewards[mine].tolist()) == sorted(clean.rewards[theirs].tolist())
-
-
-@pytest.mark.parametrize("memory", [Buffer(5, 2, 3), History(2, 3)], ids=["buffer", "history"])
-def test_bad_tuples_are_refused_and_change_nothing(memory: Buffer | History) -> None:
+def test_an_empty_memory_has_nothing_to_sample() -> None:
     with pytest.raises(ValueError, match="empty"):
-        memory.sample(3, np.random.default_rng(0))
-    for context, arm in ((np.ones(4), 0), (np.ones(3), -1), (np.ones(3), 2)):
-        with pytest.raises(ValueError, match=r"arm|shape"):
-            memory.add(context, arm, 0.0)
-    assert len(memory) == 0
-    assert memory.counts.tolist() == [0, 0]
+        sample(empty(5, 2, (3,)), 3, np.random.default_rng(0))
+
+
+# Arms that change
+
+
+@pytest.mark.parametrize("capacity", [6, 20, None], ids=["full", "growing", "history"])
+def test_arms_come_and_go(capacity: int | None) -> None:
+    memory = filled([0, 1, 2, 2, 1, 0, 2, 2, 2], 3, capacity)
+    before, kept = values_of(memory), {arm: rewards_of(memory, arm) for arm in range(3)}
+    fewer = remove_arm(memory, 1, None)
+    assert fewer.counts.tolist() == [len(kept[0]), len(kept[2])]
+    assert [rewards_of(fewer, arm) for arm in range(2)] == [kept[0], kept[2]]
+    more = add_arm(fewer, None)
+    assert more.counts.tolist() == [len(kept[0]), len(kept[2]), 0]
+    assert same(values_of(memory), before)
+    for t in range(100, 130):
+        more = stored(more, t % 3, float(t))
+        assert sample(more, 10, np.random.default_rng(t)).arms.max() <= 2
+        for arm in range(3):
+            rewards_of(more, arm)
+    rows = more.rows()
+    assert more.counts.min() > 0
+    np.testing.assert_array_equal(more.contexts[rows, 0], more.rewards[rows])
+    assert len(set(more.stamps[rows].tolist())) == more.held
+    assert more.held == (more.capacity or len(kept[0]) + len(kept[2]) + 30)
+
+
+def test_the_oldest_tuple_leaves_first_after_a_change() -> None:
+    memory = add_arm(filled([0, 1, 0, 1, 0, 1, 0], 2, 6), 7)  # 0.0 left for 6.0
+    memory, evicted = store(memory, np.zeros(1), 2, 100.0)
+    assert evicted is None
+    left = []
+    for _ in range(3):
+        memory, evicted = store(memory, np.zeros(1), 0, 200.0)
+        assert evicted is not None
+        left.append(evicted.reward)
+    assert left == [2.0, 4.0, 6.0]
+
+
+def test_what_others_hold_stays_when_the_capacity_shrinks() -> None:
+    memory = remove_arm(filled([0] * 2 + [1] * 8, 2, 10), 0, 5)
+    assert (memory.capacity, memory.held) == (8, 8)
+    assert add_arm(memory, 20).capacity == 20
+
+
+@pytest.mark.parametrize("capacity", [None, 20, 9, 6], ids=["history", "room for all", "for some", "for none"])
+def test_copied_tuples_are_as_old_as_the_originals(capacity: int | None) -> None:
+    memory = add_arm(filled([0, 1, 0, 1, 0, 1], 2, capacity), None)
+    before = values_of(memory)
+    grown, left = copy_tuples(memory, 1, 2)
+    assert same(values_of(memory), before)
+    room = 3 if capacity is None else min(capacity - 6, 3)
+    assert rewards_of(grown, 2) == [1.0, 3.0, 5.0][3 - room :]  # the newest
+    assert grown.rewards[left].tolist() == [1.0, 3.0, 5.0][: 3 - room]
+    rows = grown.rows()
+    assert (grown.stamps[rows] == grown.rewards[rows]).all()
+    assert (grown.stored, grown.evicted) == (6, 0)
+    assert rewards_of(grown, 1) == [1.0, 3.0, 5.0]
+
+
+# Loading
+
+
+def broken(**changes: Any) -> Memory:
+    return filled([0, 1, 0], 2, 5).canonical()._replace(**changes)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"free": 1}, "does not hold"),
+        ({"held": 2}, "does not hold"),
+        ({"capacity": 2}, "capacity is 2"),
+        ({"arms": np.array([0, 1, 2])}, "arms beyond"),
+        ({"arms": np.array([0, -1, 0])}, "arms beyond"),
+        ({"stamps": np.array([0, 1, 3])}, "stamps beyond"),
+        ({"stamps": np.array([1, 1, 1])}, "the same stamp"),
+        ({"counts": np.array([1, 2])}, "counts"),
+        ({"rewards": np.array([0.0, 1e31, 2.0])}, "rewards"),
+        ({"heads": np.zeros(2, dtype=np.intp)}, "sorted by arm"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_an_impossible_memory_is_refused(wrong: dict[str, Any], message: str) -> None:
+    memories.check(broken())
+    with pytest.raises(ValueError, match=message):
+        memories.check(broken(**wrong))

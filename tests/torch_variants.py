@@ -26,9 +26,9 @@ def torch_variants(n_features: int) -> dict[str, tuple[str, dict[str, Any]]]:
             "LiM2",
             {**bounded, "matching": "solve", "recount": False, "refresh": "all", "intercept": True},
         ),
-        "LiM2-Transport with torch": ("LiM2-Transport", bounded),
-        "NeuralLinear-MM with torch": ("NeuralLinear-MM", bounded),
-        "NeuralLinear-Naive with torch": ("NeuralLinear-Naive", bounded),
-        "NeuralLinear-NTK with torch": ("NeuralLinear-NTK", bounded),
+        "TransportTS with torch": ("TransportTS", bounded),
+        "NeuralLinearMM with torch": ("NeuralLinearMM", bounded),
+        "NeuralLinearNaive with torch": ("NeuralLinearNaive", bounded),
+        "NeuralLinearNTK with torch": ("NeuralLinearNTK", bounded),
         "NeuralLinear with torch": ("NeuralLinear", {**common, "train_every": 20, "steps": 5}),
     }

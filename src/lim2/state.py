@@ -272,7 +272,7 @@ def _check_array(place: str, array: NDArray[Any], field: Field, sizes: Any) -> N
             shape.extend(sizes[axis[1:]] if axis.startswith("*") else (sizes.setdefault(axis, length),))
         if array.shape != tuple(shape):
             raise ValueError(f"{place} has shape {array.shape}, expected {tuple(shape)} = ({', '.join(field.axes)})")
-    if array.dtype.kind == "f" and not (np.abs(array) < LARGEST).all():
+    if array.dtype.kind == "f" and not (np.abs(array.astype(np.float64, copy=False)) < LARGEST).all():
         raise ValueError(f"{place} has values that are not finite, or too large")
     for note in field.properties:
         if not np.all(_holds(note, array)):

@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from lim2.experiments.store import MEASURED, Store
 
@@ -80,6 +81,17 @@ not_callable = 3
 
 def write_agents(folder: Path, name: str = "outside_agents") -> None:
     (folder / f"{name}.py").write_text(AGENTS)
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a module of agents that lim2 has never heard of; the user is in it."""
+    write_agents(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    path = list(sys.path)
+    yield tmp_path
+    sys.path[:] = path
+    sys.modules.pop("outside_agents", None)
 
 
 def lim2(*words: str, cwd: Path, **environment: str) -> subprocess.Popen[str]:

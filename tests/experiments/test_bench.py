@@ -67,7 +67,7 @@ def test_only_what_is_missing_or_changed_is_run(tmp_path: Path) -> None:
 
 
 def test_how_many_processes_does_not_matter(tmp_path: Path) -> None:
-    agents = ["LiM2", "LinearTS", "NeuralLinear-NTK"]
+    agents = ["LiM2", "LinearTS", "NeuralLinearNTK"]
     bench(["wheel", "nonlinear"], agents, out=tmp_path / "one", **SMALL | {"jobs": 1})
     bench(["wheel", "nonlinear"], agents, out=tmp_path / "two", **SMALL)
     assert outcome(tmp_path / "one").equals(outcome(tmp_path / "two"))

@@ -14,7 +14,7 @@ from experiments.helpers import ended, gone, lim2, outcome, wait_for
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 
 PLAN = (
-    "bench", "--problems", "wheel,linear,nonlinear", "--agents", "LiM2,LinearTS,NeuralLinear-NTK,Uniform",
+    "bench", "--problems", "wheel,linear,nonlinear", "--agents", "LiM2,LinearTS,NeuralLinearNTK,Uniform",
     "--rounds", "60", "--runs", "4", "--jobs", "2",
 )  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_canonical_text_of_numbers_and_objects() -> None:
     ("problems", "agents", "options", "message"),
     [
         (["wheel"], ["LiM"], {}, "no agent is called 'LiM'; did you mean 'LiM2'"),
-        (["wheel"], ["neuralinear-naiv"], {}, "did you mean 'NeuralLinear-Naive'"),
+        (["wheel"], ["neuralinear-naiv"], {}, "did you mean 'NeuralLinearNaive'"),
         (["weel"], ["LiM2"], {}, "no problem is called 'weel'; did you mean 'wheel'"),
         (["wheel"], ["LiM2"], {"settings": {"LiM2": {"hiden": 1}}}, "no setting 'hiden'; did you mean 'hidden'"),
         (["wheel"], ["LiM2"], {"settings": {"wheel": {"dleta": 1}}}, "no setting 'dleta'; did you mean 'delta'"),
@@ -90,7 +90,7 @@ def test_what_cannot_be_run_is_said(
 
 
 def test_names_of_classes_and_any_case() -> None:
-    assert agent_named("neurallinearnaive").source == "NeuralLinear-Naive"
+    assert agent_named("neurallinearnaive").source == "NeuralLinearNaive"
     assert problem_named("WHEEL").source == "wheel"
     settings = {"lim2": {"hidden": [3]}}
     assert plan_of(["wheel"], ["LiM2"], settings=settings).agents[0].settings == {"hidden": [3]}

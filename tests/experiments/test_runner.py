@@ -142,8 +142,11 @@ def test_time_is_kept_along_the_way() -> None:
     assert seconds[-1] * 1e6 / 300 == pytest.approx(record["us_per_round"], rel=1.0)  # less the warm-up
 
 
-class Noting(lim2.Uniform):
+class Noting(lim2.Agent):
     """Notes something of its own."""
+
+    def __init__(self, n_arms: int, n_features: int, seed: int | None = None) -> None:
+        super().__init__(lim2.algorithms.Uniform(n_arms, n_features, seed=seed))
 
     @property
     def traces(self) -> dict[str, list[float]]:
@@ -177,5 +180,5 @@ def test_texts_are_read_by_the_text_network() -> None:
     tokens = rng.integers(0, 30, size=(20, 60))
     problem = problems.Problem("texts", tokens, rng.random((20, 2)), n_tokens=30)
     agent: Any = make(Spec("LiM2", "LiM2"), problem, 0)
-    assert agent.representation.n_tokens == 30
+    assert agent.get_params()["representation"].n_tokens == 30
     assert play(agent, problem).arms.shape == (20,)

@@ -53,13 +53,13 @@ def test_a_changed_setting_takes_the_place_of_the_old_one(tmp_path: Path) -> Non
 def test_more_agents_and_more_runs_are_added(tmp_path: Path) -> None:
     store = Store(tmp_path)
     filled(store, plan(["LinearTS"], runs=3))
-    filled(store, plan(["NeuralLinear-NTK"], runs=2))
-    assert shown(store) == {("LinearTS", "{}"): 3, ("Uniform", "{}"): 3, ("NeuralLinear-NTK", "{}"): 2}
+    filled(store, plan(["NeuralLinearNTK"], runs=2))
+    assert shown(store) == {("LinearTS", "{}"): 3, ("Uniform", "{}"): 3, ("NeuralLinearNTK", "{}"): 2}
 
 
 def test_other_rounds_do_not_compare_and_are_left_out(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    filled(store, plan(["LinearTS", "NeuralLinear-NTK"]))
+    filled(store, plan(["LinearTS", "NeuralLinearNTK"]))
     filled(store, plan(["LinearTS"], rounds=30))
     runs, _ = store.frames()
     assert set(runs["agent"]) == {"LinearTS", "Uniform"}

@@ -1,4 +1,4 @@
-"""Chances of the largest of independent Student-t variables: closed forms, references, simulation, properties."""
+"""Which of independent Student-t variables is the largest: closed forms, references, simulation, properties."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr
 
-from lim2.exploration import UCB, Posterior, Thompson
-from lim2.exploration.propensity import _chances, chances_of_largest
+from lim2.exploration import UCB, StudentT, Thompson, propensity
+from lim2.exploration.propensity import _many, _one, chances_of_largest, one_hot
 
 Float = NDArray[np.float64]
 
@@ -63,7 +63,8 @@ def reference(means: ArrayLike, scales: ArrayLike, freedom: ArrayLike) -> Float:
     """Integrate by brute force: scipy's functions at 20 nodes between all arms' quantiles, far into the tails."""
     rows = list(zip(*np.broadcast_arrays(means, scales, freedom), strict=True))
     arms = [stats.t(df, m, s) if np.isfinite(df) else stats.norm(m, s) for m, s, df in rows]
-    grid = np.array([0.0, *(sign * digit * 10.0**e for e in range(-1, 13) for digit in (1, 2, 5) for sign in (-1, 1))])
+    decades = range(-1, 13 if min(df for _, _, df in rows) >= 0.7 else 18)
+    grid = np.array([0.0, *(sign * digit * 10.0**e for e in decades for digit in (1, 2, 5) for sign in (-1, 1))])
     edges = np.unique(np.concatenate([m + s * grid for m, s, _ in rows]))
     nodes, weights = np.polynomial.legendre.leggauss(20)
     half = np.diff(edges)[:, None] / 2.0
@@ -82,6 +83,9 @@ HARD: dict[str, tuple[Any, Any, Any]] = {
     "far apart": ([0.0, 100.0, 103.0], [1.0, 1.0, 1.0], [3.0, 5.0, 12.0]),
     "two that nearly tie": ([1e-9, 0.0, -1.0], [1e-9, 2e-9, 1.0], [20.0, 30.0, 12.0]),
     "fewer than one degree of freedom": ([0.0, 1.0], [1.0, 1.0], [0.7, 0.7]),
+    "half a degree of freedom": ([0.0, 1.0, -3.0], [1.0, 1e-9, 0.2], [0.5, 0.5, 2.0]),
+    "two degrees of freedom and a narrow normal": ([0.0, 0.3, 0.3], [1.0, 1e-9, 1e-3], [2.0, np.inf, 0.5]),
+    "1e-9 beside 1, all normal": ([0.0, 1e-9, -0.5], [1.0, 1e-9, 0.5], np.inf),
     "thirty": (np.sin(np.arange(30.0)), 10.0 ** np.linspace(-3.0, 0.0, 30), np.linspace(12.0, 300.0, 30)),
 }
 
@@ -123,12 +127,59 @@ def test_certain_arms() -> None:
     np.testing.assert_allclose(one, two, atol=1e-9)  # digits of the means that are alike do not matter
 
 
+def uniform_reference(means: Float, scales: Float, freedom: Float, step: float) -> Float:
+    """Integrate by the trapezoidal rule, which is exact to its last digits for a smooth integrand; for light tails."""
+    x = np.arange((means - 9.0 * scales).max() - 30.0 * scales.min(), (means + 30.0 * scales).max(), step)[:, None]
+    z = (x - means) / scales
+    cdf, pdf = stdtr(freedom, z), stats.t.pdf(z, freedom) / scales
+    below = np.maximum(cdf, 1e-300)
+    return np.asarray((pdf / below * below.prod(axis=1, keepdims=True)).sum(axis=0) * step)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3, 2.0])
+@pytest.mark.parametrize("k", [10, 200, 1000])
+def test_many_arms_that_are_alike(k: int, spread: float) -> None:
+    """The product of many distribution functions is steep, which fewer panels do not resolve."""
+    rng = np.random.default_rng(k)
+    means, scales = spread * rng.normal(size=k), rng.uniform(0.7, 1.0, k)
+    freedom = rng.choice([20.0, 60.0, 200.0], k)
+    expected = uniform_reference(means, scales, freedom, step=0.05)
+    assert expected.sum() == pytest.approx(1.0, abs=1e-9), "the reference itself"
+    np.testing.assert_allclose(chances_of_largest(means, scales, freedom), expected, rtol=0.0, atol=2e-7)
+    assert _one(means, scales, freedom).sum() == pytest.approx(1.0, abs=2e-4)  # before the sum is made 1
+
+
 def test_rows_are_cases() -> None:
     means, scales = np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([[1.0, 1.0], [0.5, 3.0]])
     rows = chances_of_largest(means, scales, [12.0, 14.0])
     for row in range(2):
-        np.testing.assert_array_equal(rows[row], chances_of_largest(means[row], scales[row], [12.0, 14.0]))
+        np.testing.assert_allclose(rows[row], chances_of_largest(means[row], scales[row], [12.0, 14.0]), rtol=1e-12)
     assert chances_of_largest(np.empty((0, 3)), np.empty((0, 3)), 12.0).shape == (0, 3)
+
+
+def hard_rows(n: int, k: int) -> tuple[Float, Float, Float]:
+    """Return rows of all kinds: alike, with scales from 1e-9 to 1, far apart, with some or all arms certain."""
+    rng = np.random.default_rng(n)
+    kind = rng.integers(0, 5, (n, 1))
+    scales = np.where(kind == 1, 10.0 ** rng.uniform(-9.0, 0.0, (n, k)), rng.uniform(0.2, 1.0, (n, k)))
+    scales[(kind == 3) & (rng.random((n, k)) < 0.4) | (kind == 4)] = 0.0
+    means = rng.normal(size=(n, k)) * np.where(kind == 2, 1e6, 1.0)
+    return means, scales, rng.choice([0.5, 2.0, 12.0, 100.0, np.inf], k)
+
+
+@pytest.mark.parametrize("at_once", [1, 64, 2**12, propensity.AT_ONCE])
+def test_rows_in_chunks(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(propensity, "AT_ONCE", at_once)
+    means, scales, freedom = hard_rows(n=200, k=6)
+    rows = chances_of_largest(means, scales, freedom)
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=0.0, atol=1e-12)
+    for row, m, s in zip(rows, means, scales, strict=True):
+        np.testing.assert_allclose(row, chances_of_largest(m, s, freedom), rtol=0.0, atol=1e-9)
+
+
+def test_rows_of_certain_arms_only() -> None:
+    means = np.random.default_rng(0).integers(0, 3, (50, 4)).astype(float)
+    np.testing.assert_array_equal(chances_of_largest(means, np.zeros((50, 4)), 12.0), one_hot(means))
 
 
 means_of = st.floats(-1e3, 1e3)
@@ -144,8 +195,21 @@ def test_chances_are_a_distribution(arms: list[tuple[float, float, float]]) -> N
     chances = chances_of_largest(means, scales, df)
     assert (chances >= 0.0).all()
     assert chances.sum() == pytest.approx(1.0, abs=1e-12)
-    raw = _chances(means, scales, np.minimum(df, 1e12))  # before the sum is made 1
-    assert raw.sum() == pytest.approx(1.0, abs=1e-6)
+    assert _one(means, scales, df).sum() == pytest.approx(1.0, abs=1e-6)  # before the sum is made 1
+    assert _many(means[None], scales[None], df).sum() == pytest.approx(1.0, abs=1e-6)
+
+
+@given(st.lists(freedoms, min_size=1, max_size=6), st.integers(1, 8), st.data())
+@settings(max_examples=100)
+def test_rows_are_their_cases_one_by_one(freedom: list[float], n: int, data: st.DataObject) -> None:
+    k = len(freedom)
+    means = np.array(data.draw(st.lists(means_of, min_size=n * k, max_size=n * k))).reshape(n, k)
+    scales = np.array(data.draw(st.lists(scales_of, min_size=n * k, max_size=n * k))).reshape(n, k)
+    rows = chances_of_largest(means, scales, freedom)
+    assert (rows >= 0.0).all()
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=0.0, atol=1e-12)
+    for row, m, s in zip(rows, means, scales, strict=True):
+        np.testing.assert_allclose(row, chances_of_largest(m, s, freedom), rtol=0.0, atol=1e-9)
 
 
 @given(arms_of, st.randoms(use_true_random=False))
@@ -172,13 +236,10 @@ def test_a_larger_mean_is_more_likely(arms: list[tuple[float, float, float]], ex
 
 
 def test_thompson_draws_what_it_says() -> None:
-    posterior, rng = Posterior(n_arms=3, width=2, a0=1.5, b0=0.5), np.random.default_rng(0)
-    for t in range(20):
-        posterior.observe(t % 3, rng.normal(size=2), rng.normal())
-    features, eligible = np.array([0.5, -1.0]), np.array([2, 0])
-    scores = Thompson().scores(posterior, np.tile(features, (200_000, 1)), rng)
-    shares = np.bincount(scores[:, eligible].argmax(axis=1)) / len(scores)
-    said = Thompson().propensities(posterior, features, eligible)
-    np.testing.assert_allclose(shares, said, atol=4.5 * np.sqrt(0.25 / len(scores)))
-    bounds = UCB(2.0).scores(posterior, features)
-    assert UCB(2.0).propensities(posterior, features, eligible).argmax() == bounds[eligible].argmax()
+    score = StudentT(np.array([0.5, -1.0, 0.2]), np.array([0.4, 2.0, 0.7]), np.array([13.0, 5.0, 40.0]))
+    draws, rng = 200_000, np.random.default_rng(0)
+    many = StudentT(np.tile(score.mean, (draws, 1)), np.tile(score.scale, (draws, 1)), score.freedom)
+    for thompson in (Thompson(), Thompson(temperature=0.5, optimism=1.0)):
+        shares = np.bincount(thompson.scores(many, rng).argmax(axis=1)) / draws
+        np.testing.assert_allclose(shares, thompson.propensities(score), atol=4.5 * np.sqrt(0.25 / draws))
+    assert UCB(2.0).propensities(score).argmax() == UCB(2.0).scores(score).argmax()

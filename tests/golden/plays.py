@@ -69,11 +69,11 @@ TRANSPORT: dict[str, dict[str, Any]] = {
     "learning_rate": {"learning_rate": 0.05},
     "tolerance": {"tolerance": 0.05},
     "ridge": {"ridge": 0.5},
-    "surprise": {"buffer": 100, "surprise": 0.0},
+    "surprise": {"buffer": 100, "change_threshold": 0.0},
     "optimism": {"optimism": 1.0},
     "temperature": {"temperature": 1.0},
     "skip": {"skip": False},
-    "skip, small buffer": {"skip": False, "buffer": 100, "surprise": 0.5},
+    "skip, small buffer": {"skip": False, "buffer": 100, "change_threshold": 0.5},
     "exploration": {"exploration": UCB(optimism=0.5)},
     "representation": {"representation": MLP((30,), Adam(0.005))},
 }

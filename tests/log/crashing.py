@@ -1,4 +1,4 @@
-"""A service that decides, is told rewards, learns and saves, until it is killed; told to start over by its parent.
+"""A service that decides, records rewards, learns and saves, until it is killed; its parent starts it over.
 
 The parent writes a number to standard input; a process is forked that works in the folder until it is killed, and
 writes down every call that has returned: one line each, in one write, which a kill cannot tear.

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
-from agents.test_checks import N_FEATURES, VARIANTS, make, reward_of
+from helpers.variants import N_FEATURES, every_agent, make
+from helpers.worlds import reward_of
 from log.world import learned
 
 import lim2
 from lim2.log.entries import as_context
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@every_agent
 def test_replay_gives_the_same_agent(variant: str, tmp_path: Path) -> None:
     agent, plain, fresh = make(variant), make(variant), make(variant)
     contexts = [as_context(c) for c in np.random.default_rng(0).normal(size=(25, N_FEATURES))]

@@ -58,19 +58,19 @@ def test_threads_decide_and_reward_while_one_learns(tmp_path: Path) -> None:
 
 def test_one_of_many_conflicting_rewards_wins(tmp_path: Path) -> None:
     agent = make_agent()
-    told: list[float] = []
+    recorded: list[float] = []
     with make_log(tmp_path) as log:
         id = log.decide(agent, np.zeros(4)).id
 
-        def tell(reward: float) -> None:
+        def record(reward: float) -> None:
             try:
                 log.reward(id, reward)
-                told.append(reward)
+                recorded.append(reward)
             except ConflictingRewardError:
                 pass
 
-        run_all([threading.Thread(target=tell, args=(float(i),)) for i in range(8)])
-        assert told == [log.get(id).reward]
+        run_all([threading.Thread(target=record, args=(float(i),)) for i in range(8)])
+        assert recorded == [log.get(id).reward]
         assert log.apply(agent) == 1
 
 

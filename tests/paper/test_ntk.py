@@ -18,13 +18,13 @@ def network(width: int = 7, seed: int = 0) -> NTKNetwork:
 
 
 def gradient(net: NTKNetwork, x: NDArray[np.float64], arm: int) -> NDArray[np.float64]:
-    slopes = np.empty_like(net._parameters)
-    for i, value in enumerate(net._parameters.tolist()):
+    slopes = np.empty_like(net.parameters)
+    for i, value in enumerate(net.parameters.tolist()):
         ends = []
         for step in (1e-6, -1e-6):
-            net._parameters[i] = value + step
+            net.parameters[i] = value + step
             ends.append(net.outputs(x)[0, arm])
-        net._parameters[i] = value
+        net.parameters[i] = value
         slopes[i] = (ends[0] - ends[1]) / 2e-6
     return slopes
 
@@ -39,13 +39,13 @@ def test_the_kernel_is_the_product_of_gradients(arm: int) -> None:
 def test_training_descends_along_the_gradient_of_the_squared_error() -> None:
     net = network()
     contexts, arms, rewards = RNG.normal(size=(5, 4)), np.array([0, 1, 2, 1, 0]), RNG.normal(size=5)
-    expected = np.zeros_like(net._parameters)
+    expected = np.zeros_like(net.parameters)
     for x, arm, reward in zip(contexts, arms, rewards, strict=True):
         error = net.outputs(x[None])[0, arm] - reward
         expected += 2 * error * gradient(net, x[None], int(arm)) / 5
-    before = net._parameters.copy()
+    before = net.parameters.copy()
     net.train_step(contexts, arms, rewards)
-    np.testing.assert_allclose(net._parameters, before - 0.05 * expected, atol=1e-8)
+    np.testing.assert_allclose(net.parameters, before - 0.05 * expected, atol=1e-8)
 
 
 def test_the_kernel_at_the_start_does_not_depend_on_the_width() -> None:

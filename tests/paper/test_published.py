@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lim2.agents import AGENTS
+from lim2 import AGENTS
 from lim2.paper.published import AVERAGE, DATASETS, MEDIAN, METHODS, Dataset, dataset
 from lim2.problems.registry import find
 
@@ -25,8 +25,8 @@ def test_the_normalised_scores_follow_from_the_raw_ones(row: Dataset) -> None:
 
 def test_the_random_policy_on_scania_is_the_one_of_the_text() -> None:
     scania = dataset("scania")
-    (high, _), (low, _) = scania.raw["NeuralTS"], scania.raw["NeuralLinear-MM"]
-    score = scania.normalized["NeuralLinear-MM"]
+    (high, _), (low, _) = scania.raw["NeuralTS"], scania.raw["NeuralLinearMM"]
+    score = scania.normalized["NeuralLinearMM"]
     assert (score * high - low) / (score - 1) == pytest.approx(4663, abs=5)
 
 

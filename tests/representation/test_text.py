@@ -81,3 +81,15 @@ def test_the_seed_decides_on_the_start() -> None:
 def test_bad_widths_are_refused(widths: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="widths"):
         small(widths=widths)
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"embedding": 0}, {"filters": -1}, {"width": 0}, {"filters": 2.5}, {"widths": (2.5,)}], ids=repr
+)
+def test_bad_sizes_are_refused(sizes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(sizes))):
+        small(**sizes)
+    with pytest.raises(ValueError, match="n_tokens"):
+        TextCNN(0)
+    with pytest.raises(ValueError, match="length"):
+        TextCNN(30, 2**40)

@@ -414,6 +414,8 @@ class TransportTS(Neural):
         super().check(state)
         self.check_network(state.reference, len(state.posterior.a))
         scaling.check(state.scales)
+        if self.skips and state.advantage:
+            raise ValueError("with contexts among the features the network's advantage is not measured")
 
 
 def _squares(array: Array) -> float:

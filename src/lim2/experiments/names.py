@@ -274,6 +274,7 @@ def _imported(word: str) -> Callable[..., Any]:
 
 def _fingerprint(thing: Any) -> str:
     """Identify a user's code by the file that defines it, or by its own source in a notebook."""
+    thing = inspect.unwrap(thing)
     try:
         path = inspect.getsourcefile(thing)
         text = Path(path).read_bytes() if path and Path(path).is_file() else inspect.getsource(thing).encode()

@@ -112,9 +112,9 @@ def _tails(freedom: bytes) -> tuple[list[Tail], Array]:
 
 @lru_cache(maxsize=4096)
 def _tail(df: float) -> Tail:
-    """Return how far tails are followed, in scales; the same, but at most BULK; and a panel's width at the location.
+    """Return, for a scale of 1, how far tails are followed; the same, up to BULK; a panel's width at the location.
 
-    And, after these, r, p and h of the density h / r (1 + (x / r)^2)^p.
+    And then r, p and h of the density h / r (1 + (x / r)^2)^p.
     """
     df = min(df, NORMAL)
     root = math.sqrt(df)
@@ -127,7 +127,8 @@ def _one(mu: Array, scale: Array, df: Array) -> Array:
     """Return the probabilities of one case as the quadrature gives them; their sum tells how far to trust them."""
     m, s = mu.tolist(), scale.tolist()
     if len(m) > FEW or not min(s) > 2.0 * CERTAIN * max(map(abs, m)):
-        return _many(mu[None], scale[None], df)[0]
+        of_one: Array = _many(mu[None], scale[None], df)[0]
+        return of_one
     tails, columns = _tails(df.tobytes())
     crowd = 1.0 / (1.0 + CROWD * math.log(len(m)))
     leaving = LEAVING * crowd
@@ -138,9 +139,8 @@ def _one(mu: Array, scale: Array, df: Array) -> Array:
     around = [(a - origin, b * width * crowd) for a, b, _, _, width in variables]
     bounds = [(a, w, a - w / NEARING, a + w / leaving) for a, w in around]
     panels: list[tuple[float, float]] = []
-    while x < end or not panels:  # as _panels does
-        allowed = [leaving * (x - a) if x > far else w if x > near else NEARING * (a - x) for a, w, near, far in bounds]
-        length = min(allowed)
+    while x < end or not panels:  # the same panels as those of _panels
+        length = min([leaving * (x - a) if x > c else w if x > b else NEARING * (a - x) for a, w, b, c in bounds])
         if x + length > end:
             length = end - x
         panels.append((x, length))
@@ -154,7 +154,7 @@ def _many(mu: Array, scale: Array, df: Array) -> Array:
     """Return the same for rows of cases, in which variables may be certain.
 
     What counts happens above the place where the last variable begins, and a certain one begins where it is. So all
-    that are certain are put at minus infinity; if one of them is the last, all others are below it or above it.
+    that are certain are put at minus infinity; the last of them counts if all others are below it.
     """
     k, (reach, bulk, width, root, power, height) = mu.shape[1], _tails(df.tobytes())[1]
     crowd = 1.0 / (1.0 + CROWD * math.log(k))
@@ -172,8 +172,7 @@ def _many(mu: Array, scale: Array, df: Array) -> Array:
     while done < len(out):  # rows with about as many panels together
         count = int(counts[order[done]])
         rows = order[done : done + max(1, AT_ONCE // (k * count * NODES))]
-        of_rows = panels[rows, :count].reshape(-1, 2), *variables[:, rows].reshape(len(variables), -1)
-        out[rows] = _above(len(rows), *of_rows)
+        out[rows] = _above(len(rows), panels[rows, :count].reshape(-1, 2), *variables[:, rows].reshape(5, -1))
         done += len(rows)
     return np.where(certain & (np.arange(k) == last), below.prod(axis=1, keepdims=True), out)
 
@@ -209,10 +208,9 @@ def _panels(begin: Array, end: Array, mu: Array, width: Array, leaving: float) -
 
 
 def _above(n: int, panels: Array, mu: Array, spread: Array, power: Array, height: Array, below: Array) -> Array:
-    """Return each variable's probability to be the largest and in a panel, (n, k), or (k,) if n is 1.
+    """Return each variable's probability to be the largest and in a panel, (n, k); (k,) if n is 1.
 
-    Given are the panels of n rows, (n p, 2), and all rows' variables, (n k,), with their probabilities to be below the
-    first panel.
+    Given are panels of n rows, (n p, 2); variables of n rows, (n k,); and their probabilities to be below the panels.
     """
     places, p = panels.dot(_PLACES), len(panels) // n
     x, weights = places[:, :NODES].reshape(n, 1, p * NODES), places[:, NODES:].reshape(n, 1, p * NODES)

@@ -43,7 +43,7 @@ class Torch:
     Contexts are stored and handed over in the type they come in when the module takes it: token ids as int32 or int64,
     images as uint8. Floats get the precision of the module's parameters, and so do whole numbers that the module does
     not take. The first context that is learned from decides; later ones are converted, or refused where that would
-    change them. On the CPU the module works on the very memory of the buffer.
+    change them. On the CPU they are handed over without a copy.
 
     This object holds settings only. A network is a :class:`~lim2.representation.torch_workspace.TorchNetwork`, a value;
     every thread computes on copies of the module of its own.

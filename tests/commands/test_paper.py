@@ -44,7 +44,7 @@ def test_the_plans_are_the_papers() -> None:
 @needs_data
 def test_a_quick_drift_ends_in_a_report_and_is_not_run_twice(tmp_path: Path) -> None:
     words = ("paper", "drift", "--quick", "--runs", "1")
-    data = {"LIM2_DATA": str(Path(os.environ["LIM2_DATA"]).resolve())}  # it may be told relative to where tests start
+    data = {"LIM2_DATA": str(Path(os.environ["LIM2_DATA"]).resolve())}  # it may be given relative to where tests start
     code, out, err = ended(lim2(*words, cwd=tmp_path, **data))
     assert code == 0, err
     assert "Report: results/paper-quick/report.html" in out
@@ -70,13 +70,13 @@ def test_a_quick_drift_ends_in_a_report_and_is_not_run_twice(tmp_path: Path) -> 
     assert (tmp_path / "again" / "tables" / "drift.csv").read_bytes() == (folder / "tables" / "drift.csv").read_bytes()
 
 
-def test_a_folder_without_kept_runs_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_kept_runs_is_an_error(tmp_path: Path) -> None:
     code, _, err = ended(lim2("paper", "unpack", "nowhere", cwd=tmp_path))
     assert code == 2
     assert "nowhere has no kept runs" in err
 
 
-def test_a_folder_without_runs_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_runs_is_an_error(tmp_path: Path) -> None:
     code, _, err = ended(lim2("paper", "report", "--out", "nowhere", cwd=tmp_path))
     assert code == 2
     assert "nowhere has no runs of `lim2 paper`" in err

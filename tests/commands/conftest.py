@@ -1,0 +1,3 @@
+"""The fixtures of these tests."""
+
+from experiments.helpers import outside as outside

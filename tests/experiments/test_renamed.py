@@ -1,0 +1,100 @@
+"""Runs that were kept under earlier names of agents are found, read and shown under the names of today."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from lim2 import AGENTS
+from lim2.experiments.benchmark import planned
+from lim2.experiments.names import PlanError, Spec, agent_named
+from lim2.experiments.plan import Run
+from lim2.experiments.renamed import RENAMED, RENAMED_SETTINGS, then, today
+from lim2.experiments.store import Store, read
+from lim2.paper.archive import unpack
+from lim2.paper.published import METHODS
+from lim2.paper.run import sections_of
+
+KEPT = Path(__file__).parents[2] / "docs" / "results"
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kept runs whose agents had other names, in a folder of results."""
+    folder = tmp_path_factory.mktemp("kept")
+    (folder / "archive" / "runs").mkdir(parents=True)
+    for name in ("table", "forgetting", "memory"):
+        for kind in ("parquet", "json"):
+            shutil.copy(KEPT / "runs" / f"{name}.{kind}", folder / "archive" / "runs")
+    unpack(folder / "archive", folder / "results")
+    return folder / "results"
+
+
+def test_every_name_of_today_is_an_agent_with_that_setting() -> None:
+    assert set(RENAMED.values()) <= set(AGENTS)
+    assert not set(RENAMED) & set(AGENTS)
+    for name, settings in RENAMED_SETTINGS.items():
+        planned(["wheel"], {"x": (name, dict.fromkeys(settings.values(), 1.0))}, rounds=10, runs=1)
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_an_earlier_name_is_refused_with_that_of_today(name: str) -> None:
+    with pytest.raises(PlanError, match=f"no agent is called {name!r}; .*{RENAMED[name]}"):
+        agent_named(name)
+
+
+def test_then_and_today_are_inverse() -> None:
+    for old, new in RENAMED.items():
+        assert then(new, {})[0] == old
+        assert today(old) == new
+    assert then("LiM2", {"change_threshold": 1}) == ("LiM2", {"change_threshold": 1})
+
+
+def test_the_key_of_a_run_is_that_of_its_earlier_name() -> None:
+    transport = Spec("any label", "TransportTS", {"change_threshold": 5.0, "hidden": (64,)})
+    run = Run(Spec("statlog", "statlog"), transport, 5000, 3)
+    assert run.key == "11ffd43e298640ae"  # computed when it was LiM2-Transport with another name of the setting
+    assert run.file == "statlog_TransportTS_3_11ffd43e298640ae.parquet"
+
+
+@pytest.mark.parametrize("name", ["ablation", "complexity", "forgetting", "memory", "table"])
+def test_kept_runs_have_the_keys_that_are_computed_today(name: str) -> None:
+    for row in read([KEPT / "runs" / f"{name}.parquet"]).iter_rows(named=True):
+        specs = [
+            Spec(row[kind], today(row[f"{kind}_source"]), json.loads(row[f"{kind}_settings"]))
+            for kind in ("problem", "agent")
+        ]
+        assert Run(specs[0], specs[1], row["rounds"], row["seed"]).key == row["key"]
+
+
+def test_kept_runs_are_not_run_again(unpacked: Path) -> None:
+    methods = [method for method in METHODS if method not in ("NeuralUCB", "NeuralTS")]
+    plan = planned(["statlog", "jester", "financial"], methods, rounds=5000, runs=10)
+    store = Store(unpacked / "table")
+    assert all(store.has(run) for run in plan)
+    assert not store.has(next(iter(planned(["statlog"], ["NeuralLinearMM"], rounds=4999, runs=1))))
+
+
+def test_nothing_that_is_read_has_an_earlier_name(unpacked: Path) -> None:
+    for folder in ("table", "forgetting", "memory"):
+        store = Store(unpacked / folder)
+        assert store.missing() == 0
+        runs, _ = store.frames()
+        words = [*runs["agent"], *runs["agent_source"], *runs["agent_settings"], json.dumps(store.plans())]
+        assert not re.search("|".join(RENAMED), " ".join(words))
+        assert set(runs["agent_source"]) <= set(AGENTS)
+
+
+def test_the_report_of_kept_runs_has_their_numbers(unpacked: Path) -> None:
+    sections = sections_of(unpacked)
+    sheets = {sheet.name: sheet.data for section in sections.values() for sheet in section.sheets}
+    assert set(sheets) == {"normalised", "raw", "text", "forgetting", "memory"}
+    for name, data in sheets.items():
+        assert data.write_csv(float_precision=6) == (KEPT / "tables" / f"{name}.csv").read_text()
+    raw = sheets["raw"].filter(pl.col("dataset") == "Statlog", pl.col("method") == "NeuralLinearNTK")
+    assert raw["runs"].to_list() == [10]

@@ -1,0 +1,1 @@
+"""What the tests share: agents of every kind, worlds to play in, injected faults, and a guard of purity."""

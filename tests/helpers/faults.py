@@ -1,0 +1,60 @@
+"""Exceptions raised anywhere inside a call: on entry of any function of the library, or at any line of the shell."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import lim2
+from lim2 import agent as shell
+
+PACKAGE = str(Path(lim2.__file__).parent)
+
+
+class InjectedError(Exception):
+    """What is injected."""
+
+
+def fails_at(count: int, call: Callable[[], object]) -> bool:
+    """Call, and fail on entry of the count-th function of lim2 that is called; return whether there was one.
+
+    The guard around BLAS belongs to no agent, and is left out.
+    """
+    return _fails(count, call, _enters)
+
+
+def fails_at_line(count: int, call: Callable[[], object]) -> bool:
+    """Call, and fail before the count-th line that the shell executes, as an interrupt would."""
+    return _fails(count, call, _steps)
+
+
+def _enters(frame: FrameType, event: str) -> bool:
+    name = frame.f_code.co_filename
+    return event == "call" and name.startswith(PACKAGE) and not name.endswith("_blas.py")
+
+
+def _steps(frame: FrameType, event: str) -> bool:
+    return event == "line" and frame.f_code.co_filename == shell.__file__
+
+
+def _fails(count: int, call: Callable[[], object], counts: Callable[[FrameType, str], bool]) -> bool:
+    calls = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal calls
+        if counts(frame, event):
+            calls += 1
+            if calls == count:
+                raise InjectedError
+        return trace if counts is _steps and frame.f_code.co_filename == shell.__file__ else None
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except InjectedError:
+        return True
+    finally:
+        sys.settrace(previous)
+    return False

@@ -1,0 +1,91 @@
+"""Small agents of every kind, with the settings that change how a round goes: the common suite runs on all of them."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import pytest
+from torch_variants import torch_variants
+
+import lim2
+
+N_ARMS, N_FEATURES = 3, 4
+NAMES = ("red", ("a", 1), 7)  # a string, a tuple, and a number that is not an index
+
+NETWORK: dict[str, Any] = {"hidden": (6,), "batch": 8}
+BUFFER: dict[str, Any] = {**NETWORK, "buffer": 15}
+PHASES: dict[str, Any] = {"train_every": 20, "steps": 5}
+GRADIENT: dict[str, Any] = {"hidden": 6, "iterations": 20}
+BEYOND: dict[str, Any] = {"matching": "solve", "recount": False, "refresh": "all", "intercept": True}
+FADING: dict[str, Any] = {"standardize": True, "forget": 0.01}
+
+try:  # TEMPORARY
+    TORCH = torch_variants(N_FEATURES)
+except ImportError:
+    TORCH = {}
+
+SMALL: dict[str, dict[str, Any]] = {
+    "LinearTS": {},
+    "NeuralLinear": {**NETWORK, **PHASES},
+    "LiM2": BUFFER,
+    "NeuralLinearMM": BUFFER,
+    "NeuralLinearNaive": BUFFER,
+    "NeuralUCB": GRADIENT,
+    "NeuralTS": GRADIENT,
+    "NeuralLinearNTK": BUFFER,
+    "TransportTS": BUFFER,
+    "Uniform": {},
+}
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for name, settings in SMALL.items()} | {
+    "LiM2 past the paper": ("LiM2", {**BUFFER, **BEYOND}),
+    "LiM2 by sample": ("LiM2", {**BUFFER, "matching": "sample", "steps": 2}),
+    "LiM2 by UCB": ("LiM2", {**BUFFER, "exploration": "ucb", "noise": "buffer"}),
+    "LiM2, some features recomputed": ("LiM2", {**BUFFER, "recompute_every": 2, "recompute_share": 0.4}),
+    "NeuralTS by batch": (
+        "NeuralTS",
+        {"hidden": 6, "iterations": 5, "training": "batch", "covariance": "full", "history": 20},
+    ),
+    "Naive in phases": ("NeuralLinearNaive", {**BUFFER, **PHASES}),
+    "TransportTS in every round": ("TransportTS", {**BUFFER, "tolerance": 0.0, "steps": 2, "skip": False}),
+    "TransportTS by UCB": ("TransportTS", {**BUFFER, "exploration": "ucb", "train_every": 3}),
+    **TORCH,
+    "LinearTS, standardized": ("LinearTS", {"standardize": True}),
+    "LinearTS, forgetting": ("LinearTS", {"forget": 0.01}),
+    "LiM2, standardized and forgetting": ("LiM2", {**BUFFER, **FADING}),
+    "LiM2 past the paper, forgetting": ("LiM2", {**BUFFER, **BEYOND, "forget": 0.01}),
+    "NTK, standardized and forgetting": ("NeuralLinearNTK", {**BUFFER, **FADING}),
+    "NeuralLinear, standardized and forgetting": ("NeuralLinear", {**NETWORK, **PHASES, **FADING}),
+    "Naive in phases, forgetting": ("NeuralLinearNaive", {**BUFFER, **PHASES, "forget": 0.01}),
+    "NeuralTS, standardized": ("NeuralTS", {**GRADIENT, "standardize": True}),
+}
+UNBOUNDED = ("NeuralLinear", "NeuralUCB", "NeuralTS")
+GRADIENT_BANDITS = ("NeuralUCB", "NeuralTS")
+NO_START = ("Uniform", "NeuralUCB", "NeuralTS", "NeuralTS by batch", "NeuralTS, standardized")
+NO_DRAWS = ("LiM2 by UCB", "TransportTS by UCB", "NeuralUCB")
+
+every_agent = pytest.mark.parametrize("variant", VARIANTS)
+
+
+def make(variant: str, seed: int | None = 0, **settings: Any) -> lim2.Agent:
+    """Return an agent whose arms are 0, 1, 2."""
+    name, defaults = VARIANTS[variant]
+    return lim2.AGENTS[name](N_ARMS, N_FEATURES, seed=seed, **{**defaults, **settings})
+
+
+def named(variant: str, names: Sequence[Hashable] = NAMES, seed: int | None = 0, **settings: Any) -> lim2.Agent:
+    """Return an agent whose arms have names."""
+    name, defaults = VARIANTS[variant]
+    return lim2.AGENTS[name](arms=names, n_features=N_FEATURES, seed=seed, **{**defaults, **settings})
+
+
+def believes(agent: lim2.Agent) -> bool:
+    """Return whether an agent has beliefs."""
+    return agent.name != "Uniform"
+
+
+def own_module(variant: str) -> Any:
+    """Return the representation that a file cannot describe, if the variant has one."""
+    return VARIANTS[variant][1].get("representation")
+
+
+VARIANTS = {k: v for k, v in VARIANTS.items() if v[0] in lim2.AGENTS}  # TEMPORARY
+every_agent = pytest.mark.parametrize("variant", VARIANTS)
