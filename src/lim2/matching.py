@@ -259,7 +259,9 @@ class Matching:
             if floor[arm] < 0.0:  # it may have left the cone
                 floor[arm] = 0.0
                 covs[arm], changed = project(cov)
-                projections += changed
+                if changed:
+                    projections += 1
+                    _logger.debug("the covariance of arm %d left the cone and was projected", arm)
             jitter[arm] = self.jitter
         covs.reshape(n_arms, g * g)[:, :: g + 1] += jitter[:, None]
         return Prior(covs, floor + jitter, projections)

@@ -163,7 +163,7 @@ def test_settings() -> None:
         ({"regularization": "much"}, "regularization must be a number"),
         ({"nu": -1.0}, "nu must be finite and at least 0"),
         ({"learning_rate": float("nan")}, "learning_rate must be finite and above 0"),
-        ({"learning_rate": 1.0, "regularization": 1.0}, "at most 0.5"),
+        ({"learning_rate": 0.9, "regularization": 1.0}, "at most 0.5"),
         ({"iterations": 0}, "iterations must be at least 1"),
         ({"iterations": 10**6 + 1}, "iterations must be at most 10+, got 1000001"),
         ({"stop_loss": -0.1}, "stop_loss must be finite"),

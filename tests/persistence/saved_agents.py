@@ -63,10 +63,9 @@ TEXTS = ("lim2-text", "transport-ts-text") if find_spec("torch") else ()
 def contexts_of(agent: lim2.Agent, rows: int, seed: int) -> NDArray[Any]:
     """Return contexts that an agent takes: standard normal, or token ids."""
     rng = np.random.default_rng(seed)
-    if isinstance(agent.algorithm, lim2.algorithms.Neural) and agent.algorithm.representation is not None:
-        if agent.context_shape == (LENGTH,):
-            return rng.integers(0, N_TOKENS, size=(rows, LENGTH))
-    return rng.normal(size=(rows, *agent.context_shape)).round(3)
+    if agent.algorithm.takes_floats:
+        return rng.normal(size=(rows, *agent.context_shape)).round(3)
+    return rng.integers(0, N_TOKENS, size=(rows, *agent.context_shape))
 
 
 def reward_of(context: NDArray[Any], arm: int) -> float:

@@ -104,7 +104,7 @@ class Algorithm(ABC):
         if not self.shape:
             raise ValueError("n_features is missing: give the size of a context")
         if math.prod(self.shape) > LARGEST_CONTEXT:
-            raise ValueError(f"a context must have at most {LARGEST_CONTEXT} numbers, got n_features={self.n_features!r}")
+            raise ValueError(f"a context has at most {LARGEST_CONTEXT} numbers, got n_features={self.n_features!r}")
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -87,8 +87,6 @@ class GradientBandit(Algorithm):
     def descent(self) -> Descent:
         """How the network is trained on a history of one tuple."""
         rate = number("learning_rate", self.learning_rate, above=0.0)
-        if rate >= 1.0:  # the output's bias alone would overshoot
-            raise ValueError(f"learning_rate must be below 1, or every step overshoots; got {self.learning_rate!r}")
         decay = number("regularization", self.regularization, above=0.0)
         if decay < SMALLEST_REGULARIZATION:
             raise ValueError(f"regularization must be at least {SMALLEST_REGULARIZATION:g}, got {decay!r}")
@@ -193,5 +191,5 @@ class GradientBandit(Algorithm):
             raise ValueError(f"the memory does not hold the latest {self.capacity or ''} tuples in order of age")
         if E.contexts.dtype != np.float64:
             raise ValueError(f"the memory holds contexts of {E.contexts.dtype}, expected float64")
-        length = 1.0 if self.normalize else float(np.linalg.norm(E.contexts, axis=1).max(initial=1.0))
-        blocks.check(state.network, length, float(np.abs(E.rewards).max(initial=0.0)), self.descent.rate)
+        if not state.network.square < blocks.LARGEST_SQUARE:
+            raise ValueError("the network's parameters are too large: training never leads to them")

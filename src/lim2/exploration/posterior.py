@@ -18,7 +18,7 @@ from lim2.state import Array, Write
 
 # A covariance of 1 / precision must stay finite when it is multiplied with features.
 SMALLEST_PRECISION = 1e-100
-LARGEST_PRIOR = 1e100
+LARGEST_PRIOR = 1e30
 
 _dpotrf, _dtrmm, _dtrsm, _dger, _dgemm = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dger, blas.dgemm
 

@@ -126,8 +126,8 @@ def _tail(df: float) -> Tail:
 def _one(mu: Array, scale: Array, df: Array) -> Array:
     """Return the probabilities of one case as the quadrature gives them; their sum tells how far to trust them."""
     m, s = mu.tolist(), scale.tolist()
-    if len(m) > FEW or not min(s) > 2.0 * CERTAIN * max(map(abs, m)):
-        of_one: Array = _many(mu[None], scale[None], df)[0]
+    if len(m) > FEW or not 2.0 * CERTAIN * sum(map(abs, m)) < min(s) <= sum(s) < math.inf:  # or there is a NaN
+        of_one: Array = _many(mu[None], scale[None], df)[0] if any(s) else one_hot(mu)
         return of_one
     tails, columns = _tails(df.tobytes())
     crowd = 1.0 / (1.0 + CROWD * math.log(len(m)))

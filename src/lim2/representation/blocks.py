@@ -6,7 +6,6 @@ own block only.
 """
 
 import itertools
-import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -18,9 +17,6 @@ PIECE = 256
 
 # The largest sum of squares of all parameters; what training takes beyond it has diverged.
 LARGEST_SQUARE = 1e100
-
-# How much a step may move outputs, relative to their error, and parameters in a network that is loaded.
-LARGEST_MOVE = 100.0
 
 
 class Network(NamedTuple):
@@ -173,21 +169,6 @@ def _accepted(f: Network, trained: Trained) -> tuple[Network, Trained]:
             "too large for this learning_rate. Scale the contexts, e.g. to norm 1, or lower learning_rate."
         )
     return f, trained
-
-
-def check(f: Network, length: float, reward: float, rate: float) -> None:
-    """Raise a ValueError if training would diverge from a loaded network, with such contexts and rewards.
-
-    A step moves an output by 2 x rate x |gradient|^2 of its error, and by more than twice the error diverges. The bounds
-    leave room for what a rate at the edge of stability leads to.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        head = float(np.linalg.norm(f.head))
-        hidden = float(np.linalg.norm(f.weights, axis=(1, 2)).max()) * length + float(np.linalg.norm(f.bias))
-        gradient = math.sqrt((1.0 + length**2) * head**2 + hidden**2 + 1.0)
-        error = head * hidden + abs(float(f.head_bias[0])) + reward
-    if not (rate * gradient**2 < LARGEST_MOVE and rate * gradient * error < LARGEST_MOVE):
-        raise ValueError("the network's parameters, or the rewards, are too large: training would diverge")
 
 
 def add_arm(f: Network, like: int | None, rng: np.random.Generator) -> Network:
