@@ -4,6 +4,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import pytest
+from examples import own_algorithm
 from torch_variants import torch_variants
 
 import lim2
@@ -56,11 +57,14 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
     "NeuralLinear, standardized and forgetting": ("NeuralLinear", {**NETWORK, **PHASES, **FADING}),
     "Naive in phases, forgetting": ("NeuralLinearNaive", {**BUFFER, **PHASES, "forget": 0.01}),
     "NeuralTS, standardized": ("NeuralTS", {**GRADIENT, "standardize": True}),
+    "an algorithm of one's own": (own_algorithm.LinUCB.__name__, {}),  # of docs/adding-an-algorithm.md
 }
 UNBOUNDED = ("NeuralLinear", "NeuralUCB", "NeuralTS")
 GRADIENT_BANDITS = ("NeuralUCB", "NeuralTS")
-NO_START = ("Uniform", "NeuralUCB", "NeuralTS", "NeuralTS by batch", "NeuralTS, standardized")
-NO_DRAWS = ("LiM2 by UCB", "TransportTS by UCB", "NeuralUCB")
+NO_START = (
+    "Uniform", "NeuralUCB", "NeuralTS", "NeuralTS by batch", "NeuralTS, standardized", "an algorithm of one's own",
+)  # fmt: skip
+NO_DRAWS = ("LiM2 by UCB", "TransportTS by UCB", "NeuralUCB", "an algorithm of one's own")
 
 every_agent = pytest.mark.parametrize("variant", VARIANTS)
 

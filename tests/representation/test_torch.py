@@ -200,10 +200,22 @@ def test_other_modules_can_be_copied_and_pickled(make: Any, clone: Any) -> None:
     assert state_of(agent) == state_of(other)
 
 
-def test_a_module_without_parameters() -> None:
-    net = Torch(nn.Flatten(), N_FEATURES)
+class Passing(nn.Module):
+    """Returns what it gets, and has a parameter that it does not use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unused = nn.Parameter(torch.zeros(1, dtype=torch.float64))
+
+    def forward(self, x: Any) -> Any:
+        return x
+
+
+@pytest.mark.parametrize("make", [nn.Identity, Passing])
+def test_a_module_without_parameters(make: Any) -> None:
+    net = Torch(make(), N_FEATURES)
     f = net.init((N_FEATURES,), 2, np.random.default_rng(0))
-    contexts = normal(8).astype(np.float32)
+    contexts = normal(8).astype(np.float32 if make is nn.Identity else np.float64)
     features = net.features(f, contexts)
     np.testing.assert_array_equal(features, contexts)
     assert not np.shares_memory(features, contexts)

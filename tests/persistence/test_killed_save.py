@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import lim2
-from lim2.agents.saving import dump
+from lim2.loading import dump
 
 TIMES = int(os.environ.get("LIM2_KILLS", "20"))
 
 
-def save_for_ever(path: Path, acknowledge: int) -> None:
+def save_forever(path: Path, acknowledge: int) -> None:
     agent = lim2.load(path)
     while True:
         agent.update([1.0, 2.0], agent.rounds % 2, 1.0)
@@ -33,7 +33,7 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
         child = os.fork()
         if child == 0:
             try:
-                save_for_ever(path, writes)
+                save_forever(path, writes)
             finally:
                 os._exit(1)
         os.close(writes)
