@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from examples import own_algorithm
 
 import lim2
+from examples import own_algorithm
 from lim2.agents import register
 from lim2.algorithms import ALGORITHMS
 from lim2.algorithms.base import Algorithm
@@ -58,4 +58,4 @@ def test_names_of_lim2_are_taken() -> None:
         """Another one."""
 
     with pytest.raises(ValueError, match="'LiM2' is an algorithm of lim2"):
-        register(LiM2)
+        register(LiM2)  # type: ignore[type-abstract]

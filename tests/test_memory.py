@@ -74,7 +74,9 @@ def test_a_buffer_equals_a_plain_list(capacity: int, fair: bool, arms: list[int]
     rule=st.sampled_from([store, store_in_shares, store_latest]),
     steps=st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=40),
 )
-def test_a_version_stays_valid_for_one_more_step(capacity: int | None, rule: Any, steps: list[tuple[int, bool]]) -> None:
+def test_a_version_stays_valid_for_one_more_step(
+    capacity: int | None, rule: Any, steps: list[tuple[int, bool]]
+) -> None:
     """Tuples that are stored and not taken over, at any time, next to a memory that was never given them."""
     memory, clean = empty(capacity, 3, (1,)), empty(capacity, 3, (1,))
     for t, (arm, abandoned) in enumerate(steps):

@@ -12,7 +12,20 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from lim2 import state as trees
-from lim2.state import Array, Count, Ints, Writes, check, copied, frozen, leaves, rebuilt, with_arm, without_arm, written
+from lim2.state import (
+    Array,
+    Count,
+    Ints,
+    Writes,
+    check,
+    copied,
+    frozen,
+    leaves,
+    rebuilt,
+    with_arm,
+    without_arm,
+    written,
+)
 
 
 class Inner(NamedTuple):
@@ -63,9 +76,11 @@ def tree_of(draw: st.DrawFn) -> Tree:
 
 
 def example(n_arms: int = 2) -> Tree:
-    inner = Inner(np.arange(2.0 * n_arms).reshape(n_arms, 2), np.array([np.eye(2) * (arm + 1) for arm in range(n_arms)]))
+    inner = Inner(
+        np.arange(2.0 * n_arms).reshape(n_arms, 2), np.array([np.eye(2) * (arm + 1) for arm in range(n_arms)])
+    )
     rows = np.zeros(3, dtype=np.intp)
-    return Tree(inner, inner, np.arange(n_arms) + 1.0, rows, np.zeros((3, 2, 3)), 0.5, 3, n_arms, True, None, {})
+    return Tree(inner, inner, np.arange(1.0, n_arms + 1.0), rows, np.zeros((3, 2, 3)), 0.5, 3, n_arms, True, None, {})
 
 
 # Leaves and back
@@ -84,8 +99,8 @@ def test_a_state_is_rebuilt_from_its_leaves(tree: Tree) -> None:
 def test_paths_of_leaves() -> None:
     tree = example()._replace(tensors={"a": np.zeros(1)})
     assert [path for path, _ in leaves(tree)] == [
-        "inner/mu", "inner/cov", "network/mu", "network/cov", "plays", "arms", "contexts", "rate", "rounds", "size", "on",
-        "extra", "tensors/a",
+        "inner/mu", "inner/cov", "network/mu", "network/cov", "plays", "arms", "contexts", "rate", "rounds", "size",
+        "on", "extra", "tensors/a",
     ]  # fmt: skip
 
 

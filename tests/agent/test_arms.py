@@ -5,7 +5,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.variants import NAMES, N_FEATURES, NO_START, SMALL, VARIANTS, believes, every_agent, make, named, own_module
+from helpers.variants import (
+    N_FEATURES,
+    NAMES,
+    NO_START,
+    SMALL,
+    VARIANTS,
+    believes,
+    every_agent,
+    make,
+    named,
+    own_module,
+)
 from helpers.worlds import contexts_of, play, played
 
 import lim2
@@ -197,13 +208,13 @@ def test_numbers_stay_numbers_when_arms_change() -> None:
 
 
 def test_sizes_follow_the_arms_unless_they_were_given() -> None:
-    agent = lim2.LiM2(3, 2, hidden=4, seed=0)
+    agent: Any = lim2.LiM2(3, 2, hidden=4, seed=0)
     agent.add_arm("new")
     assert (agent.state.memory.capacity, agent.algorithm.batch_size(agent.n_arms)) == (400, 64)
     agent.remove_arm(0)
     agent.remove_arm(1)
     assert (agent.state.memory.capacity, agent.algorithm.batch_size(agent.n_arms)) == (200, 32)
-    given = lim2.LiM2(3, 2, hidden=4, buffer=50, batch=10, seed=0)
+    given: Any = lim2.LiM2(3, 2, hidden=4, buffer=50, batch=10, seed=0)
     given.add_arm("new")
     given.remove_arm(0)
     assert (given.state.memory.capacity, given.algorithm.batch_size(given.n_arms)) == (50, 10)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.variants import NAMES, NO_START, N_FEATURES, believes, every_agent, make, named
+from helpers.variants import N_FEATURES, NAMES, NO_START, believes, every_agent, make, named
 from helpers.worlds import contexts_of, play, played, reward_of
 from numpy.typing import NDArray
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.purity import same, values_of
-from helpers.variants import NAMES, N_FEATURES, every_agent, make
+from helpers.variants import N_FEATURES, NAMES, every_agent, make
 from helpers.worlds import beliefs, contexts_of, play, played
 
 import lim2

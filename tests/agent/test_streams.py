@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.variants import NO_DRAWS, N_FEATURES, every_agent, make
+from helpers.variants import N_FEATURES, NO_DRAWS, every_agent, make
 from helpers.worlds import contexts_of, play
 
 import lim2

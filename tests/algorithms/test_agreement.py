@@ -195,7 +195,9 @@ def test_naive_online(settings: dict[str, Any], drawn: list[list[int]]) -> None:
 
 def test_naive_in_phases(drawn: list[list[int]]) -> None:
     agent = lim2.NeuralLinearNaive(N_ARMS, N_FEATURES, **SMALL, buffer=CAP, seed=7, train_every=50, steps=20)
-    run_together(agent, oracle_naive(network_like(agent), N_ARMS, buffer=CAP, train_every=50), drawn, steps=20, every=50)
+    run_together(
+        agent, oracle_naive(network_like(agent), N_ARMS, buffer=CAP, train_every=50), drawn, steps=20, every=50
+    )
 
 
 @pytest.mark.parametrize("kind", ["MM", "Naive", "NTK"])
@@ -240,4 +242,6 @@ def test_published_size(drawn: list[list[int]]) -> None:
     """The paper's own sizes, for fewer rounds: 50 features, and the default buffer and batch."""
     agent = lim2.LiM2(N_ARMS, N_FEATURES, seed=12)
     assert agent.state.memory.capacity == 100 * N_ARMS
-    run_together(agent, OracleLiM2(network_like(agent), N_ARMS, buffer=100 * N_ARMS), drawn, rounds=60, batch=16 * N_ARMS)
+    run_together(
+        agent, OracleLiM2(network_like(agent), N_ARMS, buffer=100 * N_ARMS), drawn, rounds=60, batch=16 * N_ARMS
+    )

@@ -221,7 +221,7 @@ def change_arms(agent: Any, t: int, index: dict[str, int]) -> None:
 
 def main() -> None:
     """Play everything, and keep it."""
-    kept = {}
+    kept: dict[str, NDArray[Any]] = {}
     for play in plays():
         print(play.name, file=sys.stderr, flush=True)
         kept |= {f"{play.name} / {part}": values for part, values in played(play).items()}

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from golden.plays import FILE, Play, played, plays
 
 TOLERANCE = 1e-8

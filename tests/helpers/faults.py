@@ -1,5 +1,6 @@
 """Exceptions raised anywhere inside a call: on entry of any function of the library, or at any line of the shell."""
 
+import linecache
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +36,9 @@ def _enters(frame: FrameType, event: str) -> bool:
 
 
 def _steps(frame: FrameType, event: str) -> bool:
-    return event == "line" and frame.f_code.co_filename == shell.__file__
+    name = frame.f_code.co_filename
+    # Tracing stops at a `with` once more when it is left, where no interrupt can come before its lock is released.
+    return event == "line" and name == shell.__file__ and "with " not in linecache.getline(name, frame.f_lineno)
 
 
 def _fails(count: int, call: Callable[[], object], counts: Callable[[FrameType, str], bool]) -> bool:

@@ -52,7 +52,7 @@ def values_of(tree: Any) -> Any:
 def same(one: Any, other: Any) -> bool:
     """Return whether two results of :func:`values_of` are equal, bit for bit."""
     if isinstance(one, np.ndarray):
-        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+        return bool(one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes())
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, tuple):

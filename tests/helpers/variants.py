@@ -4,10 +4,10 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import pytest
-from examples import own_algorithm
 from torch_variants import torch_variants
 
 import lim2
+from examples import own_algorithm
 
 N_ARMS, N_FEATURES = 3, 4
 NAMES = ("red", ("a", 1), 7)  # a string, a tuple, and a number that is not an index

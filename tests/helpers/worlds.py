@@ -4,10 +4,10 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from helpers.variants import N_FEATURES, named
 from numpy.typing import NDArray
 
 import lim2
+from helpers.variants import N_FEATURES, named
 
 Float = NDArray[np.float64]
 

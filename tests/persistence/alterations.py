@@ -15,16 +15,16 @@ from lim2.persistence.container import FORMAT, MAGIC, unpack
 Place = tuple[Any, ...]
 
 FLOATS = (
-    float("nan"), float("inf"), -float("inf"), 1e308, -1e308, 1e200, 1e120, -1e120, 1e90, 1e64, -1e64, 1e40, 1e31, -1e31,
-    1e20, 1e9, -1e9, 1e3, -1e3, -1.0, 0.0, -0.0, 1.0, 0.5, 1e-9, -1e-9, 1e-30, 1e-300, -1e-300, 5e-324,
+    float("nan"), float("inf"), -float("inf"), 1e308, -1e308, 1e200, 1e120, -1e120, 1e90, 1e64, -1e64, 1e40, 1e31,
+    -1e31, 1e20, 1e9, -1e9, 1e3, -1e3, -1.0, 0.0, -0.0, 1.0, 0.5, 1e-9, -1e-9, 1e-30, 1e-300, -1e-300, 5e-324,
 )  # fmt: skip
 WHOLE = (-(2**63), -(2**40), -1, 0, 1, 2, 3, 7, 10**3, 10**9, 2**31, 2**53, 2**62, 2**63 - 1)
 FACTORS = (-1.0, 0.0, 1e-6, 0.5, 2.0, 10.0, 1e6, 1e12, 1e30, 1e60)
 TYPES = ("<f8", "<f4", "<f2", "<i8", "<i4", "|u1", "<u8", "|b1")
 WORDS: tuple[Any, ...] = (
-    None, True, False, 0, 1, 2, -1, 3, 7, 100, 10**6, 10**9, 2**31, 2**62, 2**63, -(2**70), 10**400, 0.0, 0.5, -0.5, 1.0,
-    1e-9, 1e-100, 1e-300, 1e3, 1e9, 1e30, 1e300, "", "nan", "thompson", "ucb", "batch", "sample", "solve", "all", "buffer",
-    "full", "cuda", "0x", "0x7", [], [1], [0, 0], [1.5], ["a"], [[]], {}, {"a": 1}, {"tuple": []}, {"tuple": [3]},
+    None, True, False, 0, 1, 2, -1, 3, 7, 100, 10**6, 10**9, 2**31, 2**62, 2**63, -(2**70), 10**400, 0.0, 0.5, -0.5,
+    1.0, 1e-9, 1e-100, 1e-300, 1e3, 1e9, 1e30, 1e300, "", "nan", "thompson", "ucb", "batch", "sample", "solve", "all",
+    "buffer", "full", "cuda", "0x", "0x7", [], [1], [0, 0], [1.5], ["a"], [[]], {}, {"a": 1}, {"tuple": []}, {"tuple": [3]},
     {"tuple": [10**9]}, {"float": "nan"}, {"float": "inf"}, {"float": "-inf"}, {"float": 1}, {"object": "UCB"},
     {"object": "UCB", "settings": {"optimism": 2.0}}, {"object": "UCB", "settings": {"optimism": 1e300}},
     {"object": "Thompson", "settings": {"temperature": 1e200, "optimism": 1e200}}, {"object": "Random", "settings": {}},
@@ -204,7 +204,9 @@ def branch(parts: Parts, rng: np.random.Generator) -> tuple[str, bytes]:
     if other is None:
         values[place] = None
     elif other != "gone":
-        copies = [(f"{place}{name.removeprefix(other)}", array) for name, array in parts.arrays if name.startswith(other)]
+        copies = [
+            (f"{place}{name.removeprefix(other)}", array) for name, array in parts.arrays if name.startswith(other)
+        ]
         parts.arrays.extend(copies)
         values |= {f"{place}{k.removeprefix(other)}": v for k, v in list(values.items()) if k.startswith(other)}
     return f"{place} like {other}", sealed(parts)
@@ -244,7 +246,19 @@ def like(parts: Parts, rng: np.random.Generator) -> tuple[str, bytes]:
     if isinstance(old, bool):
         new = pick(rng, (not old, int(old), float(old), str(old).lower()))
     elif isinstance(old, int | float):
-        numbers = (old + 1, old - 1, 2 * old, -old, old / 2, 100 * old, old // 3, float(old), bool(old), str(old), [old])
+        numbers = (
+            old + 1,
+            old - 1,
+            2 * old,
+            -old,
+            old / 2,
+            100 * old,
+            old // 3,
+            float(old),
+            bool(old),
+            str(old),
+            [old],
+        )
         new = pick(rng, (*numbers, {"tuple": [old, old]}, {"float": str(old)}, int(old)))
     elif isinstance(old, str):
         new = pick(rng, (old.upper(), old[:-1], old + "0", old[::-1], [old], {"tuple": [old]}, len(old)))
@@ -292,7 +306,9 @@ def text(parts: Parts, rng: np.random.Generator) -> tuple[str, bytes]:
     nested = "[" * depth + "]" * depth
     object_ = '{"a":' * depth + "1" + "}" * depth
     tuples = '{"tuple":[' * depth + "]}" * depth
-    new = pick(rng, (nested, object_, tuples, "NaN", "Infinity", "-Infinity", "1e999", "", old + ",", f"{old} {old}", "'"))
+    new = pick(
+        rng, (nested, object_, tuples, "NaN", "Infinity", "-Infinity", "1e999", "", old + ",", f"{old} {old}", "'")
+    )
     twice = f'"x": 1, "x": {old}'
     edit: Callable[[str], str] = lambda whole: whole.replace('"ALTERED"', new, 1)  # noqa: E731
     if rng.random() < 0.2 and isinstance(place[-1], str):

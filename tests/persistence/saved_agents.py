@@ -1,4 +1,4 @@
-"""Small agents of every kind, and `python tests/persistence/saved_agents.py FOLDER [NAME ...]`, which writes their files.
+"""Small agents of every kind; `python tests/persistence/saved_agents.py FOLDER [NAME ...]` writes their files.
 
 Beside each file it writes what the agent does after loading. The tests load the files of every format ever released;
 those of a released format are never written again. So this is run once for a new format, into a new folder
@@ -85,7 +85,7 @@ def play(agent: lim2.Agent, contexts: NDArray[Any]) -> list[int]:
 def make(name: str, seed: int | None = 5) -> lim2.Agent:
     """Return a sample."""
     if name in TEXTS:
-        agent = _text_agent("LiM2" if name == TEXTS[0] else "TransportTS", seed)
+        agent = _text_agent("LiM2" if name == next(iter(TEXTS), None) else "TransportTS", seed)
     else:
         kind, settings = SAMPLES[name]
         arms = {"arms": NAMES} if name in NAMED else {"n_arms": N_ARMS}

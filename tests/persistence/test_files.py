@@ -143,7 +143,9 @@ def test_a_file_keeps_its_owner_where_that_is_allowed(tmp_path: Path, monkeypatc
     assert path.read_bytes() == b"after"
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only the administrator may give files away")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only the administrator may give files away"
+)
 def test_the_administrator_keeps_owners(tmp_path: Path) -> None:
     path = tmp_path / "agent.lim2"
     trained().save(path)

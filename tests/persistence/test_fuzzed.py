@@ -6,13 +6,10 @@ With LIM2_FUZZ=1 there are 31,708 alterations, which takes a quarter of an hour;
 import os
 import warnings
 import zlib
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from persistence.alterations import Parts, altered, parts_of
+from persistence.alterations import altered, parts_of
 from persistence.saved_agents import SAMPLES, TEXTS, contexts_of, make
 
 import lim2
@@ -40,7 +37,7 @@ def plays(agent: lim2.Agent) -> None:
         try:
             agent.update(context, agent.act(context), float(reward))
         except FloatingPointError as error:
-            assert agent.name in ("NeuralUCB", "NeuralTS") and "nothing was changed" in str(error), error  # noqa: PT017, PT018
+            assert agent.name in ("NeuralUCB", "NeuralTS") and "nothing was changed" in str(error), error
     assert agent.name == "Uniform" or np.isfinite(agent.means(context)).all()
 
 

@@ -210,7 +210,7 @@ class Own(algorithms.LinearTS):
     [
         (lambda: lim2.LinearTS(2, 2, exploration=Mine()), "exploration of type Mine"),
         (lambda: agent_of(Own)(2, 2), "Own cannot be saved"),
-        (lambda: lim2.LiM2(2, 2, hidden={4}), "hidden cannot be saved"),
+        (lambda: lim2.LiM2(2, 2, hidden={4}), "hidden cannot be saved"),  # type: ignore[arg-type]
         (lambda: _with_metadata({"t": (1, 2)}), "metadata"),
         (lambda: _with_metadata({1: 2}), "metadata"),
         (lambda: _with_metadata({"x": float("nan")}), "metadata"),
@@ -342,7 +342,9 @@ def test_impossible_states_and_settings_are_refused(changes: dict[str, Any], mes
 
 
 @pytest.mark.parametrize("name", ["lim2", "linear-ts", "neural-ucb", "transport-ts", "uniform"])
-@pytest.mark.parametrize("changes", [{"n_features": 2**25}, {"n_arms": 2**24}, {"hidden": 10**6}, {"buffer": 2**40}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{"n_features": 2**25}, {"n_arms": 2**24}, {"hidden": 10**6}, {"buffer": 2**40}], ids=str
+)
 def test_loading_allocates_what_the_file_holds(name: str, changes: dict[str, Any]) -> None:
     agent = saved.make(name)
     if not set(changes) <= set(agent.get_params()) or agent.get_params()["arms"] is not None:

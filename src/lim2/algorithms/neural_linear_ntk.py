@@ -69,7 +69,7 @@ class NeuralLinearNTK(Neural):
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
     ) -> tuple[State | Writes, Diagnostics]:
-        """Add the tuple to the beliefs with its features as they are, then train; refit with the last layer as prior."""
+        """Add the tuple to the beliefs with its features as they are, then train; the last layer is the prior."""
         net, n_arms, f, training = self.net, len(state.plays), state.network, None
         E, _ = store(state.memory, context, arm, reward)
         z = net.features(f, context[None])[0]

@@ -172,7 +172,7 @@ class Torch:
             if space.head.out_features != f.n_arms:
                 space = self.workspace(f)
         space.load(f, training)
-        spaces.append(space)
+        spaces.append(space)  # not if loading has failed
         return space
 
     def workspace(self, f: TorchNetwork) -> Workspace:

@@ -56,16 +56,18 @@ class Workspace:
         self.statistics: dict[str, NDArray[Any]] | None = None
 
     def load(self, f: TorchNetwork, training: bool) -> None:
-        """Take a network over, unless it is here already; statistics only if it is to be trained."""
+        """Take a network over, unless it is here already; statistics only if it is to be trained.
+
+        If this fails, the workspace holds nothing of use.
+        """
         if self.tensors is not f.tensors:
-            before, self.tensors = self.tensors or {}, None
+            before = self.tensors or {}
             for name, tensor in self.named.items():
                 array = f.tensors[name]
                 if before.get(name) is not array:
                     assign(tensor, array)
             self.tensors = f.tensors
         if training and self.statistics is not f.statistics:
-            self.statistics = None
             self.optimizer.zero_grad(set_to_none=True)
             torch_optimizers.load_statistics(self.optimizer, self.trained, f.statistics)
             self.statistics = f.statistics
