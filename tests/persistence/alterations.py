@@ -24,8 +24,8 @@ TYPES = ("<f8", "<f4", "<f2", "<i8", "<i4", "|u1", "<u8", "|b1")
 WORDS: tuple[Any, ...] = (
     None, True, False, 0, 1, 2, -1, 3, 7, 100, 10**6, 10**9, 2**31, 2**62, 2**63, -(2**70), 10**400, 0.0, 0.5, -0.5,
     1.0, 1e-9, 1e-100, 1e-300, 1e3, 1e9, 1e30, 1e300, "", "nan", "thompson", "ucb", "batch", "sample", "solve", "all",
-    "buffer", "full", "cuda", "0x", "0x7", [], [1], [0, 0], [1.5], ["a"], [[]], {}, {"a": 1}, {"tuple": []}, {"tuple": [3]},
-    {"tuple": [10**9]}, {"float": "nan"}, {"float": "inf"}, {"float": "-inf"}, {"float": 1}, {"object": "UCB"},
+    "buffer", "full", "cuda", "0x", "0x7", [], [1], [0, 0], [1.5], ["a"], [[]], {}, {"a": 1}, {"tuple": []},
+    {"tuple": [3]}, {"tuple": [10**9]}, {"float": "nan"}, {"float": "inf"}, {"float": "-inf"}, {"float": 1}, {"object": "UCB"},
     {"object": "UCB", "settings": {"optimism": 2.0}}, {"object": "UCB", "settings": {"optimism": 1e300}},
     {"object": "Thompson", "settings": {"temperature": 1e200, "optimism": 1e200}}, {"object": "Random", "settings": {}},
     {"object": "Thompson", "settings": {"temperature": {"float": "nan"}, "optimism": 0.0}},
