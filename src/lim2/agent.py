@@ -23,7 +23,7 @@ from lim2 import streams
 from lim2._blas import one_thread
 from lim2.algorithms.base import Algorithm, check_floor
 from lim2.arms import arm_names
-from lim2.checks import LARGEST, as_float, as_floats
+from lim2.checks import LARGEST, as_float, as_floats, plain
 from lim2.deciding import Core, Decider
 from lim2.info import Info
 from lim2.snapshot import Snapshot
@@ -67,6 +67,7 @@ class Agent(Decider):
     def __init__(self, algorithm: Algorithm) -> None:
         if algorithm.arms is not None and not isinstance(algorithm.arms, str | list | tuple):
             algorithm = replace(algorithm, arms=list(_iterable(algorithm.arms)))
+        algorithm = plain(algorithm)
         algorithm.validate()
         names = tuple(algorithm.names)
         self._begin(algorithm, Streams(algorithm.seed))

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -16,6 +17,23 @@ from lim2.state import Array
 LARGEST = 1e30
 
 _norm = blas.dnrm2
+
+
+def plain(value: Any) -> Any:
+    """Return settings with Python's numbers in place of NumPy's, which may compute in another precision.
+
+    Examples
+    --------
+    >>> plain(np.float32(0.5)), plain("thompson")
+    (0.5, 'thompson')
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    parts = {field.name: getattr(value, field.name) for field in fields(value)}
+    changes = {name: new for name, old in parts.items() if (new := plain(old)) is not old}
+    return replace(value, **changes) if changes else value
 
 
 def positive_int(name: str, value: int, least: int = 1, most: int = 2**40) -> int:

@@ -225,7 +225,7 @@ def main() -> None:
     for play in plays():
         print(play.name, file=sys.stderr, flush=True)
         kept |= {f"{play.name} / {part}": values for part, values in played(play).items()}
-    np.savez_compressed(FILE, allow_pickle=False, **kept)  # type: ignore[arg-type]
+    np.savez_compressed(FILE, allow_pickle=False, **kept)
 
 
 if __name__ == "__main__":

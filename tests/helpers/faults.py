@@ -1,5 +1,6 @@
 """Exceptions raised anywhere inside a call: on entry of any function of the library, or at any line of the shell."""
 
+import inspect
 import linecache
 import sys
 from collections.abc import Callable
@@ -20,7 +21,8 @@ class InjectedError(Exception):
 def fails_at(count: int, call: Callable[[], object]) -> bool:
     """Call, and fail on entry of the count-th function of lim2 that is called; return whether there was one.
 
-    The guard around BLAS belongs to no agent, and is left out.
+    The guard around BLAS belongs to no agent, and is left out. So are generators, which are entered once more when
+    they are closed.
     """
     return _fails(count, call, _enters)
 
@@ -32,7 +34,9 @@ def fails_at_line(count: int, call: Callable[[], object]) -> bool:
 
 def _enters(frame: FrameType, event: str) -> bool:
     name = frame.f_code.co_filename
-    return event == "call" and name.startswith(PACKAGE) and not name.endswith("_blas.py")
+    if event != "call" or not name.startswith(PACKAGE) or name.endswith("_blas.py"):
+        return False
+    return not frame.f_code.co_flags & inspect.CO_GENERATOR
 
 
 def _steps(frame: FrameType, event: str) -> bool:

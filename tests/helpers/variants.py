@@ -4,10 +4,10 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import pytest
-from torch_variants import torch_variants
 
 import lim2
 from examples import own_algorithm
+from helpers.torch_variants import torch_variants
 
 N_ARMS, N_FEATURES = 3, 4
 NAMES = ("red", ("a", 1), 7)  # a string, a tuple, and a number that is not an index
@@ -18,11 +18,6 @@ PHASES: dict[str, Any] = {"train_every": 20, "steps": 5}
 GRADIENT: dict[str, Any] = {"hidden": 6, "iterations": 20}
 BEYOND: dict[str, Any] = {"matching": "solve", "recount": False, "refresh": "all", "intercept": True}
 FADING: dict[str, Any] = {"standardize": True, "forget": 0.01}
-
-try:  # TEMPORARY
-    TORCH = torch_variants(N_FEATURES)
-except ImportError:
-    TORCH = {}
 
 SMALL: dict[str, dict[str, Any]] = {
     "LinearTS": {},
@@ -48,7 +43,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
     "Naive in phases": ("NeuralLinearNaive", {**BUFFER, **PHASES}),
     "TransportTS in every round": ("TransportTS", {**BUFFER, "tolerance": 0.0, "steps": 2, "skip": False}),
     "TransportTS by UCB": ("TransportTS", {**BUFFER, "exploration": "ucb", "train_every": 3}),
-    **TORCH,
+    **torch_variants(N_FEATURES),
     "LinearTS, standardized": ("LinearTS", {"standardize": True}),
     "LinearTS, forgetting": ("LinearTS", {"forget": 0.01}),
     "LiM2, standardized and forgetting": ("LiM2", {**BUFFER, **FADING}),
@@ -89,7 +84,3 @@ def believes(agent: lim2.Agent) -> bool:
 def own_module(variant: str) -> Any:
     """Return the representation that a file cannot describe, if the variant has one."""
     return VARIANTS[variant][1].get("representation")
-
-
-VARIANTS = {k: v for k, v in VARIANTS.items() if v[0] in lim2.AGENTS}  # TEMPORARY
-every_agent = pytest.mark.parametrize("variant", VARIANTS)

@@ -249,6 +249,7 @@ WEIGHT, STATISTIC = ("tensors", "module.layer.weight"), ("statistics", "module.l
 ALTERED = {
     "not a number": (*WEIGHT, first(np.nan)),
     "infinite": ("tensors", "head.bias", first(np.inf)),
+    "exploded": (*WEIGHT, first(1e30)),
     "another shape": (*WEIGHT, lambda a: a[:-1]),
     "another type": (*WEIGHT, lambda a: a.astype(np.float64)),
     "missing": (*WEIGHT, None),
@@ -257,6 +258,8 @@ ALTERED = {
     "another number of arms": ("tensors", "head.bias", lambda a: a[:-1]),
     "negative squares": (*STATISTIC, first(-1.0)),
     "infinite squares": (*STATISTIC, first(np.inf)),
+    "squares beyond the clip": (*STATISTIC, first(1e9)),
+    "a mean beyond the clip": ("statistics", "head.bias/exp_avg", first(-1e3)),
     "too few squares": (*STATISTIC, lambda a: a[:1]),
     "a missing statistic": (*STATISTIC, None),
     "a statistic of nothing": ("statistics", "module.layer.scale/step", np.zeros((), np.float32)),
@@ -274,7 +277,7 @@ def test_an_altered_network_is_refused(change: str) -> None:
         net.check(altered(f, *ALTERED[change]))
 
 
-def test_contexts_that_the_module_does_not_take_are_refused() -> None:
+def test_contexts_and_counts_that_cannot_be_are_refused() -> None:
     net = torch_of()
     f = net.init((N_FEATURES,), N_ARMS, np.random.default_rng(0))
     for contexts in (
@@ -287,6 +290,9 @@ def test_contexts_that_the_module_does_not_take_are_refused() -> None:
             net.check(f._replace(contexts=contexts))
     with pytest.raises(ValueError, match="arms"):
         net.check(f._replace(n_arms=2**60))
+    for skipped, in_a_row in ((0, 1), (500, 200)):
+        with pytest.raises(ValueError, match="in a row"):
+            net.check(f._replace(skipped=skipped, skipped_in_a_row=in_a_row))
     with pytest.raises(ValueError, match="contexts"):
         torch_of(dtype=np.float64).check(f)
     words = Torch(text(), 5)

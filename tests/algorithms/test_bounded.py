@@ -1,4 +1,4 @@
-"""For ever, in bounded memory: 50,000 rounds in a process of their own."""
+"""Forever, in bounded memory: 50,000 rounds in a process of their own."""
 
 import json
 import subprocess
@@ -19,14 +19,14 @@ def resident():
 name, settings = json.loads(sys.argv[1])
 agent = lim2.AGENTS[name](3, 4, seed=0, **settings)
 rng = np.random.default_rng(0)
-told = []
+sizes = []
 for t in range(50_000):
     context = rng.normal(size=4)
     arm = agent.act(context)
     agent.update(context, arm, float(np.sin(context[arm])))
     if t + 1 in (5_000, 50_000):
-        told.append((agent.nbytes, len(pickle.dumps(agent)), resident()))
-print(json.dumps(told))
+        sizes.append((agent.nbytes, len(pickle.dumps(agent)), resident()))
+print(json.dumps(sizes))
 """
 
 
@@ -35,7 +35,8 @@ print(json.dumps(told))
     ("name", "settings"),
     [
         ("LiM2", {"hidden": (6,), "buffer": 20, "batch": 8}),
-        ("NeuralLinear-NTK", {"hidden": (6,), "buffer": 20, "batch": 8}),
+        ("NeuralLinearNTK", {"hidden": (6,), "buffer": 20, "batch": 8}),
+        ("TransportTS", {"hidden": (6,), "buffer": 20, "batch": 8}),
         ("LinearTS", {}),
     ],
 )
