@@ -54,15 +54,15 @@ def test_threads_of_blas_are_given_back(threads: int) -> None:
     code = f"""
 import lim2, numpy as np
 from threadpoolctl import threadpool_limits, threadpool_info
+from lim2.representation import MLP
 def counts():
     return [pool["num_threads"] for pool in threadpool_info() if pool["internal_api"] == "openblas"]
-agent = lim2.LiM2(n_arms=2, n_features=3, seed=0)
 inside = []
-learn = agent._learn
-def spy(*args):
-    inside.extend(counts())
-    learn(*args)
-agent._learn = spy
+class Spy(MLP):
+    def features(self, *args):
+        inside.extend(counts())
+        return super().features(*args)
+agent = lim2.LiM2(n_arms=2, n_features=3, representation=Spy((5,)), seed=0)
 with threadpool_limits({threads}):
     before = counts()
     for _ in range(6):

@@ -219,7 +219,7 @@ class Matching:
                 return self._transport(prior, old, new)
             # new'A new - old'A old = (new - old)'A (new + old): one product instead of two, and no cancellation
             difference = new - old
-            half = np.empty_like(difference)
+            half = np.empty(difference.shape)  # in float64, whatever the features are
             for arm, rows in groups:
                 np.dot(difference[rows], prior.cov[arm], out=half[rows])
             gap = np.vecdot(half, new + old)

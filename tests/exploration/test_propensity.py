@@ -149,6 +149,16 @@ def test_many_arms_that_are_alike(k: int, spread: float) -> None:
     assert _one(means, scales, freedom).sum() == pytest.approx(1.0, abs=2e-4)  # before the sum is made 1
 
 
+@pytest.mark.parametrize("arm", [0, 1, 2])
+@pytest.mark.parametrize("part", ["means", "scales"])
+def test_a_nan_gives_nans(part: str, arm: int) -> None:
+    numbers = {"means": np.zeros(3), "scales": np.ones(3)}
+    numbers[part][arm] = np.nan
+    assert np.isnan(chances_of_largest(**numbers, freedom=12.0)).all()
+    rows = {name: np.stack([np.ones(3), row]) for name, row in numbers.items()}
+    np.testing.assert_allclose(chances_of_largest(**rows, freedom=12.0), [[1 / 3] * 3, [np.nan] * 3])
+
+
 def test_rows_are_cases() -> None:
     means, scales = np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([[1.0, 1.0], [0.5, 3.0]])
     rows = chances_of_largest(means, scales, [12.0, 14.0])

@@ -12,6 +12,8 @@ from helpers.torch_variants import torch_variants
 N_ARMS, N_FEATURES = 3, 4
 NAMES = ("red", ("a", 1), 7)  # a string, a tuple, and a number that is not an index
 
+EXAMPLE = "an algorithm of one's own"
+
 NETWORK: dict[str, Any] = {"hidden": (6,), "batch": 8}
 BUFFER: dict[str, Any] = {**NETWORK, "buffer": 15}
 PHASES: dict[str, Any] = {"train_every": 20, "steps": 5}
@@ -52,14 +54,14 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
     "NeuralLinear, standardized and forgetting": ("NeuralLinear", {**NETWORK, **PHASES, **FADING}),
     "Naive in phases, forgetting": ("NeuralLinearNaive", {**BUFFER, **PHASES, "forget": 0.01}),
     "NeuralTS, standardized": ("NeuralTS", {**GRADIENT, "standardize": True}),
-    "an algorithm of one's own": (own_algorithm.LinUCB.__name__, {}),  # of docs/adding-an-algorithm.md
+    EXAMPLE: (own_algorithm.LinUCB.__name__, {}),  # of docs/adding-an-algorithm.md
 }
 UNBOUNDED = ("NeuralLinear", "NeuralUCB", "NeuralTS")
 GRADIENT_BANDITS = ("NeuralUCB", "NeuralTS")
 NO_START = (
-    "Uniform", "NeuralUCB", "NeuralTS", "NeuralTS by batch", "NeuralTS, standardized", "an algorithm of one's own",
+    "Uniform", "NeuralUCB", "NeuralTS", "NeuralTS by batch", "NeuralTS, standardized", EXAMPLE,
 )  # fmt: skip
-NO_DRAWS = ("LiM2 by UCB", "TransportTS by UCB", "NeuralUCB", "an algorithm of one's own")
+NO_DRAWS = ("LiM2 by UCB", "TransportTS by UCB", "NeuralUCB", EXAMPLE)
 
 every_agent = pytest.mark.parametrize("variant", VARIANTS)
 

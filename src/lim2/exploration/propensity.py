@@ -81,6 +81,10 @@ def chances_of_largest(means: ArrayLike, scales: ArrayLike, freedom: ArrayLike) 
         df = np.full(mu.shape[-1], df)
     if mu.ndim == 1:
         out = _one(mu, scale, df)
+        values = out.tolist()
+        if min(values) >= 0.0:  # the usual case, without NumPy's overhead
+            out /= sum(values)
+            return out
     else:
         rows = max(1, AT_ONCE // mu.shape[-1])
         parts = [(mu[i : i + rows], scale[i : i + rows]) for i in range(0, max(1, len(mu)), rows)]
@@ -106,7 +110,7 @@ def one_hot(scores: Array) -> Array:
 @lru_cache(maxsize=64)
 def _tails(freedom: bytes) -> tuple[list[Tail], Array]:
     """Return what degrees of freedom, written as float64, determine: rows and columns of numbers."""
-    rows = [_tail(df) for df in np.frombuffer(freedom).tolist()]
+    rows = list(map(_tail, np.frombuffer(freedom).tolist()))
     return rows, np.array(rows).T
 
 
@@ -136,9 +140,11 @@ def _one(mu: Array, scale: Array, df: Array) -> Array:
     origin = max([a - b * bulk for a, b, _, bulk, _ in variables])
     x = begin = max([a - b * reach for a, b, reach, _, _ in variables]) - origin
     end = max([a + b * reach for a, b, reach, _, _ in variables]) - origin
-    around = [(a - origin, b * width * crowd) for a, b, _, _, width in variables]
-    bounds = [(a, w, a - w / NEARING, a + w / leaving) for a, w in around]
+    bounds: list[tuple[float, float, float, float]] = []
     panels: list[tuple[float, float]] = []
+    for a, b, _, _, width in variables:
+        at, w = a - origin, b * width * crowd
+        bounds.append((at, w, at - w / NEARING, at + w / leaving))
     while x < end or not panels:  # the same panels as those of _panels
         length = min([leaving * (x - a) if x > c else w if x > b else NEARING * (a - x) for a, w, b, c in bounds])
         if x + length > end:

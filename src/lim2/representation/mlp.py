@@ -127,13 +127,13 @@ class MLP:
         slope += bias.take(arms)
         slope -= rewards
         slope *= 2.0 / len(rewards)
-        gradient, ones = np.empty_like(f.parameters), np.ones(len(rewards))
+        gradient, (rows, ones) = np.empty_like(f.parameters), _counters(len(rewards))
         inner, head_gradient, bias_gradient = self.layers(f, gradient)
-        _last_layer_gradient(features, arms, slope, head_gradient, bias_gradient)
+        _last_layer_gradient(features, arms, slope, head_gradient, bias_gradient, rows, ones)
         played *= slope[:, None]
         flow = played  # d loss / d activations, layer by layer downwards
         for depth in reversed(range(len(hidden))):
-            flow *= activations[depth + 1] > 0.0
+            flow *= np.sign(activations[depth + 1])  # 1 where the unit is active, 0 where it is not
             np.dot(activations[depth].T, flow, out=inner[depth][0])
             np.dot(ones, flow, out=inner[depth][1])
             if depth:
@@ -189,14 +189,25 @@ class MLP:
         return {"input": shape[0], "p": parameters, "statistic": len(self.optimizer.statistics), "g": self.width}
 
 
-def _last_layer_gradient(features: Array, arms: Ints, slope: Array, weights: Array, bias: Array) -> None:
+@functools.lru_cache(maxsize=8)
+def _counters(size: int) -> tuple[Ints, Array]:
+    """Return 0, 1, ..., size - 1 and as many ones, read-only: batches mostly have one size."""
+    counters = np.arange(size), np.ones(size)
+    for counter in counters:
+        counter.flags.writeable = False
+    return counters
+
+
+def _last_layer_gradient(
+    features: Array, arms: Ints, slope: Array, weights: Array, bias: Array, rows: Ints, ones: Array
+) -> None:
     """Write the gradient of the last layer; the batch is sorted by arm."""
     n_arms = len(bias)
     if n_arms <= FEW_ARMS:
         outputs = np.zeros((len(slope), n_arms))
-        outputs[np.arange(len(slope)), arms] = slope
+        outputs[rows, arms] = slope
         np.dot(outputs.T, features, out=weights)
-        np.dot(np.ones(len(slope)), outputs, out=bias)
+        np.dot(ones, outputs, out=bias)
         return
     starts = np.flatnonzero(np.diff(arms, prepend=-1))
     weights[:], bias[:] = 0.0, 0.0
