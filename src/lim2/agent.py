@@ -126,6 +126,11 @@ class Agent(Decider):
                 rows: list[trees.Write] = []
                 if type(new) is trees.Writes:
                     new, rows = new
+                    for array, _, row in rows:
+                        if getattr(row, "shape", None) != array.shape[1:] and np.shape(row) != array.shape[1:]:
+                            raise ValueError(
+                                f"a row of shape {np.shape(row)} does not fit {array.shape}: of {self.name}"
+                            )
                 with streams.lock:
                     if self._shared:  # by a snapshot that came in between: what it sees must stay
                         new, pulls, rows = trees.written(trees.Writes(new, rows)), pulls.copy(), []
@@ -166,8 +171,8 @@ class Agent(Decider):
         rng = copy.deepcopy(self._streams.init)
         with one_thread:
             new = trees.copied(self.algorithm.add_arm(core.state, source, rng))
-        self._change_arms(_core(names, new, trees.with_row(core.pulls, 0), core.rounds), trees.with_row(self._asked, 0))
-        self._streams.init = rng
+        pulls, asked = trees.with_row(core.pulls, 0), trees.with_row(self._asked, 0)
+        self._change_arms(_core(names, new, pulls, core.rounds), asked, rng)
 
     def remove_arm(self, name: Hashable) -> None:
         """Forget an arm: its beliefs, its part of the network and its tuples in memory."""
@@ -180,10 +185,14 @@ class Agent(Decider):
         pulls, asked = trees.without_row(core.pulls, arm), trees.without_row(self._asked, arm)
         self._change_arms(_core(names, new, pulls, core.rounds), asked)
 
-    def _change_arms(self, core: Core, asked: Ints) -> None:
+    def _change_arms(self, core: Core, asked: Ints, rng: np.random.Generator | None = None) -> None:
+        """Swap core, turns and, where a new arm was drawn, the stream that it was drawn from; all in one call."""
         starting = bool((self.algorithm.initial_pulls - np.maximum(asked, core.pulls)).max() > 0)
+        changes = {"_core": core, "_asked": asked, "_starting": starting, "_shared": False}
+        writes: list[trees.Write] = [(self.__dict__, name, value) for name, value in changes.items()]
+        writes.append((self._streams.__dict__, "init", self._streams.init if rng is None else rng))
         with streams.lock:
-            self._core, self._asked, self._starting, self._shared = core, asked, starting, False
+            deque(starmap(setitem, writes), maxlen=0)
 
     # Copies and files
 

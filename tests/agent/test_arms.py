@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.variants import (
+    EXAMPLE,
     N_FEATURES,
     NAMES,
     NO_START,
@@ -231,4 +232,4 @@ def test_tuples_of_others_stay_when_the_buffer_shrinks() -> None:
 
 
 def test_the_suite_covers_every_agent() -> None:
-    assert {name for name, _ in VARIANTS.values()} == set(lim2.AGENTS) == set(SMALL)
+    assert {name for name, _ in VARIANTS.values()} == set(lim2.AGENTS) == {*SMALL, VARIANTS[EXAMPLE][0]}

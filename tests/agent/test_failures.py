@@ -75,6 +75,30 @@ def test_a_batch_is_learned_whole_or_not_at_all(variant: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "variant", ["LinearTS", "LinearTS, standardized", "NeuralLinear", "NeuralLinearNTK", "NeuralTS"]
+)
+@pytest.mark.parametrize("many", [False, True], ids=["update", "update_many"])
+def test_what_fails_changes_nothing_in_a_state_that_nobody_else_has(variant: str, many: bool) -> None:
+    """Rows are then written where they lie: no copy is left to go back to."""
+    start, contexts = make(variant), contexts_of(4, seed=3)
+    play(start, 12)
+    before, call, failed = dump(start), 1, True
+    while failed:
+        agent = start.copy()
+        agent.update(contexts[0], 0, 0.0)  # a batch that fails must not go back to before this
+        learned = start.copy()
+        learned.update(contexts[0], 0, 0.0)
+        if many:
+            failed = fails_at(call, partial(agent.update_many, contexts, [0, 1, 2, 1], np.ones(4)))
+        else:
+            failed = fails_at(call, partial(agent.update, contexts[1], 1, 1.0))
+        assert not failed or dump(agent) == dump(learned), f"call {call} failed, and something had changed"
+        call += 5 if call > 30 else 1
+    assert call > 3
+    assert dump(start) == before
+
+
 ONE_OR_NOTHING: dict[str, Callable[[lim2.Agent], None]] = {
     "update": lambda agent: agent.update(CONTEXT, 1, 0.5),
     "update_many": lambda agent: agent.update_many([CONTEXT, CONTEXT], [0, 1], [1.0, 2.0]),
