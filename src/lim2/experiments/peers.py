@@ -1,6 +1,6 @@
 """Agents of other libraries, on the same shuffles: Vowpal Wabbit (``pip install 'lim2[peers]'``).
 
-``lim2 bench --agents LiM2,vw:squarecb,vw:epsilon --set vw:epsilon.epsilon=0.1``
+``lim2 bench --agents LiM2,vw:squarecb,vw:adf-epsilon --set vw:adf-epsilon.epsilon=0.1``
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ ALGORITHMS: dict[str, tuple[str, dict[str, float]]] = {
     "epsilon": ("", {"epsilon": 0.05}),
     "bag": ("", {"bag": 5}),
     "cover": ("", {"cover": 5}),
+    "regcb": ("--regcb", {}),
 }
 PREFIX = "vw:"
+ADF = "adf-"  # vw:adf-squarecb: with features of the actions, and all interactions of context and action
 
 
 class VowpalWabbit:
@@ -88,8 +90,83 @@ class VowpalWabbit:
         self._vw.learn(f"{arm + 1}:{-reward}:{chance} |x {self._text(context)}")
 
     def _text(self, context: ArrayLike) -> str:
-        values: Sequence[float] = np.asarray(context).tolist()
-        return " ".join([f"{name}:{value!r}" for name, value in zip(self._names, values, strict=True)])
+        return _text(self._names, context)
+
+
+class VowpalWabbitADF:
+    """Vowpal Wabbit's contextual bandit with action-dependent features (``--cb_explore_adf``), as an agent.
+
+    The context is the shared namespace, an action has its own number as its only feature, and ``-q`` crosses the two:
+    one linear regression per arm. The cost is the negative reward.
+
+    Parameters
+    ----------
+    n_arms, n_features
+        Number of arms, and size of a context.
+    algorithm
+        How it explores: one of ``ALGORITHMS``.
+    seed
+        Seeds both its own random numbers and the draw of an arm from its probabilities.
+    learning_rate
+        Of its online regression.
+    interactions
+        Whether products of two features of the context are crossed with the action, too.
+    options
+        Further options of its command line, such as ``"--power_t 0"``.
+    **exploration
+        Options of the algorithm, such as ``epsilon``.
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        n_features: int,
+        *,
+        algorithm: str = "squarecb",
+        seed: int | None = None,
+        learning_rate: float = 0.5,
+        interactions: bool = False,
+        options: str = "",
+        **exploration: float,
+    ) -> None:
+        import vowpalwabbit
+
+        flag, defaults = ALGORITHMS[algorithm]
+        explore = " ".join([flag, *(f"--{key} {value}" for key, value in {**defaults, **exploration}.items())])
+        crossed = "-q xa --interactions xxa" if interactions else "-q xa"
+        range_of_costs = "--cb_min_cost -1 --cb_max_cost 0" if algorithm == "regcb" else ""
+        self._vw = vowpalwabbit.Workspace(
+            f"--cb_explore_adf {explore} --learning_rate {learning_rate} {crossed} {range_of_costs} {options} "
+            f"--random_seed {0 if seed is None else seed} --quiet"
+        )
+        self._names = [f"f{i}" for i in range(n_features)]
+        self._actions = [f"|a {arm}" for arm in range(n_arms)]
+        self._rng = np.random.default_rng(seed)
+        self._chance: dict[int, float] = {}
+
+    def act(self, context: ArrayLike) -> int:
+        """Draw an arm from the probabilities that Vowpal Wabbit gives."""
+        chances = np.asarray(self._vw.predict([f"shared |x {_text(self._names, context)}", *self._actions]))
+        edges = chances.cumsum()
+        arm = min(int(edges.searchsorted(self._rng.random() * edges[-1], side="right")), len(edges) - 1)
+        self._chance[arm] = float(chances[arm])
+        return arm
+
+    def update(self, context: ArrayLike, arm: int, reward: float) -> None:
+        """Learn the cost of an arm, weighted by the probability with which it was played."""
+        lines = [f"shared |x {_text(self._names, context)}", *self._actions]
+        lines[arm + 1] = f"0:{-reward}:{self._chance.get(arm, 1.0)} {lines[arm + 1]}"
+        self._vw.learn(lines)
+
+
+def _text(names: Sequence[str], context: ArrayLike) -> str:
+    values: Sequence[float] = np.asarray(context).tolist()
+    return " ".join([f"{name}:{value!r}" for name, value in zip(names, values, strict=True)])
+
+
+def _algorithm(word: str) -> str:
+    """Return how an agent of that name explores."""
+    return word.removeprefix(PREFIX).removeprefix(ADF)
 
 
 def check(word: str) -> None:
@@ -100,8 +177,9 @@ def check(word: str) -> None:
     word
         Such as ``vw:squarecb``.
     """
-    if word.removeprefix(PREFIX) not in ALGORITHMS:
-        raise PlanError(f"no agent is called {word!r}; {nearest(word, [PREFIX + name for name in ALGORITHMS])}")
+    names = [PREFIX + kind + name for kind in ("", ADF) for name in ALGORITHMS if kind or name != "regcb"]
+    if word not in names:
+        raise PlanError(f"no agent is called {word!r}; {nearest(word, names)}")
     if find_spec("vowpalwabbit") is None:
         raise PlanError(f"{word} needs Vowpal Wabbit, which is not installed: pip install 'lim2[peers]'")
 
@@ -114,7 +192,7 @@ def settings(word: str) -> list[str]:
     word
         Such as ``vw:squarecb``.
     """
-    return [*ALGORITHMS[word.removeprefix(PREFIX)][1], "learning_rate", "interactions", "options"]
+    return [*ALGORITHMS[_algorithm(word)][1], "learning_rate", "interactions", "options"]
 
 
 def maker(word: str) -> Callable[..., Any]:
@@ -125,4 +203,5 @@ def maker(word: str) -> Callable[..., Any]:
     word
         Such as ``vw:squarecb``.
     """
-    return partial(VowpalWabbit, algorithm=word.removeprefix(PREFIX))
+    kind = VowpalWabbitADF if word.startswith(PREFIX + ADF) else VowpalWabbit
+    return partial(kind, algorithm=_algorithm(word))
