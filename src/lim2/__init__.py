@@ -12,6 +12,7 @@ from lim2 import problems
 from lim2.agent import Agent
 from lim2.agents import (
     AGENTS,
+    AdaptiveTS,
     LiM2,
     LinearTS,
     NeuralLinear,
@@ -37,7 +38,7 @@ logging.getLogger("lim2").addHandler(logging.NullHandler())  # silent until the 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AGENTS", "Agent", "Decision", "DecisionLog", "Info", "LiM2", "LinearTS", "LoadError", "NeuralLinear",
+    "AGENTS", "AdaptiveTS", "Agent", "Decision", "DecisionLog", "Info", "LiM2", "LinearTS", "LoadError", "NeuralLinear",
     "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "Snapshot", "TransportTS",
     "Uniform", "evaluate", "load", "match", "problems",
 ]  # fmt: skip

@@ -74,7 +74,7 @@ class Agent(Decider):
         state = algorithm.init(len(names), self._streams.init)
         self._core = _core(names, state, np.zeros(len(names), dtype=np.intp), 0)
         self._asked = np.zeros(len(names), dtype=np.intp)  # decisions for each arm made by taking turns
-        self._starting = algorithm.initial_pulls > 0
+        self._starting = algorithm.turns > 0
 
     def _begin(self, algorithm: Algorithm, its_streams: Streams) -> None:
         self._set_up(algorithm, its_streams)
@@ -187,7 +187,7 @@ class Agent(Decider):
 
     def _change_arms(self, core: Core, asked: Ints, rng: np.random.Generator | None = None) -> None:
         """Swap core, turns and, where a new arm was drawn, the stream that it was drawn from; all in one call."""
-        starting = bool((self.algorithm.initial_pulls - np.maximum(asked, core.pulls)).max() > 0)
+        starting = bool((self.algorithm.turns - np.maximum(asked, core.pulls)).max() > 0)
         changes = {"_core": core, "_asked": asked, "_starting": starting, "_shared": False}
         writes: list[trees.Write] = [(self.__dict__, name, value) for name, value in changes.items()]
         writes.append((self._streams.__dict__, "init", self._streams.init if rng is None else rng))

@@ -14,6 +14,7 @@ NeuralLinearNaive = agent_of(algorithms.NeuralLinearNaive)
 NeuralUCB = agent_of(algorithms.NeuralUCB)
 NeuralTS = agent_of(algorithms.NeuralTS)
 NeuralLinearNTK = agent_of(algorithms.NeuralLinearNTK)
+AdaptiveTS = agent_of(algorithms.AdaptiveTS)
 TransportTS = agent_of(algorithms.TransportTS)
 Uniform = agent_of(algorithms.Uniform)
 
@@ -29,6 +30,7 @@ AGENTS: dict[str, Callable[..., Agent]] = {
         NeuralUCB,
         NeuralTS,
         NeuralLinearNTK,
+        AdaptiveTS,
         TransportTS,
         Uniform,
     )

@@ -204,7 +204,7 @@ class Decider:
 
     def _owed(self) -> Ints:
         """Return how many more turns each arm is owed at the start."""
-        return self.algorithm.initial_pulls - np.maximum(self._asked, self._core.pulls)
+        return self.algorithm.turns - np.maximum(self._asked, self._core.pulls)
 
     def _whose_turn(self, eligible: Ints | None) -> int | None:
         """Return the arm whose turn it is at the start; None when no eligible arm is owed one."""

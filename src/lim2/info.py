@@ -33,7 +33,9 @@ class Info:
     stored, evicted
         How many tuples the memory holds, and the count of those that have left it.
     refits
-        Count of the rounds in which ``TransportTS`` carried its beliefs to new features and refitted them.
+        Count of the rounds in which ``AdaptiveTS`` or ``TransportTS`` refitted its beliefs to new features.
+    changes
+        Count of the changes that ``AdaptiveTS`` has detected.
     inflations
         Count of the rounds in which ``TransportTS`` inflated its priors, because it detected a change.
     network_priors
@@ -51,6 +53,7 @@ class Info:
     stored: int | None = None
     evicted: int | None = None
     refits: int | None = None
+    changes: int | None = None
     inflations: int | None = None
     network_priors: int | None = None
 

@@ -112,7 +112,7 @@ def dump(agent: Agent) -> bytes:
         "values": {path: encoded(leaf, path, {}) for path, leaf in leaves.items() if path not in arrays},
     }
     # An arm that has been updated often enough is owed no turn, however often it was decided for.
-    turns = np.where(core.pulls < algorithm.initial_pulls, np.minimum(asked, algorithm.initial_pulls), 0)
+    turns = np.where(core.pulls < algorithm.turns, np.minimum(asked, algorithm.turns), 0)
     return pack(header, {"pulls": core.pulls, "asked": turns, **arrays})
 
 

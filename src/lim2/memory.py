@@ -253,6 +253,16 @@ def _resized(memory: Memory, capacity: int | None) -> Memory:
     return memory._replace(capacity=max(wanted, memory.held, 1))
 
 
+def since(memory: Memory, stamp: int) -> Memory:
+    """Return a memory without the tuples that were stored before a stamp."""
+    memory = memory.canonical()
+    kept = np.flatnonzero(memory.stamps >= stamp)
+    arms, held = memory.arms[kept], len(kept)
+    arrays = memory.contexts[kept], arms, memory.rewards[kept], memory.stamps[kept]
+    counts = np.bincount(arms, minlength=len(memory.counts)).astype(np.intp)
+    return Memory(*arrays, None, None, counts, held, held, memory.stored, memory.capacity)
+
+
 def copy_tuples(memory: Memory, like: int, arm: int) -> tuple[Memory, Ints]:
     """Give an arm the tuples of another, as old as they are, the newest first.
 

@@ -30,6 +30,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "NeuralUCB": GRADIENT,
     "NeuralTS": GRADIENT,
     "NeuralLinearNTK": BUFFER,
+    "AdaptiveTS": {"hidden": (6,), "buffer": 15},
     "TransportTS": BUFFER,
     "Uniform": {},
 }
@@ -45,6 +46,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
     "Naive in phases": ("NeuralLinearNaive", {**BUFFER, **PHASES}),
     "TransportTS in every round": ("TransportTS", {**BUFFER, "tolerance": 0.0, "steps": 2, "skip": False}),
     "TransportTS by UCB": ("TransportTS", {**BUFFER, "exploration": "ucb", "train_every": 3}),
+    "AdaptiveTS that often detects a change": (
+        "AdaptiveTS",
+        {"hidden": (6,), "buffer": 16, "change_threshold": 0.0, "train_every": 1, "reward_range": (-2.0, 3.0)},
+    ),
     **torch_variants(N_FEATURES),
     "LinearTS, standardized": ("LinearTS", {"standardize": True}),
     "LinearTS, forgetting": ("LinearTS", {"forget": 0.01}),

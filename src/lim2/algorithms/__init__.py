@@ -1,5 +1,6 @@
 """One file per algorithm: State, init, score, learn. Each reads like its pseudo-code."""
 
+from lim2.algorithms.adaptive_ts import AdaptiveTS
 from lim2.algorithms.base import Algorithm
 from lim2.algorithms.lim2 import LiM2
 from lim2.algorithms.linear_ts import LinearTS
@@ -24,12 +25,13 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         NeuralUCB,
         NeuralTS,
         NeuralLinearNTK,
+        AdaptiveTS,
         TransportTS,
         Uniform,
     )
 }
 
 __all__ = [
-    "ALGORITHMS", "Algorithm", "LiM2", "LinearTS", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK",
+    "ALGORITHMS", "AdaptiveTS", "Algorithm", "LiM2", "LinearTS", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK",
     "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "TransportTS", "Uniform",
 ]  # fmt: skip

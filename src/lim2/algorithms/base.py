@@ -55,7 +55,7 @@ class Algorithm(ABC):
     n_features: Size = None
     _: KW_ONLY
     arms: Iterable[Hashable] | None = None
-    initial_pulls: int = 2
+    initial_pulls: int | None = 2
     min_propensity: float = 0.0
     seed: int | None = None
 
@@ -99,7 +99,7 @@ class Algorithm(ABC):
 
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""
-        positive_int("initial_pulls", self.initial_pulls, least=0)
+        _ = self.turns
         check_floor(self.min_propensity, len(self.names))
         if not self.shape:
             raise ValueError("n_features is missing: give the size of a context")
@@ -112,6 +112,11 @@ class Algorithm(ABC):
         if self.n_features is None:
             raise ValueError("n_features is missing: give the size of a context")
         return (positive_int("n_features", self.n_features),)  # type: ignore[arg-type]  # refuses what is no number
+
+    @property
+    def turns(self) -> int:
+        """How often every arm is played, in turn, at the start."""
+        return positive_int("initial_pulls", self.initial_pulls, least=0)  # type: ignore[arg-type]  # refuses None
 
     @property
     def takes_floats(self) -> bool:

@@ -61,7 +61,7 @@ class GradientBandit(Algorithm):
     covariance: str = "diagonal"
     normalize: bool = True
     history: int | None = None
-    initial_pulls: int = 0
+    initial_pulls: int | None = 0
     standardize: bool = False
 
     state_type: ClassVar[type[Any]] = State

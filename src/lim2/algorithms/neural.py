@@ -27,21 +27,12 @@ LARGEST_BATCH, MOST_STEPS = 2**17, 10**4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Neural(Algorithm):
-    """Settings of an algorithm with a network, a memory to train it from, and linear beliefs over its features."""
+class WithNetwork(Algorithm):
+    """Settings of an algorithm with a network."""
 
     hidden: int | Sequence[int] = (50,)
-    batch: int | None = None
-    steps: int = 1
-    prior_precision: float = 1.0
-    a0: float = 6.0
-    b0: float = 6.0
     learning_rate: float = 0.1
-    intercept: bool = False
-    exploration: str | Exploration = "thompson"
     representation: Representation | None = None
-    standardize: bool = False
-    forget: float = 0.0
 
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""
@@ -52,28 +43,13 @@ class Neural(Algorithm):
                 f"representation must be an object such as MLP(hidden=(100, 50)), got {self.representation!r}"
             )
         super().validate()
-        beliefs.check_prior(self.prior_precision, self.a0, self.b0)
-        self.batch_size(len(self.names))
-        positive_int("steps", self.steps, most=MOST_STEPS)
-        share("forget", self.forget)
-        _ = self.policy, self.net
-
-    @functools.cached_property
-    def policy(self) -> Exploration:
-        """How an arm is chosen from the scores."""
-        return named(self.exploration, Thompson(), UCB())
+        _ = self.policy, self.network
 
     @functools.cached_property
     def network(self) -> Representation:
         """The representation that was asked for."""
         given = self.representation
         return MLP(self.hidden, RMSProp(self.learning_rate)) if given is None else given
-
-    @functools.cached_property
-    def net(self) -> Representation:
-        """The representation as it is used: with the scaling and the intercept that were asked for."""
-        net: Representation = Standardized(self.network, 1.0 - self.forget) if self.standardize else self.network
-        return Intercept(net) if self.intercept else net
 
     @functools.cached_property
     def shape(self) -> tuple[int, ...]:
@@ -99,8 +75,8 @@ class Neural(Algorithm):
 
     @functools.cached_property
     def takes_floats(self) -> bool:
-        """Whether contexts are arrays of float64; raw columns are, whatever the representation would have them in."""
-        return self.standardize or not isinstance(self.network, ContextReader)
+        """Whether contexts are arrays of float64."""
+        return not isinstance(self.network, ContextReader)
 
     def read(self, state: Any, values: ArrayLike, what: str) -> NDArray[Any]:
         """Return contexts as the representation takes them."""
@@ -108,6 +84,61 @@ class Neural(Algorithm):
             return super().read(state, values, what)
         read: NDArray[Any] = self.network.read(state.network, values, what)  # type: ignore[attr-defined]
         return read
+
+    def check_memory(self, state: Any) -> None:
+        """Raise a ValueError if the memory of a loaded state is impossible."""
+        E = state.memory
+        memory.check(E)
+        if E.held and self.read(state, E.contexts, "the memory").dtype != E.contexts.dtype:
+            raise ValueError(f"the memory holds contexts of {E.contexts.dtype}, which the network does not take")
+
+
+def check_network(net: Representation, f: Any, n_arms: int) -> None:
+    """Raise a ValueError if a loaded network is impossible."""
+    if getattr(f, "n_arms", n_arms) != n_arms:
+        raise ValueError(f"the network should have {n_arms} arms, and has {f.n_arms}")
+    if hasattr(net, "check"):
+        net.check(f)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Neural(WithNetwork):
+    """Settings of an algorithm with a network, a memory to train it from, and linear beliefs over its features."""
+
+    batch: int | None = None
+    steps: int = 1
+    prior_precision: float = 1.0
+    a0: float = 6.0
+    b0: float = 6.0
+    intercept: bool = False
+    exploration: str | Exploration = "thompson"
+    standardize: bool = False
+    forget: float = 0.0
+
+    def validate(self) -> None:
+        """Raise a ValueError if a setting makes no sense."""
+        super().validate()
+        beliefs.check_prior(self.prior_precision, self.a0, self.b0)
+        self.batch_size(len(self.names))
+        positive_int("steps", self.steps, most=MOST_STEPS)
+        share("forget", self.forget)
+        _ = self.net
+
+    @functools.cached_property
+    def policy(self) -> Exploration:
+        """How an arm is chosen from the scores."""
+        return named(self.exploration, Thompson(), UCB())
+
+    @functools.cached_property
+    def net(self) -> Representation:
+        """The representation as it is used: with the scaling and the intercept that were asked for."""
+        net: Representation = Standardized(self.network, 1.0 - self.forget) if self.standardize else self.network
+        return Intercept(net) if self.intercept else net
+
+    @functools.cached_property
+    def takes_floats(self) -> bool:
+        """Whether contexts are arrays of float64; raw columns are, whatever the representation would have them in."""
+        return self.standardize or not isinstance(self.network, ContextReader)
 
     def batch_size(self, n_arms: int) -> int:
         """Return the number of tuples in a training batch."""
@@ -144,18 +175,8 @@ class Neural(Algorithm):
 
     def check(self, state: Any) -> None:
         """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
-        E = state.memory
-        memory.check(E)
-        self.check_network(state.network, len(E.counts))
-        if E.held and self.read(state, E.contexts, "the memory").dtype != E.contexts.dtype:
-            raise ValueError(f"the memory holds contexts of {E.contexts.dtype}, which the network does not take")
-
-    def check_network(self, f: Any, n_arms: int) -> None:
-        """Raise a ValueError if a loaded network is impossible."""
-        if getattr(f, "n_arms", n_arms) != n_arms:
-            raise ValueError(f"the network should have {n_arms} arms, and has {f.n_arms}")
-        if hasattr(self.net, "check"):
-            self.net.check(f)
+        self.check_memory(state)
+        check_network(self.net, state.network, len(state.memory.counts))
 
 
 def check_words(refresh: str, noise: str) -> None:

@@ -14,7 +14,7 @@ from lim2 import memory
 from lim2.algorithms import scales as scaling
 from lim2.algorithms.base import Diagnostics
 from lim2.algorithms.change_detection import inflation
-from lim2.algorithms.neural import Neural, buffer_size, grown_memory, report, shrunk_memory
+from lim2.algorithms.neural import Neural, buffer_size, check_network, grown_memory, report, shrunk_memory
 from lim2.algorithms.scales import Scales
 from lim2.checks import number, positive_int
 from lim2.exploration import UCB, Exploration, StudentT, Thompson, named, roots, transported
@@ -412,7 +412,7 @@ class TransportTS(Neural):
     def check(self, state: State) -> None:
         """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
         super().check(state)
-        self.check_network(state.reference, len(state.posterior.a))
+        check_network(self.net, state.reference, len(state.posterior.a))
         scaling.check(state.scales)
         if self.skips and state.advantage:
             raise ValueError("with contexts among the features the network's advantage is not measured")

@@ -28,7 +28,7 @@ class Uniform(Algorithm):
     [0, 1, 1, 0, 1]
     """
 
-    initial_pulls: int = 0
+    initial_pulls: int | None = 0
 
     state_type: ClassVar[type[Any]] = State
     draws: ClassVar[bool] = False

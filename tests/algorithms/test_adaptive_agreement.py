@@ -1,0 +1,96 @@
+"""AdaptiveTS against the literal oracle, given the same random draws: every setting."""
+
+import copy
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from oracle import Network
+from oracle.adaptive_ts import OracleAdaptive
+
+import lim2
+from lim2.algorithms import AdaptiveTS
+from lim2.memory import Memory, sample
+from lim2.representation import MLP
+
+N_ARMS, N_FEATURES, ROUNDS = 4, 6, 300
+TOLERANCE = 1e-8
+CAP = 48  # tuples in the buffer: it is full after a sixth of the run
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "low threshold": {"change_threshold": 0.0},
+    "no change test": {"change_threshold": np.inf},
+    "a range": {"reward_range": (-5.0, 5.0)},
+    "trained in every round, fast": {"train_every": 1, "learning_rate": 0.3},
+    "other exploration": {"temperature": 1.0, "optimism": 0.0, "initial_pulls": 1},
+    "a buffer that is never full": {"buffer": 400},
+}
+
+
+def algorithm_of(agent: lim2.Agent) -> AdaptiveTS:
+    """Return the algorithm of an agent."""
+    return cast(AdaptiveTS, agent.algorithm)
+
+
+def oracle_of(agent: lim2.Agent, buffer: int) -> OracleAdaptive:
+    """Return an oracle with the settings and the initial parameters of an agent."""
+    how, f = algorithm_of(agent), agent.state.network
+    assert isinstance(how.network, MLP)
+    hidden, head, bias = how.network.layers(f, f.parameters)
+    weights, biases = [w.copy() for w, _ in hidden], [b.copy() for _, b in hidden]
+    network = Network([*weights, head.T.copy()], [*biases, bias.copy()], learning_rate=how.learning_rate)
+    given = {name: getattr(how, name) for name in ("optimism", "temperature", "change_threshold", "reward_range")}
+    return OracleAdaptive(network, N_ARMS, N_FEATURES, buffer=buffer, initial_pulls=how.turns, **given)
+
+
+def rewards_of(t: int, context: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return the rewards of a nonlinear problem that changes at half time."""
+    sign = 1.0 if t < ROUNDS / 2 else -1.0
+    clean = np.array([0.6, sign * context[0] * context[1], sign * np.sin(context[2]), -0.5 + 0.2 * context[3]])
+    return clean + 0.1 * rng.normal(size=N_ARMS)
+
+
+def close(fast: Any, slow: Any, what: str) -> None:
+    np.testing.assert_allclose(fast, slow, rtol=TOLERANCE, atol=TOLERANCE, err_msg=what)
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Return a list that takes up the stamps of every batch drawn."""
+    drawn: list[list[int]] = []
+
+    def recording(memory: Memory, size: int, rng: np.random.Generator) -> Any:
+        batch = sample(memory, size, rng)
+        drawn.append(memory.stamps[batch.rows].tolist())
+        return batch
+
+    monkeypatch.setattr("lim2.algorithms.adaptive_ts.sample", recording)
+    return drawn
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
+def test_it_agrees_with_the_oracle(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = lim2.AdaptiveTS(N_ARMS, N_FEATURES, **{"hidden": (8,), "buffer": CAP, "seed": 14, **settings})
+    oracle = oracle_of(agent, settings.get("buffer", CAP))
+    how, drawn, world = algorithm_of(agent), recorded(monkeypatch), np.random.default_rng(7)
+    for t in range(ROUNDS):
+        context = world.normal(size=N_FEATURES) * [1.0, 1.0, 1.0, 1.0, 100.0, 0.0] + [0, 0, 0, 0, 1e4, 3.0]
+        draws = copy.deepcopy(agent._streams.act).standard_t(2.0 * agent.state.posterior.a)
+        arm = agent.act(context)
+        assert arm == oracle.act(context, draws), f"decision of round {t}"
+        reward = float(rewards_of(t, context, world)[arm])
+        agent.update(context, arm, reward)
+        assert len(drawn) == (t > 0 and (t + 1) % how.train_every == 0), f"batches of round {t}"
+        oracle.update(context, arm, reward, list(drawn))
+        drawn.clear()
+        if t % 20 == 0 or t == ROUNDS - 1:
+            for name in ("mu", "cov", "a", "b"):
+                close(getattr(agent.state.posterior, name), getattr(oracle, name), f"{name} of round {t}")
+    state = agent.state
+    weights, bias = how.network.last_layer(state.network)
+    close(weights, oracle.network.weights[-1].T, "last layer")
+    close(bias, oracle.network.biases[-1], "last bias")
+    assert (state.refits, state.changes) == (oracle.refits, oracle.changes)
+    if how.change_threshold == 0.0:
+        assert state.changes >= 3, "this setting is there to detect changes often"
