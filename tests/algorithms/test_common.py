@@ -21,7 +21,9 @@ from helpers.worlds import contexts_of, play, reward_of
 import lim2
 from lim2.loading import dump
 
-STANDARDIZING = [name for name in SMALL if name not in ("Uniform", "TransportTS")]  # which has a scale of its own
+STANDARDIZING = [
+    name for name in SMALL if name not in ("Uniform", "AdaptiveTS", "TransportTS")
+]  # which scale by themselves
 FORGETTING = [name for name in STANDARDIZING if name not in GRADIENT_BANDITS]
 
 

@@ -26,6 +26,10 @@ def torch_variants(n_features: int) -> dict[str, tuple[str, dict[str, Any]]]:
             "LiM2",
             {**bounded, "matching": "solve", "recount": False, "refresh": "all", "intercept": True},
         ),
+        "AdaptiveTS with torch": (
+            "AdaptiveTS",
+            {"representation": common["representation"], "buffer": 15, "initial_pulls": 2},
+        ),
         "TransportTS with torch": ("TransportTS", bounded),
         "NeuralLinearMM with torch": ("NeuralLinearMM", bounded),
         "NeuralLinearNaive with torch": ("NeuralLinearNaive", bounded),

@@ -19,6 +19,7 @@ BUFFER: dict[str, Any] = {**NETWORK, "buffer": 15}
 PHASES: dict[str, Any] = {"train_every": 20, "steps": 5}
 GRADIENT: dict[str, Any] = {"hidden": 6, "iterations": 20}
 BEYOND: dict[str, Any] = {"matching": "solve", "recount": False, "refresh": "all", "intercept": True}
+ADAPTIVE: dict[str, Any] = {"hidden": (6,), "buffer": 15, "initial_pulls": 2}
 FADING: dict[str, Any] = {"standardize": True, "forget": 0.01}
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -30,7 +31,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "NeuralUCB": GRADIENT,
     "NeuralTS": GRADIENT,
     "NeuralLinearNTK": BUFFER,
-    "AdaptiveTS": {"hidden": (6,), "buffer": 15},
+    "AdaptiveTS": ADAPTIVE,
     "TransportTS": BUFFER,
     "Uniform": {},
 }
@@ -48,7 +49,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
     "TransportTS by UCB": ("TransportTS", {**BUFFER, "exploration": "ucb", "train_every": 3}),
     "AdaptiveTS that often detects a change": (
         "AdaptiveTS",
-        {"hidden": (6,), "buffer": 16, "change_threshold": 0.0, "train_every": 1, "reward_range": (-2.0, 3.0)},
+        {**ADAPTIVE, "change_threshold": 0.0, "train_every": 1, "reward_range": (-2.0, 3.0)},
     ),
     **torch_variants(N_FEATURES),
     "LinearTS, standardized": ("LinearTS", {"standardize": True}),

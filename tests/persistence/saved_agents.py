@@ -48,6 +48,8 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "neural-ucb": ("NeuralUCB", {"hidden": 4, "iterations": 10}),
     "neural-ts": ("NeuralTS", {"hidden": 2, "iterations": 10, "covariance": "full", "history": 15}),
     "neural-ts-scaled": ("NeuralTS", {"hidden": 3, "iterations": 5, "training": "batch", "standardize": True}),
+    "adaptive-ts": ("AdaptiveTS", {"hidden": 4, "buffer": 16, "change_threshold": 0.0, "initial_pulls": 2}),
+    "adaptive-ts-own": ("AdaptiveTS", {"representation": MLP((5, 4), Adam(0.01)), "reward_range": (-1.0, 2.0)}),
     "transport-ts": ("TransportTS", BUFFER),
     "transport-ts-alone": ("TransportTS", {**BUFFER, "tolerance": 0.05, "skip": False, "steps": 2}),
     "transport-ts-ucb": ("TransportTS", {**BUFFER, "exploration": "ucb"}),
@@ -55,9 +57,9 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 NEW = ("lim2-new",)  # has not learned anything
 NAMED = ("linear-ts-scaled", "uniform")
-CHANGED = ("lim2-sample", "lim2-fades", "neural-ts", "transport-ts-ucb")  # arms have come and gone
+CHANGED = ("adaptive-ts", "lim2-sample", "lim2-fades", "neural-ts", "transport-ts-ucb")  # arms have come and gone
 NAMES = ("red", ("a", 1), 7.5)
-TEXTS = ("lim2-text", "transport-ts-text") if find_spec("torch") else ()
+TEXTS = ("lim2-text", "transport-ts-text", "adaptive-ts-text") if find_spec("torch") else ()
 
 
 def contexts_of(agent: lim2.Agent, rows: int, seed: int) -> NDArray[Any]:
@@ -85,7 +87,7 @@ def play(agent: lim2.Agent, contexts: NDArray[Any]) -> list[int]:
 def make(name: str, seed: int | None = 5) -> lim2.Agent:
     """Return a sample."""
     if name in TEXTS:
-        agent = _text_agent("LiM2" if name == next(iter(TEXTS), None) else "TransportTS", seed)
+        agent = _text_agent(dict(zip(TEXTS, ("LiM2", "TransportTS", "AdaptiveTS"), strict=True))[name], seed)
     else:
         kind, settings = SAMPLES[name]
         arms = {"arms": NAMES} if name in NAMED else {"n_arms": N_ARMS}
@@ -104,7 +106,8 @@ def _text_agent(kind: str, seed: int | None) -> lim2.Agent:
     from lim2.representation import TextCNN, Torch
 
     net = TextCNN(N_TOKENS, LENGTH, embedding=4, widths=(2, 3), filters=3, width=5, seed=0)
-    return lim2.AGENTS[kind](2, representation=Torch(net, 5, Adam(0.01)), buffer=8, batch=4, seed=seed)
+    batch = {} if kind == "AdaptiveTS" else {"batch": 4}
+    return lim2.AGENTS[kind](2, representation=Torch(net, 5, Adam(0.01)), buffer=8, seed=seed, **batch)
 
 
 def expected(agent: lim2.Agent) -> dict[str, Any]:
