@@ -49,6 +49,7 @@ class OracleAdaptive(Explorer):
         self.mean, self.deviation, self.limit = np.zeros(n_features), np.full(n_features, np.inf), 0.0
         self.centre, self.scale = 0.0, 1.0
         self.refits = self.changes = self.refitted = self.tested = 0
+        self.errors, self.counts = np.zeros(n_arms), np.zeros(n_arms)  # squares of errors made, and how many
 
     def act(self, context: Array, t_draws: Array | None = None) -> int:
         """Draw with shares of the beliefs' scale."""
@@ -69,6 +70,10 @@ class OracleAdaptive(Explorer):
         context = np.array(context, dtype=np.float64)
         self.contexts.append(context)
         self.rewards.append(reward)
+        z = self.features(context)
+        if self.refits:
+            self.errors[arm] += (reward - self.mu[arm] @ z) ** 2 / (1 + z @ self.cov[arm] @ z)
+        self.counts[arm] += 1
         evicted = self.buffer.store(Tuple(self.t, context, arm, reward))
         if evicted is not None:
             (
@@ -90,7 +95,8 @@ class OracleAdaptive(Explorer):
             self.refit()
         for i in range(self.n_arms):
             own = [e for e in self.buffer.tuples if e.arm == i]
-            self.cov[i], self.mu[i], self.a[i], self.b[i] = self.conditioned(i, own)
+            self.cov[i], self.mu[i], self.a[i], _ = self.conditioned(i, own)
+            self.b[i] = A0 * self.scale**2 + 0.5 * self.errors[i]
 
     def conditioned(self, i: int, tuples: list[Tuple]) -> tuple[Array, Array, float, float]:
         """An arm's prior, conditioned on tuples: covariance, mean, a and b."""
@@ -158,7 +164,7 @@ class OracleAdaptive(Explorer):
         """Count what was learned before the recent tuples less, if these are then likelier."""
         older = [e for e in self.buffer.tuples if e.stamp < self.tested]
         recent = [e for e in self.buffer.tuples if e.stamp >= self.tested]
-        kept = [part.copy() for part in (self.prior_cov, self.prior_mu, self.prior_a, self.prior_b)]
+        kept: list[Array] = [part.copy() for part in (self.prior_cov, self.prior_mu, self.prior_a, self.prior_b)]
         for i in range(self.n_arms):
             own = self.conditioned(i, [e for e in older if e.arm == i])
             self.prior_cov[i], self.prior_mu[i], self.prior_a[i], self.prior_b[i] = own
@@ -180,4 +186,7 @@ class OracleAdaptive(Explorer):
             self.prior_a[i] = keep * self.prior_a[i] + (1 - keep) * A0
             self.prior_b[i] = keep * self.prior_b[i] + (1 - keep) * A0 * self.scale**2
             self.left[i] += 1
+            remaining = 2 * (self.prior_a[i] - A0) + sum(e.arm == i for e in recent)
+            self.errors[i] *= remaining / self.counts[i]
+            self.counts[i] = remaining
         self.buffer.tuples = recent

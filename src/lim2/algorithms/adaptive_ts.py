@@ -28,7 +28,7 @@ from lim2.state import Array, Count, Writes, with_arm, without_arm, written
 
 SMALLEST_BUFFER, LARGEST_BATCH = 1000, 512
 LARGEST_LINEAR = 256  # columns of the context among the features; more are projected to so many
-TURNS = 16  # at the start, all arms together
+TURNS = 24  # at the start, all arms together
 A0 = 15.0  # the noise variance starts at InvGamma(A0, A0 s^2)
 ARMS_PER_VARIANCE = 6.0
 WIDER = (1.0, 2.0, 4.0, 8.0, 16.0)  # the start's variances may be larger by these factors
@@ -101,7 +101,7 @@ class AdaptiveTS(WithNetwork):
         The smallest and the largest reward there can be, where they are known. Then the agent looks for rewards that it
         has never seen: give it where large rewards are rare.
     initial_pulls
-        How often every arm is played, in turn, at the start. None: twice, and more often where there are few arms, 16
+        How often every arm is played, in turn, at the start. None: twice, and more often where there are few arms, 24
         turns in all: what an arm costs in some contexts must be seen before it is given up.
     min_propensity
         Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
@@ -127,6 +127,7 @@ class AdaptiveTS(WithNetwork):
 
     initial_pulls: int | None = None
     hidden: int | Sequence[int] = (100,)
+    learning_rate: float = 0.05
     buffer: int | None = None
     train_every: int = 2
     temperature: float = 0.2
@@ -213,12 +214,17 @@ class AdaptiveTS(WithNetwork):
             _, f, step = self.network.train(f, _inputs(state, batch.contexts), batch.arms, targets)
         new = State(f, *state[1:4], E, moments, state.scaling, rewards, state.projection, t, *state[10:])
         if t - state.refitted >= min(GROWTH * t, _capacity_of(E) / PART):
-            new = self._refitted(new, written(Writes(state.prior, prior)))
+            noise = _noise(state, written(Writes(state.posterior, posterior)))
+            new = self._refitted(new, written(Writes(state.prior, prior)), noise)
             return new, lambda: self._report(new, step)
         return Writes(new, posterior + prior), lambda: self._report(new, step)
 
-    def _refitted(self, state: State, prior: RootPosterior) -> State:
-        """Take over the network in training and the scales; test for a change; refit every arm."""
+    def _refitted(self, state: State, prior: RootPosterior, noise: Array) -> State:
+        """Take over the network in training and the scales; test for a change; refit every arm.
+
+        Its noise stays that of the errors made before each tuple was learned from: features that were trained on the
+        buffer fit it too well.
+        """
         scales = None if state.moments is None else scaling(state.moments)
         rewards = reward_scale.refreshed(state.rewards, self._least_scale)
         state = state._replace(
@@ -240,6 +246,7 @@ class AdaptiveTS(WithNetwork):
                 prior, data, E = forgot, data.of(recent), memory.since(E, state.tested)
             state = state._replace(memory=E, tested=E.stored, changes=state.changes + (forgot is not None))
         posterior = refit(prior, data.features, data.rewards, data.bounds(n_arms))
+        posterior = posterior._replace(b=A0 * rewards.scale**2 + (posterior.a - A0) * noise)
         return state._replace(posterior=posterior, prior=prior)
 
     def _start(self, rewards: RewardScale, features: Array, n_arms: int) -> RootPosterior:
@@ -329,6 +336,13 @@ class AdaptiveTS(WithNetwork):
 def _inputs(state: State, contexts: NDArray[Any]) -> NDArray[Any]:
     """Return contexts as the network gets them: scaled, if they are numbers."""
     return contexts if state.scaling is None else scaled(state.scaling, contexts)
+
+
+def _noise(state: State, posterior: RootPosterior) -> Array:
+    """Return the noise variance of each arm by the errors that were made; 0 where there were none yet."""
+    counts, squares = posterior.a - A0, posterior.b - A0 * state.rewards.scale**2
+    known = (counts > 0.0) & (state.refits > 0)  # before the first refit rewards have no scale
+    return np.where(known, np.maximum(squares, 0.0) / np.where(known, counts, 1.0), 0.0)
 
 
 def _where(arms: NDArray[np.bool_], new: Array, old: Array) -> Array:
