@@ -253,12 +253,33 @@ def _resized(memory: Memory, capacity: int | None) -> Memory:
     return memory._replace(capacity=max(wanted, memory.held, 1))
 
 
-def since(memory: Memory, stamp: int) -> Memory:
-    """Return a memory without the tuples that were stored before a stamp."""
-    memory = memory.canonical()
-    kept = np.flatnonzero(memory.stamps >= stamp)
-    arms, held = memory.arms[kept], len(kept)
-    arrays = memory.contexts[kept], arms, memory.rewards[kept], memory.stamps[kept]
+def in_shares(memory: Memory, size: int) -> NDArray[np.bool_]:
+    """Return which rows stay if ``size`` tuples may: the newest of every arm, and of no arm more than of another.
+
+    An arm that holds less than its share leaves the rest to others. Expects what :meth:`Memory.canonical` returns.
+
+    Examples
+    --------
+    >>> memory = empty(capacity=None, n_arms=2, shape=(1,))
+    >>> for arm in (0, 0, 0, 1, 0):
+    ...     memory, _ = store(memory, np.zeros(1), arm, 0.0)
+    >>> in_shares(memory.canonical(), 3).tolist()
+    [False, False, True, True, True]
+    """
+    order = np.lexsort((-memory.stamps, memory.arms))
+    ranks = np.empty(memory.held, dtype=np.intp)  # how many newer tuples of its arm there are
+    starts = np.cumsum(memory.counts) - memory.counts
+    ranks[order] = np.arange(memory.held) - np.repeat(starts, memory.counts)
+    first = np.lexsort((memory.arms, ranks))[:size]
+    stays = np.zeros(memory.held, dtype=np.bool_)
+    stays[first] = True
+    return stays
+
+
+def kept(memory: Memory, rows: NDArray[np.bool_]) -> Memory:
+    """Return a memory without some tuples. Expects what :meth:`Memory.canonical` returns."""
+    arms, held = memory.arms[rows], int(rows.sum())
+    arrays = memory.contexts[rows], arms, memory.rewards[rows], memory.stamps[rows]
     counts = np.bincount(arms, minlength=len(memory.counts)).astype(np.intp)
     return Memory(*arrays, None, None, counts, held, held, memory.stored, memory.capacity)
 

@@ -39,7 +39,7 @@ class OracleAdaptive(Explorer):
             ucb_width=0.0,
         )
         self.network, self.reference = network, copy.deepcopy(network)
-        self.buffer, self.capacity = Buffer(buffer), buffer
+        self.buffer, self.capacity = Buffer(), buffer
         self.optimism, self.temperature = optimism, temperature
         self.threshold, self.reward_range = change_threshold, reward_range
         self.prior_mu, self.prior_a, self.prior_b = self.mu.copy(), self.a.copy(), self.b.copy()
@@ -74,15 +74,7 @@ class OracleAdaptive(Explorer):
         if self.refits:
             self.errors[arm] += (reward - self.mu[arm] @ z) ** 2 / (1 + z @ self.cov[arm] @ z)
         self.counts[arm] += 1
-        evicted = self.buffer.store(Tuple(self.t, context, arm, reward))
-        if evicted is not None:
-            (
-                self.prior_cov[evicted.arm],
-                self.prior_mu[evicted.arm],
-                self.prior_a[evicted.arm],
-                self.prior_b[evicted.arm],
-            ) = self.conditioned(evicted.arm, [evicted])
-            self.left[evicted.arm] += 1
+        self.buffer.store(Tuple(self.t, context, arm, reward))
         for stamps in batches:
             batch = [self.buffer.find(stamp) for stamp in stamps]
             self.network.train(
@@ -130,6 +122,16 @@ class OracleAdaptive(Explorer):
         if self.threshold < np.inf and self.t - self.tested >= self.capacity / 8:
             self.test(start)
             self.tested = self.t
+        self.trim()
+
+    def trim(self) -> None:
+        """Take the oldest tuple of the arm that holds most into its prior, until the rest has room."""
+        while len(self.buffer.tuples) > self.capacity:
+            held = [e.arm for e in self.buffer.tuples]
+            arm = max(reversed(range(self.n_arms)), key=held.count)
+            e = self.buffer.tuples.pop(held.index(arm))
+            self.prior_cov[arm], self.prior_mu[arm], self.prior_a[arm], self.prior_b[arm] = self.conditioned(arm, [e])
+            self.left[arm] += 1
 
     def start(self) -> Array:
         """What hidden layer, context and constant add to a score has the variance of the rewards, or more."""

@@ -23,7 +23,7 @@ from lim2.exploration.roots import RootPosterior
 from lim2.exploration.transported import refit
 from lim2.memory import Memory, sample, store
 from lim2.representation import Step
-from lim2.representation.scaling import Moments, Scaling, no_moments, observe, scaled, scaling
+from lim2.representation.scaling import Moments, Scaling, no_moments, observe_many, scaled, scaling
 from lim2.state import Array, Count, Writes, with_arm, without_arm, written
 
 SMALLEST_BUFFER, LARGEST_BATCH = 1000, 512
@@ -50,7 +50,7 @@ class State(NamedTuple):
     projection: Annotated[Array, "column linear"] | None
     rounds: Count  # t
     refitted: Count  # the round of the last refit
-    tested: Count  # tuples stored before the last change test
+    tested: Count  # the round of the last change test
     refits: Count
     changes: Count
 
@@ -60,11 +60,11 @@ class AdaptiveTS(WithNetwork):
     """Neural-linear Thompson sampling in bounded memory that finds its own scales: meant as the default choice.
 
     The features are the hidden layer of a network, the context itself and a constant 1. Between refits a round is exact
-    Bayesian linear regression: the new tuple enters the posterior of its arm, a tuple that leaves the buffer enters the
-    prior of its arm, in O(g^2); the network trains on the buffer. At a refit, after every tenth of the rounds and at
-    the latest after an eighth of the buffer, the network in training becomes the one whose features count, columns and
-    rewards are scaled anew by their running moments, arms of which nothing has left the buffer start anew in that
-    scale, and every arm is refitted from its prior and the buffer. So time and memory of a round do not grow.
+    Bayesian linear regression: the new tuple enters the posterior of its arm, in O(g^2); the network trains on the
+    buffer. At a refit, after every tenth of the rounds and at the latest after an eighth of the buffer, the network in
+    training becomes the one whose features count, columns and rewards are scaled anew by the moments of all of them,
+    arms of which nothing has left the buffer start anew in that scale, and every arm is refitted from its prior and the
+    buffer. What the buffer has no room for then enters the priors. So time and memory of a round do not grow.
 
     Raw columns are welcome: each is scaled by its own mean and deviation. Decisions do not depend on the scale or the
     origin of rewards. When recent rewards are likelier if what was learned before them counts less, it does, and what
@@ -88,7 +88,8 @@ class AdaptiveTS(WithNetwork):
         Another network, e.g. ``MLP(hidden=(100, 50), optimizer=Adam(1e-3))`` or any PyTorch module, wrapped in
         ``lim2.representation.Torch``; ``hidden`` and ``learning_rate`` are then not used.
     buffer
-        How many tuples are remembered, all arms together. None: 100 per arm, and at least 1,000.
+        How many tuples are kept at a refit, all arms together, in equal shares; until the next one there are an eighth
+        more. None: 100 per arm, and at least 1,000.
     train_every
         Rounds from one that trains to the next.
     temperature, optimism
@@ -182,7 +183,7 @@ class AdaptiveTS(WithNetwork):
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
         """Return the state before the first reward."""
         f, start = self.network.init(self.shape, n_arms, rng), roots.prior(n_arms, self.width, 1.0, A0, A0)
-        E = memory.empty(self._capacity(n_arms), n_arms, self.shape)
+        E = memory.empty(None, n_arms, self.shape)  # trimmed at refits
         moments = no_moments(self.shape) if self.takes_floats else None
         projection = None
         if 0 < self.linear < self.shape[0]:
@@ -201,53 +202,61 @@ class AdaptiveTS(WithNetwork):
     ) -> tuple[State | Writes, Diagnostics]:
         """Count the tuple, train the network, and refit the beliefs if it is time."""
         t, f, step = state.rounds + 1, state.network, None
-        E, evicted = store(state.memory, context, arm, reward)
-        moments = None if state.moments is None else observe(state.moments, context)
-        rewards = reward_scale.observe(state.rewards, reward)
-        leaving = () if evicted is None else (evicted.context,)
-        z = self._features(state, np.array((context, *leaving)))
-        posterior = roots.observe(state.posterior, arm, z[0], reward)  # the new tuple enters the posterior
-        prior = [] if evicted is None else roots.observe(state.prior, evicted.arm, z[1], evicted.reward)
+        E, _ = store(state.memory, context, arm, reward)
+        rows = roots.observe(state.posterior, arm, self._features(state, context[None])[0], reward)
         if state.refits and t % self.train_every == 0:
             batch = sample(E, min(BATCH_PER_ARM * len(E.counts), LARGEST_BATCH), rng)
-            targets = (batch.rewards - rewards.centre) / rewards.scale
+            targets = (batch.rewards - state.rewards.mean) / state.rewards.scale
             _, f, step = self.network.train(f, _inputs(state, batch.contexts), batch.arms, targets)
-        new = State(f, *state[1:4], E, moments, state.scaling, rewards, state.projection, t, *state[10:])
-        if t - state.refitted >= min(GROWTH * t, _capacity_of(E) / PART):
-            noise = _noise(state, written(Writes(state.posterior, posterior)))
-            new = self._refitted(new, written(Writes(state.prior, prior)), noise)
-            return new, lambda: self._report(new, step)
-        return Writes(new, posterior + prior), lambda: self._report(new, step)
+        new = state._replace(network=f, memory=E, rounds=t)
+        if t - state.refitted >= min(GROWTH * t, self._capacity(len(E.counts)) / PART):
+            new = self._refitted(new, _noise(state, written(Writes(state.posterior, rows))))
+            rows = []
+        return Writes(new, rows), lambda: self._report(new, step)
 
-    def _refitted(self, state: State, prior: RootPosterior, noise: Array) -> State:
-        """Take over the network in training and the scales; test for a change; refit every arm.
+    def _refitted(self, state: State, noise: Array) -> State:
+        """Take over the network in training and the scales; test for a change; refit every arm; trim the buffer.
 
-        Its noise stays that of the errors made before each tuple was learned from: features that were trained on the
+        The noise stays that of the errors made before each tuple was learned from: features that were trained on the
         buffer fit it too well.
         """
-        scales = None if state.moments is None else scaling(state.moments)
-        rewards = reward_scale.refreshed(state.rewards, self._least_scale)
+        E, n_arms, t = state.memory.canonical(), len(noise), state.rounds
+        new = E.stamps >= state.refitted
+        rewards = reward_scale.observe(state.rewards, E.rewards[new], self._least_scale)
+        moments = None if state.moments is None else observe_many(state.moments, E.contexts[new])
+        scales = None if moments is None else scaling(moments)
         state = state._replace(
-            reference=state.network, scaling=scales, rewards=rewards, refitted=state.rounds, refits=state.refits + 1
-        )
-        rows = state.memory.by_arm()[0]
-        E, n_arms = state.memory, len(prior.a)
-        data = Data(self._features(state, E.contexts[rows]), E.rewards[rows], E.arms[rows])
-        start, fresh = self._start(rewards, data.features, n_arms), prior.a == A0  # nothing of them has left the buffer
+            reference=state.network, moments=moments, scaling=scales, rewards=rewards, refitted=t,
+            refits=state.refits + 1,
+        )  # fmt: skip
+        order = E.arms.argsort(kind="stable")
+        data = Data(self._features(state, E.contexts[order]), E.rewards[order], E.arms[order])
+        prior, start = self._begun(state.prior, rewards, data)
+        if self.change_threshold < math.inf and t - state.tested >= self._capacity(n_arms) / PART:
+            recent = E.stamps >= state.tested
+            forgot = after_change(prior, data, recent[order], start, self.change_threshold)
+            if forgot is not None:
+                prior, data, E = forgot, data.of(recent[order]), memory.kept(E, recent)
+                order = E.arms.argsort(kind="stable")
+            state = state._replace(tested=t, changes=state.changes + (forgot is not None))
+        posterior = refit(prior, data.features, data.rewards, data.bounds(n_arms))
+        posterior = posterior._replace(b=A0 * rewards.scale**2 + (posterior.a - A0) * noise)
+        if E.held > self._capacity(n_arms):
+            stays = memory.in_shares(E, self._capacity(n_arms))
+            left = data.of(~stays[order])
+            prior = refit(prior, left.features, left.rewards, left.bounds(n_arms))
+            E = memory.kept(E, stays)
+        return state._replace(posterior=posterior, prior=prior, memory=E)
+
+    def _begun(self, prior: RootPosterior, rewards: RewardScale, data: Data) -> tuple[RootPosterior, RootPosterior]:
+        """Return priors in which arms of which nothing has left the buffer start anew, and this start."""
+        fresh, n_arms = prior.a == A0, len(prior.a)
+        start = self._start(rewards, data.features, n_arms)
         if fresh.any():
             tiled = RootPosterior(*(np.repeat(part, n_arms, axis=0) for part in start))
             likeliest = int(log_evidence(tiled, np.flatnonzero(fresh), data, WIDER).argmax())
             start = start._replace(root=start.root * math.sqrt(WIDER[likeliest]))
-        prior = RootPosterior(*(_where(fresh, new, old) for new, old in zip(start, prior, strict=True)))
-        if self.change_threshold < math.inf and E.stored - state.tested >= _capacity_of(E) / PART:
-            recent = E.stamps[rows] >= state.tested
-            forgot = after_change(prior, data, recent, start, self.change_threshold)
-            if forgot is not None:
-                prior, data, E = forgot, data.of(recent), memory.since(E, state.tested)
-            state = state._replace(memory=E, tested=E.stored, changes=state.changes + (forgot is not None))
-        posterior = refit(prior, data.features, data.rewards, data.bounds(n_arms))
-        posterior = posterior._replace(b=A0 * rewards.scale**2 + (posterior.a - A0) * noise)
-        return state._replace(posterior=posterior, prior=prior)
+        return RootPosterior(*(_where(fresh, new, old) for new, old in zip(start, prior, strict=True))), start
 
     def _start(self, rewards: RewardScale, features: Array, n_arms: int) -> RootPosterior:
         """Return what is believed of an arm at first.
@@ -261,7 +270,7 @@ class AdaptiveTS(WithNetwork):
             if SMALLEST_SIZE <= size <= LARGEST_SIZE:  # otherwise features are dead, have exploded, or there are none
                 sizes[part] = size
         mu = np.zeros((1, self.width))
-        mu[0, -1] = rewards.centre
+        mu[0, -1] = rewards.mean
         root = np.diag(np.sqrt(max(n_arms / ARMS_PER_VARIANCE, 1.0) / sizes))
         return RootPosterior(mu, root[None], np.array([A0]), np.array([A0 * rewards.scale**2]))
 
@@ -282,31 +291,27 @@ class AdaptiveTS(WithNetwork):
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm: from the start, or like another."""
         n_arms, twin = len(state.prior.a) + 1, copy.deepcopy(rng)
-        E = memory.add_arm(state.memory, self._capacity(n_arms) if self.buffer is None else None)
-        prior = posterior = roots.prior(1, self.width, 1.0, A0, A0)
+        E, start = memory.add_arm(state.memory, None), roots.prior(1, self.width, 1.0, A0, A0)
         if like is not None:
-            E, rows = memory.copy_tuples(E, like, n_arms - 1)
-            own = RootPosterior(*(part[[like]] for part in state.prior))
-            prior = refit(own, self._features(state, E.contexts[rows]), E.rewards[rows], [0, len(rows)])
+            E, _ = memory.copy_tuples(E, like, n_arms - 1)
         elif state.refits:
-            prior = posterior = self._start(state.rewards, self._features(state, E.contexts[E.rows()]), n_arms)
+            start = self._start(state.rewards, self._features(state, E.contexts[E.rows()]), n_arms)
         return state._replace(
             network=self.network.add_arm(state.network, like, rng),
             reference=self.network.add_arm(state.reference, like, twin),
-            posterior=with_arm(state.posterior, like, posterior),
-            prior=with_arm(state.prior, None, prior),
+            posterior=with_arm(state.posterior, like, start),
+            prior=with_arm(state.prior, like, start),
             memory=E,
         )
 
     def remove_arm(self, state: State, arm: int) -> State:
         """Return a state without an arm; those after it move up."""
-        capacity = self._capacity(len(state.prior.a) - 1) if self.buffer is None else None
         return state._replace(
             network=self.network.remove_arm(state.network, arm),
             reference=self.network.remove_arm(state.reference, arm),
             posterior=without_arm(state.posterior, arm),
             prior=without_arm(state.prior, arm),
-            memory=memory.remove_arm(state.memory, arm, capacity),
+            memory=memory.remove_arm(state.memory, arm, None),
         )
 
     def kinds(self) -> Mapping[str, Any]:
@@ -329,8 +334,8 @@ class AdaptiveTS(WithNetwork):
         for f in (state.network, state.reference):
             check_network(self.network, f, len(state.prior.a))
         reward_scale.check(state.rewards)
-        if not max(state.refitted, state.tested) <= max(state.rounds, state.memory.stored):
-            raise ValueError("the last refit or change test is in the future")
+        if not max(state.refitted, state.tested) <= state.rounds == state.memory.stored:
+            raise ValueError("rounds, and those of the last refit and change test, do not fit together")
 
 
 def _inputs(state: State, contexts: NDArray[Any]) -> NDArray[Any]:
@@ -348,7 +353,3 @@ def _noise(state: State, posterior: RootPosterior) -> Array:
 def _where(arms: NDArray[np.bool_], new: Array, old: Array) -> Array:
     """Return an array with some arms' rows replaced."""
     return np.where(arms.reshape(-1, *(1,) * (old.ndim - 1)), new, old)
-
-
-def _capacity_of(E: Memory) -> int:
-    return E.capacity or E.held

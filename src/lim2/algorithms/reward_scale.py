@@ -3,7 +3,9 @@
 import math
 from typing import Annotated, NamedTuple
 
-from lim2.state import Count
+import numpy as np
+
+from lim2.state import Array, Count
 
 ROUNDING = 1e-9  # a deviation of rewards below this share of their mean is rounding
 SMALLEST = 1e-30  # a smaller scale counts as none
@@ -12,42 +14,40 @@ Nonnegative = Annotated[float, "", "nonnegative"]
 
 
 class RewardScale(NamedTuple):
-    """The centre and the scale in use, and the moments of all rewards from which they are refreshed."""
+    """The moments of the rewards up to the last refit, and the scale that they give."""
 
-    centre: float
     scale: Annotated[float, "", "positive"]
     observed: Count
-    mean: float
+    mean: float  # the centre
     squares: Nonnegative  # sum of squared distances from the mean
 
 
-NO_REWARDS = RewardScale(0.0, 1.0, 0, 0.0, 0.0)
+NO_REWARDS = RewardScale(1.0, 0, 0.0, 0.0)
 
 
-def observe(rewards: RewardScale, reward: float) -> RewardScale:
-    """Return the moments with one more reward; centre and scale stay.
+def observe(rewards: RewardScale, values: Array, least: float) -> RewardScale:
+    """Return the moments with more rewards, at least one, and centre and scale taken from them.
+
+    The scale is the standard deviation of all rewards, or ``least`` if that is larger; where all are equal, their size.
 
     Examples
     --------
-    >>> rewards = refreshed(observe(observe(NO_REWARDS, -30.0), 10.0), least=0.0)
-    >>> rewards.centre, rewards.scale
+    >>> rewards = observe(NO_REWARDS, np.array([-30.0]), least=0.0)
+    >>> rewards = observe(rewards, np.array([10.0]), least=0.0)
+    >>> rewards.mean, rewards.scale
     (-10.0, 20.0)
     """
-    centre, scale, observed, mean, squares = rewards
-    distance = reward - mean
-    mean += distance / (observed + 1)
-    return RewardScale(centre, scale, observed + 1, mean, squares + distance * (reward - mean))
-
-
-def refreshed(rewards: RewardScale, least: float) -> RewardScale:
-    """Return the moments with centre and scale taken from them; the scale is at least ``least``."""
-    deviation = math.sqrt(rewards.squares / max(rewards.observed, 1))
-    scale = deviation if deviation > ROUNDING * abs(rewards.mean) else abs(rewards.mean)
-    scale = max(scale if scale > SMALLEST else 1.0, least)
-    return rewards._replace(centre=rewards.mean, scale=scale)
+    count, mean = len(values), float(values.mean())
+    observed, distance = rewards.observed + count, mean - rewards.mean
+    squares = float(np.square(values - mean).sum()) + distance**2 * (rewards.observed * count / observed)
+    squares += rewards.squares
+    mean = rewards.mean + distance * (count / observed)
+    deviation = math.sqrt(squares / observed)
+    scale = deviation if deviation > ROUNDING * abs(mean) else abs(mean)
+    return RewardScale(max(scale if scale > SMALLEST else 1.0, least), observed, mean, squares)
 
 
 def check(rewards: RewardScale) -> None:
-    """Raise a ValueError unless a loaded scale is one that :func:`refreshed` gives."""
+    """Raise a ValueError unless a loaded scale is one that :func:`observe` gives."""
     if rewards.scale < SMALLEST:
         raise ValueError(f"the scale of rewards is {rewards.scale}: too small")

@@ -77,6 +77,26 @@ def observe(moments: Moments, context: NDArray[Any], keep: float = 1.0) -> Momen
     return Moments(weight, origin, offset, keep * moments.squares + distance * (place - offset))
 
 
+def observe_many(moments: Moments, contexts: NDArray[Any]) -> Moments:
+    """Return the moments with more contexts, at least one, all at once (Chan, Golub and LeVeque, 1983).
+
+    Examples
+    --------
+    >>> columns = np.array([[1e9, 5.0], [1e9 + 2.0, 5.0], [1e9 + 4.0, 5.0]])
+    >>> moments = observe_many(observe_many(no_moments((2,)), columns[:1]), columns[1:])
+    >>> moments.mean.tolist(), moments.std.round(3).tolist()
+    ([1000000002.0, 5.0], [1.633, 0.0])
+    """
+    count = float(len(contexts))
+    origin = moments.origin if moments.weight else np.array(contexts[0], dtype=np.float64)
+    places = contexts - origin
+    mean = places.mean(axis=0)
+    places -= mean
+    weight, distance = moments.weight + count, mean - moments.offset
+    squares = moments.squares + np.square(places).sum(axis=0) + distance**2 * (moments.weight * count / weight)
+    return Moments(weight, origin, moments.offset + distance * (count / weight), squares)
+
+
 def scaling(moments: Moments) -> Scaling:
     """Return the map that the moments give."""
     center, std = moments.mean, moments.std
