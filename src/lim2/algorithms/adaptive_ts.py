@@ -16,7 +16,7 @@ from lim2.algorithms.base import Diagnostics
 from lim2.algorithms.change_test import after_change
 from lim2.algorithms.neural import BATCH_PER_ARM, BUFFER_PER_ARM, WithNetwork, check_network, report
 from lim2.algorithms.reward_scale import RewardScale
-from lim2.checks import number, positive_int
+from lim2.checks import LARGEST, number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
 from lim2.exploration.evidence import Data, log_evidence
 from lim2.exploration.roots import RootPosterior
@@ -161,9 +161,12 @@ class AdaptiveTS(WithNetwork):
         """Half of the range of rewards, if it is known."""
         if self.reward_range is None:
             return 0.0
-        low, high = (number("reward_range", value) for value in self.reward_range)
-        if not low < high:
-            raise ValueError(f"reward_range must be the smallest and the largest reward, got {self.reward_range!r}")
+        given: Any = self.reward_range
+        if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
+            raise ValueError(f"reward_range must be the smallest and the largest reward, got {given!r}")
+        low, high = (number("reward_range", value) for value in given)
+        if not -LARGEST < low < high < LARGEST:
+            raise ValueError(f"reward_range must be two finite rewards, the smaller one first, got {given!r}")
         return 0.5 * (high - low)
 
     @functools.cached_property

@@ -1,0 +1,181 @@
+"""AdaptiveTS: its scales, its start, its noise, changes, and arms that come and go."""
+
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import lim2
+from lim2.algorithms import AdaptiveTS
+from lim2.algorithms.adaptive_ts import A0, LARGEST_LINEAR, State
+
+N_ARMS, N_FEATURES = 3, 4
+SMALL: dict[str, Any] = {"hidden": (6,), "buffer": 40, "seed": 0}
+
+
+def play(agent: lim2.Agent, rounds: int, columns: Any = 1.0, offset: Any = 0.0, size: float = 1.0) -> list[int]:
+    """Play a nonlinear world with columns and rewards of some size; return the arms."""
+    rng, arms = np.random.default_rng(0), []
+    for context in rng.normal(size=(rounds, N_FEATURES)):
+        seen = columns * context + offset
+        arm = agent.act(seen)
+        agent.update(seen, arm, float(size * (np.sin(context[arm] * context[3]) + 0.1 * arm + 0.1 * rng.normal())))
+        arms.append(arm)
+    return arms
+
+
+def test_decisions_do_not_depend_on_the_scale_of_columns_or_rewards() -> None:
+    plain = play(lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL), 200)
+    scaled = np.array([2.0**30, 2.0**-30, 1.0, 2.0**10])  # powers of 2 round alike
+    assert play(lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL), 200, columns=scaled) == plain
+    assert play(lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL), 200, size=2.0**20) == plain
+
+
+def test_a_constant_column_changes_little_and_breaks_nothing() -> None:
+    agent = lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL)
+    play(agent, 100, columns=np.array([1.0, 1.0, 0.0, 1.0]), offset=np.array([0.0, 0.0, 1e9, 0.0]))
+    assert agent.state.scaling.factor[2] == 0.0
+    assert np.isfinite(agent.means(np.array([0.0, 0.0, 1e9, 0.0]))).all()
+    assert np.abs(agent.means(np.array([0.0, 0.0, 1.0, 0.0]))).max() < 100.0  # a value that was never learned from
+
+
+def test_the_moments_are_those_of_everything_learned_from() -> None:
+    agent, rng = lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL), np.random.default_rng(1)
+    contexts, rewards = rng.normal(3.0, 2.0, (130, N_FEATURES)), rng.normal(size=130)
+    for context, reward in zip(contexts, rewards, strict=True):
+        agent.update(context, 0, reward)
+    state = cast(State, agent.state)
+    assert state.moments is not None
+    n = state.refitted
+    np.testing.assert_allclose(state.moments.mean, contexts[:n].mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(state.moments.std, contexts[:n].std(axis=0), rtol=1e-12)
+    np.testing.assert_allclose((state.rewards.mean, state.rewards.scale), (rewards[:n].mean(), rewards[:n].std()))
+
+
+def test_memory_and_refits_are_bounded() -> None:
+    agent = lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL)
+    for _ in range(3):
+        play(agent, 200)
+        assert agent.state.memory.held <= 45  # an eighth more than the buffer, between refits
+    assert agent.state.refits < 150
+    assert agent.state.prior.a.sum() > 3 * A0 + 200  # what has left is counted, half a count per tuple
+
+
+def test_the_start_is_wider_where_there_are_many_arms() -> None:
+    def spread(n_arms: int) -> float:
+        how = AdaptiveTS(n_arms, 2, hidden=(4,))
+        agent = lim2.AdaptiveTS(n_arms, 2, hidden=(4,), seed=0)
+        features = np.random.default_rng(0).normal(size=(10, how.width))
+        return float(how._start(agent.state.rewards, features, n_arms).root[0, -1, -1])
+
+    assert spread(3) == 1.0
+    assert spread(24) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("n_arms", "turns"), [(2, 12), (7, 3), (30, 2)])
+def test_few_arms_take_more_turns(n_arms: int, turns: int) -> None:
+    assert AdaptiveTS(n_arms, 2).turns == turns
+    assert AdaptiveTS(n_arms, 2, initial_pulls=5).turns == 5
+
+
+def test_equal_rewards_do_not_make_an_arm_certain() -> None:
+    agent, rng = lim2.AdaptiveTS(2, 2, hidden=(4,), seed=0), np.random.default_rng(0)
+    for context in rng.normal(size=(60, 2)):
+        agent.update(context, 0, 0.0)  # nothing but zeros
+        agent.update(context, 1, float(rng.random() < 0.5))
+    scale = agent.algorithm.score(agent.state, np.zeros(2)).scale
+    assert scale[0] > 0.2 * scale[1]
+
+
+def world(t: int, rounds: int, context: NDArray[np.float64]) -> NDArray[np.float64]:
+    weights = np.eye(3, 6) if t < rounds // 2 else -np.eye(3, 6)
+    return weights @ context
+
+
+@pytest.mark.parametrize("hidden", [20, 100])
+def test_it_forgets_what_a_change_made_wrong(hidden: int) -> None:
+    def earned(**settings: Any) -> tuple[float, int]:
+        agent, rng, rounds = lim2.AdaptiveTS(3, 6, hidden=hidden, seed=0, **settings), np.random.default_rng(3), 1400
+        total = 0.0
+        for t, context in enumerate(rng.normal(size=(rounds, 6))):
+            arm = agent.act(context)
+            reward = float(world(t, rounds, context)[arm] + 0.1 * rng.normal())
+            agent.update(context, arm, reward)
+            total += reward if t >= rounds // 2 else 0.0
+        return total, agent.state.changes
+
+    with_test, changes = earned()
+    without, none = earned(change_threshold=np.inf)
+    assert changes >= 1
+    assert none == 0
+    assert with_test > 1.3 * without
+
+
+def test_a_world_that_stays_is_not_forgotten() -> None:
+    agent, rng = lim2.AdaptiveTS(3, 6, hidden=20, seed=0), np.random.default_rng(3)
+    for context in rng.normal(size=(1000, 6)):
+        arm = agent.act(context)
+        agent.update(context, arm, float(context[arm] + 0.5 * rng.normal()))
+    assert agent.state.changes == 0
+
+
+def test_a_range_of_rewards_makes_it_look_for_what_it_has_never_seen() -> None:
+    def found(**settings: Any) -> int:
+        agent, rng = lim2.AdaptiveTS(3, 2, hidden=10, seed=0, **settings), np.random.default_rng(5)
+        hits = 0
+        for context in rng.uniform(-1, 1, size=(1500, 2)):
+            arm = agent.act(context)
+            hit = arm == 2 and context[0] > 0.9
+            agent.update(context, arm, 50.0 if hit else 1.0 + 0.2 * (arm == 0) + 0.01 * rng.normal())
+            hits += hit
+        return hits
+
+    assert found(reward_range=(0.0, 50.0)) > 30 > found()
+
+
+def test_more_columns_than_a_covariance_affords_are_projected() -> None:
+    columns = LARGEST_LINEAR + 40
+    agent, rng = lim2.AdaptiveTS(2, columns, hidden=5, buffer=60, seed=0), np.random.default_rng(0)
+    assert cast(AdaptiveTS, agent.algorithm).width == 5 + LARGEST_LINEAR + 1
+    for context in rng.normal(size=(30, columns)):
+        agent.update(context, agent.act(context), float(context[0]))
+    assert agent.state.projection.shape == (columns, LARGEST_LINEAR)
+    assert lim2.AdaptiveTS(2, LARGEST_LINEAR, hidden=5).state.projection is None
+
+
+@pytest.mark.parametrize("like", [None, 1])
+def test_a_new_arm_starts_in_the_scale_of_the_others(like: int | None) -> None:
+    agent = lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL)
+    play(agent, 100, size=1e6)
+    context = np.ones(N_FEATURES)
+    agent.add_arm(3, like=like)
+    means, stds = agent.means(context), np.sqrt(agent.variances(context))
+    if like is None:
+        assert means[3] == pytest.approx(agent.state.rewards.mean)
+        assert stds[3] > 1e5
+    else:
+        assert (means[3], stds[3]) == (means[1], stds[1])
+    agent.remove_arm(0)
+    play(agent, 30, size=1e6)
+    assert np.isfinite(agent.means(context)).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reward_range": (1.0, 0.0)}, "the smaller one first"),
+        ({"reward_range": (1.0,)}, "reward_range must be the smallest and the largest"),
+        ({"reward_range": 3.0}, "reward_range must be the smallest and the largest"),
+        ({"reward_range": (0.0, np.inf)}, "reward_range"),
+        ({"train_every": 0}, "train_every"),
+        ({"temperature": -1.0}, "temperature"),
+        ({"change_threshold": np.nan}, "change_threshold"),
+        ({"buffer": 0}, "buffer"),
+        ({"initial_pulls": -1}, "initial_pulls"),
+    ],
+    ids=str,
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        lim2.AdaptiveTS(N_ARMS, N_FEATURES, **settings)
