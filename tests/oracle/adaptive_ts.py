@@ -171,7 +171,7 @@ class OracleAdaptive(Explorer):
             own = self.conditioned(i, [e for e in older if e.arm == i])
             self.prior_cov[i], self.prior_mu[i], self.prior_a[i], self.prior_b[i] = own
         learned = [i for i in range(self.n_arms) if self.left[i] or any(e.arm == i for e in older)]
-        factors = [1.0, 4.0, 16.0, 64.0, 256.0, 1024.0]
+        factors = [1.0, 16.0, 256.0]
         densities = [self.evidence(learned, recent, c) for c in factors]
         best = int(np.argmax(densities))
         if densities[best] - densities[0] <= self.threshold:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from lim2 import memory
 from lim2.algorithms import reward_scale
 from lim2.algorithms.base import Diagnostics
-from lim2.algorithms.change_test import after_change
+from lim2.algorithms.change_test import before_recent
 from lim2.algorithms.neural import BATCH_PER_ARM, BUFFER_PER_ARM, WithNetwork, check_network, report
 from lim2.algorithms.reward_scale import RewardScale
 from lim2.checks import LARGEST, number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
-from lim2.exploration.evidence import Data, log_evidence
+from lim2.exploration.evidence import Data, log_evidence, of_arms
 from lim2.exploration.roots import RootPosterior
 from lim2.exploration.transported import refit
 from lim2.memory import Memory, sample, store
@@ -235,14 +235,16 @@ class AdaptiveTS(WithNetwork):
         order = E.arms.argsort(kind="stable")
         data = Data(self._features(state, E.contexts[order]), E.rewards[order], E.arms[order])
         prior, start = self._begun(state.prior, rewards, data)
+        before, newer = prior, data
         if self.change_threshold < math.inf and t - state.tested >= self._capacity(n_arms) / PART:
             recent = E.stamps >= state.tested
-            forgot = after_change(prior, data, recent[order], start, self.change_threshold)
-            if forgot is not None:
-                prior, data, E = forgot, data.of(recent[order]), memory.kept(E, recent)
+            older, newer = data.of(~recent[order]), data.of(recent[order])
+            before, changed = before_recent(prior, older, newer, start, self.change_threshold)
+            if changed:  # what is older has done its part
+                prior, data, E = before, newer, memory.kept(E, recent)
                 order = E.arms.argsort(kind="stable")
-            state = state._replace(tested=t, changes=state.changes + (forgot is not None))
-        posterior = refit(prior, data.features, data.rewards, data.bounds(n_arms))
+            state = state._replace(tested=t, changes=state.changes + changed)
+        posterior = refit(before, newer.features, newer.rewards, newer.bounds(n_arms))
         posterior = posterior._replace(b=A0 * rewards.scale**2 + (posterior.a - A0) * noise)
         if E.held > self._capacity(n_arms):
             stays = memory.in_shares(E, self._capacity(n_arms))
@@ -259,7 +261,7 @@ class AdaptiveTS(WithNetwork):
             tiled = RootPosterior(*(np.repeat(part, n_arms, axis=0) for part in start))
             likeliest = int(log_evidence(tiled, np.flatnonzero(fresh), data, WIDER).argmax())
             start = start._replace(root=start.root * math.sqrt(WIDER[likeliest]))
-        return RootPosterior(*(_where(fresh, new, old) for new, old in zip(start, prior, strict=True))), start
+        return RootPosterior(*(of_arms(fresh, new, old) for new, old in zip(start, prior, strict=True))), start
 
     def _start(self, rewards: RewardScale, features: Array, n_arms: int) -> RootPosterior:
         """Return what is believed of an arm at first.
@@ -351,8 +353,3 @@ def _noise(state: State, posterior: RootPosterior) -> Array:
     counts, squares = posterior.a - A0, posterior.b - A0 * state.rewards.scale**2
     known = (counts > 0.0) & (state.refits > 0)  # before the first refit rewards have no scale
     return np.where(known, np.maximum(squares, 0.0) / np.where(known, counts, 1.0), 0.0)
-
-
-def _where(arms: NDArray[np.bool_], new: Array, old: Array) -> Array:
-    """Return an array with some arms' rows replaced."""
-    return np.where(arms.reshape(-1, *(1,) * (old.ndim - 1)), new, old)

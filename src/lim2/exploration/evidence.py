@@ -83,6 +83,11 @@ def log_evidence(beliefs: RootPosterior, arms: Ints, data: Data, factors: Sequen
     return out
 
 
+def of_arms(arms: NDArray[np.bool_], new: Array, old: Array) -> Array:
+    """Return an array with the rows of some arms replaced."""
+    return np.where(arms.reshape(-1, *(1,) * (old.ndim - 1)), new, old)
+
+
 def faded(beliefs: RootPosterior, start: RootPosterior, factor: float) -> RootPosterior:
     """Return beliefs in which what was learned counts 1 / factor, and what was believed at the start the rest.
 
