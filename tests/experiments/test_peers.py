@@ -9,7 +9,7 @@ import pytest
 from lim2 import problems
 from lim2.experiments import PlanError, bench
 from lim2.experiments.names import agent_named
-from lim2.experiments.peers import ALGORITHMS, maker
+from lim2.experiments.peers import ADF, ALGORITHMS, maker
 from lim2.experiments.runner import play
 
 installed = pytest.mark.skipif(
@@ -18,14 +18,26 @@ installed = pytest.mark.skipif(
 )
 
 
+LEARNING = [kind + name for kind in ("", ADF) for name in ALGORITHMS if name != "regcb"]
+
+
 @installed
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", LEARNING)
 def test_it_learns_and_repeats_itself(name: str) -> None:
     problem = problems.load("linear", rounds=1000, seed=0)
     arms = [play(maker(f"vw:{name}")(problem.n_arms, problem.n_features, seed=1), problem).arms for _ in range(2)]
     assert (arms[0] == arms[1]).all()
     reward = problem.rewards[np.arange(1000), arms[0]]
     assert reward[500:].mean() > 0.5 * problem.best_rewards.mean()
+
+
+@installed
+def test_regcb_is_given_costs_from_minus_1_to_0() -> None:
+    problem = problems.load("nonlinear", rounds=1500, seed=0)  # rewards are 0 or 1
+    arms = play(maker("vw:adf-regcb")(problem.n_arms, problem.n_features, seed=1), problem).arms
+    assert problem.rewards[np.arange(1500), arms].mean() > 1.1 * problem.rewards.mean()
+    with pytest.raises(PlanError, match="no agent is called 'vw:regcb'"):
+        agent_named("vw:regcb")
 
 
 @installed

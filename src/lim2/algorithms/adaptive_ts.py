@@ -33,7 +33,7 @@ A0 = 15.0  # the noise variance starts at InvGamma(A0, A0 s^2)
 ARMS_PER_VARIANCE = 6.0
 WIDER = (1.0, 2.0, 4.0, 8.0, 16.0)  # the start's variances may be larger by these factors
 GROWTH, PART = 0.1, 8  # beliefs are refitted after a tenth of the rounds, or an eighth of the buffer
-SMALLEST_SIZE, LARGEST_SIZE = 1e-12, 1e12
+SMALLEST_SIZE, LARGEST_SIZE = 1e-60, 1e60
 
 
 class State(NamedTuple):
