@@ -49,7 +49,10 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "neural-ts": ("NeuralTS", {"hidden": 2, "iterations": 10, "covariance": "full", "history": 15}),
     "neural-ts-scaled": ("NeuralTS", {"hidden": 3, "iterations": 5, "training": "batch", "standardize": True}),
     "adaptive-ts": ("AdaptiveTS", {"hidden": 4, "buffer": 16, "change_threshold": 0.0, "initial_pulls": 2}),
-    "adaptive-ts-own": ("AdaptiveTS", {"representation": MLP((5, 4), Adam(0.01)), "reward_range": (-1.0, 2.0)}),
+    "adaptive-ts-own": (
+        "AdaptiveTS",
+        {"representation": MLP((5, 4), Adam(0.01)), "reward_range": (-1.0, 2.0), "buffer": 10},
+    ),
     "transport-ts": ("TransportTS", BUFFER),
     "transport-ts-alone": ("TransportTS", {**BUFFER, "tolerance": 0.05, "skip": False, "steps": 2}),
     "transport-ts-ucb": ("TransportTS", {**BUFFER, "exploration": "ucb"}),
