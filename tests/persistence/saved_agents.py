@@ -51,7 +51,7 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "adaptive-ts": ("AdaptiveTS", {"hidden": 4, "buffer": 16, "change_threshold": 0.0, "initial_pulls": 2}),
     "adaptive-ts-own": (
         "AdaptiveTS",
-        {"representation": MLP((5, 4), Adam(0.01)), "reward_range": (-1.0, 2.0), "buffer": 10},
+        {"representation": MLP((4, 3), Adam(0.01)), "reward_range": (-1.0, 2.0), "buffer": 8},
     ),
     "transport-ts": ("TransportTS", BUFFER),
     "transport-ts-alone": ("TransportTS", {**BUFFER, "tolerance": 0.05, "skip": False, "steps": 2}),
