@@ -112,6 +112,7 @@ def test_bad_sizes_are_refused(name: str, bad: dict[str, Any]) -> None:
         ({"b0": np.nan}, "b0"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"matching_rate": -1.0}, "rate"),
+        ({"matching": None, "matching_rate": "0.01"}, "rate"),
         ({"matching_clip": 0.0}, "clip"),
         ({"initial_pulls": -1}, "initial_pulls"),
         ({"hidden": (50.7,)}, "hidden"),

@@ -157,7 +157,8 @@ class LiM2(neural.Neural):
     @functools.cached_property
     def _matcher(self) -> Matching | None:
         rest = self.matching_rate, self.matching_clip, self.matching_jitter, self.matching_ridge
-        return None if self.matching is None else Matching(self.matching, *rest)
+        matcher = Matching("batch" if self.matching is None else self.matching, *rest)  # checks them in any case
+        return None if self.matching is None else matcher
 
     @functools.cached_property
     def _recompute(self) -> Recompute | None:
