@@ -34,7 +34,7 @@ lint: install   ## ruff, mypy --strict, import contracts
 	$(BIN)/lint-imports
 
 test: lint      ## everything that CI runs
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results/speed.json
 	$(BIN)/python -m benchmarks.speed

@@ -183,14 +183,14 @@ def settings_of(play: Play) -> dict[str, Any]:
     return {} if play.setting == "default" else SETTINGS[play.agent][play.setting]
 
 
-def played(play: Play) -> dict[str, NDArray[Any]]:
+def played(play: Play, rounds: int = ROUNDS) -> dict[str, NDArray[Any]]:
     """Play, and return the arms of all rounds, and means and variances of every twentieth."""
-    contexts, rewards = world(play)
+    contexts, rewards = (values[:rounds] for values in world(play))
     n_arms = rewards.shape[1]
     names = [f"arm {i}" for i in range(n_arms)]
     agent: Any = getattr(lim2, play.agent)(arms=names, n_features=contexts.shape[1], seed=11, **settings_of(play))
     index = {name: i for i, name in enumerate(names)}
-    arms, means, variances = np.zeros(ROUNDS, dtype=np.uint8), [], []
+    arms, means, variances = np.zeros(rounds, dtype=np.uint8), [], []
     moments = hasattr(agent, "means") and play.agent != "Uniform"
     for t, (context, earned) in enumerate(zip(contexts, rewards, strict=True)):
         if play.changes_arms:
