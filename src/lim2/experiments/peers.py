@@ -21,7 +21,7 @@ ALGORITHMS: dict[str, tuple[str, dict[str, float]]] = {
     "epsilon": ("", {"epsilon": 0.05}),
     "bag": ("", {"bag": 5}),
     "cover": ("", {"cover": 5}),
-    "regcb": ("--regcb", {}),
+    "regcb": ("--regcb", {"cb_min_cost": -1.0, "cb_max_cost": 0.0}),
 }
 PREFIX = "vw:"
 ADF = "adf-"  # vw:adf-squarecb: with features of the actions, and all interactions of context and action
@@ -38,6 +38,9 @@ class VowpalWabbit:
         Number of arms, and size of a context.
     algorithm
         How it explores: one of ``ALGORITHMS``.
+    action_features
+        True: ``--cb_explore_adf``. The context is shared, an action has its own number as its only feature, and ``-q``
+        crosses the two: one linear regression per arm. False: ``--cb_explore``.
     seed
         Seeds both its own random numbers and the draw of an arm from its probabilities.
     learning_rate
@@ -56,73 +59,7 @@ class VowpalWabbit:
         n_features: int,
         *,
         algorithm: str = "squarecb",
-        seed: int | None = None,
-        learning_rate: float = 0.5,
-        interactions: bool = False,
-        options: str = "",
-        **exploration: float,
-    ) -> None:
-        import vowpalwabbit
-
-        flag, defaults = ALGORITHMS[algorithm]
-        chosen = {**defaults, **exploration}
-        explore = " ".join([flag, *(f"--{key} {value}" for key, value in chosen.items())])
-        crossed = "--interactions xx" if interactions else ""
-        self._vw = vowpalwabbit.Workspace(
-            f"--cb_explore {n_arms} {explore} --learning_rate {learning_rate} {crossed} {options} "
-            f"--random_seed {0 if seed is None else seed} --quiet"
-        )
-        self._names = [f"f{i}" for i in range(n_features)]
-        self._rng = np.random.default_rng(seed)
-        self._chance: dict[int, float] = {}  # the probability with which each arm was last played
-
-    def act(self, context: ArrayLike) -> int:
-        """Draw an arm from the probabilities that Vowpal Wabbit gives."""
-        chances = np.asarray(self._vw.predict(f"|x {self._text(context)}"))
-        edges = chances.cumsum()
-        arm = min(int(edges.searchsorted(self._rng.random() * edges[-1], side="right")), len(edges) - 1)
-        self._chance[arm] = float(chances[arm])
-        return arm
-
-    def update(self, context: ArrayLike, arm: int, reward: float) -> None:
-        """Learn the cost of an arm, weighted by the probability with which it was played."""
-        chance = self._chance.get(arm, 1.0)
-        self._vw.learn(f"{arm + 1}:{-reward}:{chance} |x {self._text(context)}")
-
-    def _text(self, context: ArrayLike) -> str:
-        return _text(self._names, context)
-
-
-class VowpalWabbitADF:
-    """Vowpal Wabbit's contextual bandit with action-dependent features (``--cb_explore_adf``), as an agent.
-
-    The context is the shared namespace, an action has its own number as its only feature, and ``-q`` crosses the two:
-    one linear regression per arm. The cost is the negative reward.
-
-    Parameters
-    ----------
-    n_arms, n_features
-        Number of arms, and size of a context.
-    algorithm
-        How it explores: one of ``ALGORITHMS``.
-    seed
-        Seeds both its own random numbers and the draw of an arm from its probabilities.
-    learning_rate
-        Of its online regression.
-    interactions
-        Whether products of two features of the context are crossed with the action, too.
-    options
-        Further options of its command line, such as ``"--power_t 0"``.
-    **exploration
-        Options of the algorithm, such as ``epsilon``.
-    """
-
-    def __init__(
-        self,
-        n_arms: int,
-        n_features: int,
-        *,
-        algorithm: str = "squarecb",
+        action_features: bool = False,
         seed: int | None = None,
         learning_rate: float = 0.5,
         interactions: bool = False,
@@ -133,20 +70,22 @@ class VowpalWabbitADF:
 
         flag, defaults = ALGORITHMS[algorithm]
         explore = " ".join([flag, *(f"--{key} {value}" for key, value in {**defaults, **exploration}.items())])
-        crossed = "-q xa --interactions xxa" if interactions else "-q xa"
-        range_of_costs = "--cb_min_cost -1 --cb_max_cost 0" if algorithm == "regcb" else ""
+        if action_features:
+            kind = "--cb_explore_adf -q xa" + " --interactions xxa" * interactions
+        else:
+            kind = f"--cb_explore {n_arms}" + " --interactions xx" * interactions
         self._vw = vowpalwabbit.Workspace(
-            f"--cb_explore_adf {explore} --learning_rate {learning_rate} {crossed} {range_of_costs} {options} "
+            f"{kind} {explore} --learning_rate {learning_rate} {options} "
             f"--random_seed {0 if seed is None else seed} --quiet"
         )
         self._names = [f"f{i}" for i in range(n_features)]
-        self._actions = [f"|a {arm}" for arm in range(n_arms)]
+        self._actions = [f"|a {arm}" for arm in range(n_arms)] if action_features else None
         self._rng = np.random.default_rng(seed)
-        self._chance: dict[int, float] = {}
+        self._chance: dict[int, float] = {}  # the probability with which each arm was last played
 
     def act(self, context: ArrayLike) -> int:
         """Draw an arm from the probabilities that Vowpal Wabbit gives."""
-        chances = np.asarray(self._vw.predict([f"shared |x {_text(self._names, context)}", *self._actions]))
+        chances = np.asarray(self._vw.predict(self._example(context)))
         edges = chances.cumsum()
         arm = min(int(edges.searchsorted(self._rng.random() * edges[-1], side="right")), len(edges) - 1)
         self._chance[arm] = float(chances[arm])
@@ -154,14 +93,18 @@ class VowpalWabbitADF:
 
     def update(self, context: ArrayLike, arm: int, reward: float) -> None:
         """Learn the cost of an arm, weighted by the probability with which it was played."""
-        lines = [f"shared |x {_text(self._names, context)}", *self._actions]
-        lines[arm + 1] = f"0:{-reward}:{self._chance.get(arm, 1.0)} {lines[arm + 1]}"
-        self._vw.learn(lines)
+        self._vw.learn(self._example(context, arm, f"{-reward}:{self._chance.get(arm, 1.0)}"))
 
-
-def _text(names: Sequence[str], context: ArrayLike) -> str:
-    values: Sequence[float] = np.asarray(context).tolist()
-    return " ".join([f"{name}:{value!r}" for name, value in zip(names, values, strict=True)])
+    def _example(self, context: ArrayLike, arm: int = 0, cost: str | None = None) -> str | list[str]:
+        """Return a context in Vowpal Wabbit's format, with the cost and probability of an arm if they are given."""
+        values: Sequence[float] = np.asarray(context).tolist()
+        text = "|x " + " ".join([f"{name}:{value!r}" for name, value in zip(self._names, values, strict=True)])
+        if self._actions is None:
+            return text if cost is None else f"{arm + 1}:{cost} {text}"
+        lines = ["shared " + text, *self._actions]
+        if cost is not None:
+            lines[arm + 1] = f"0:{cost} {lines[arm + 1]}"
+        return lines
 
 
 def _algorithm(word: str) -> str:
@@ -203,5 +146,4 @@ def maker(word: str) -> Callable[..., Any]:
     word
         Such as ``vw:squarecb``.
     """
-    kind = VowpalWabbitADF if word.startswith(PREFIX + ADF) else VowpalWabbit
-    return partial(kind, algorithm=_algorithm(word))
+    return partial(VowpalWabbit, algorithm=_algorithm(word), action_features=word.startswith(PREFIX + ADF))
