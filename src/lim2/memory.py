@@ -253,33 +253,36 @@ def _resized(memory: Memory, capacity: int | None) -> Memory:
     return memory._replace(capacity=max(wanted, memory.held, 1))
 
 
-def in_shares(memory: Memory, size: int) -> NDArray[np.bool_]:
-    """Return which rows stay if ``size`` tuples may: the newest of every arm, and of no arm more than of another.
+def oldest_in_shares(memory: Memory, size: int) -> Ints:
+    """Return the stamp of the oldest tuple of each arm that stays, if ``size`` tuples may.
 
-    An arm that holds less than its share leaves the rest to others. Expects what :meth:`Memory.canonical` returns.
+    The newest of every arm stay, and of no arm more than of another; an arm that holds less than its share leaves the
+    rest to others. An arm of which none stay gets the stamp that comes next. Expects a memory of no fixed capacity.
 
     Examples
     --------
     >>> memory = empty(capacity=None, n_arms=2, shape=(1,))
     >>> for arm in (0, 0, 0, 1, 0):
     ...     memory, _ = store(memory, np.zeros(1), arm, 0.0)
-    >>> in_shares(memory.canonical(), 3).tolist()
-    [False, False, True, True, True]
+    >>> oldest_in_shares(memory, 3).tolist()
+    [2, 3]
     """
-    order = np.lexsort((-memory.stamps, memory.arms))
-    ranks = np.empty(memory.held, dtype=np.intp)  # how many newer tuples of its arm there are
-    starts = np.cumsum(memory.counts) - memory.counts
-    ranks[order] = np.arange(memory.held) - np.repeat(starts, memory.counts)
-    first = np.lexsort((memory.arms, ranks))[:size]
-    stays = np.zeros(memory.held, dtype=np.bool_)
-    stays[first] = True
-    return stays
+    arms, stamps, counts = memory.arms[: memory.held], memory.stamps[: memory.held], memory.counts
+    if memory.held <= size:
+        return np.zeros(len(counts), dtype=np.intp)
+    order = np.lexsort((-stamps, arms))
+    ranks = np.arange(memory.held) - np.repeat(np.cumsum(counts) - counts, counts)  # how many of its arm are newer
+    stay = order[np.lexsort((arms[order], ranks))[:size]]
+    oldest = np.full(len(counts), memory.stored, dtype=np.intp)
+    np.minimum.at(oldest, arms[stay], stamps[stay])
+    return oldest
 
 
 def kept(memory: Memory, rows: NDArray[np.bool_]) -> Memory:
-    """Return a memory without some tuples. Expects what :meth:`Memory.canonical` returns."""
-    arms, held = memory.arms[rows], int(rows.sum())
-    arrays = memory.contexts[rows], arms, memory.rewards[rows], memory.stamps[rows]
+    """Return a memory without some tuples. Expects a memory of no fixed capacity."""
+    all_, held = slice(memory.held), int(rows.sum())
+    arms = memory.arms[all_][rows]
+    arrays = memory.contexts[all_][rows], arms, memory.rewards[all_][rows], memory.stamps[all_][rows]
     counts = np.bincount(arms, minlength=len(memory.counts)).astype(np.intp)
     return Memory(*arrays, None, None, counts, held, held, memory.stored, memory.capacity)
 

@@ -13,44 +13,64 @@ from numpy.typing import NDArray
 from lim2 import memory
 from lim2.algorithms import reward_scale
 from lim2.algorithms.base import Diagnostics
-from lim2.algorithms.change_test import before_recent
-from lim2.algorithms.neural import BATCH_PER_ARM, BUFFER_PER_ARM, WithNetwork, check_network, report
+from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
 from lim2.algorithms.reward_scale import RewardScale
 from lim2.checks import LARGEST, number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
-from lim2.exploration.evidence import Data, log_evidence, of_arms
+from lim2.exploration.evidence import centred, fit, log_evidence, of_arm, sums_of, total
 from lim2.exploration.roots import RootPosterior
-from lim2.exploration.transported import refit
+from lim2.exploration.sums import Sums, no_sums
 from lim2.memory import Memory, sample, store
-from lim2.representation import Step
+from lim2.representation import MLP, Representation, RMSProp, Step
 from lim2.representation.scaling import Moments, Scaling, no_moments, observe_many, scaled, scaling
-from lim2.state import Array, Count, Writes, with_arm, without_arm, written
+from lim2.state import Array, Count, Ints, Write, Writes, with_arm, without_arm
 
-SMALLEST_BUFFER, LARGEST_BATCH = 1000, 512
+BATCH, SMALLEST_BUFFER = 128, 1000
+DECAY = 0.005
+POWER = 1.0
+AE = 15.0
 LARGEST_LINEAR = 256  # columns of the context among the features; more are projected to so many
 TURNS = 24  # at the start, all arms together
 A0 = 15.0  # the noise variance starts at InvGamma(A0, A0 s^2)
 ARMS_PER_VARIANCE = 6.0
-WIDER = (1.0, 2.0, 4.0, 8.0, 16.0)  # the start's variances may be larger by these factors
+WIDER = (1.0, 4.0, 16.0)  # the start's variances may be larger by these factors
+OLDER = (1.0, 16.0, 256.0)  # by which what was learned before a change may count less
 GROWTH, PART = 0.1, 8  # beliefs are refitted after a tenth of the rounds, or an eighth of the buffer
+ARMS_PER_ROUND = 8  # are refitted in one round, so that none takes long
+SAMPLE = 512  # tuples by which the size of the features is measured
 SMALLEST_SIZE, LARGEST_SIZE = 1e-60, 1e60
+
+
+class View(NamedTuple):
+    """What turns contexts into features, and the scale of rewards; it changes at refits only."""
+
+    network: Any  # whose hidden layer counts
+    scaling: Scaling | None  # None where contexts are not numbers
+    scale: Annotated[float, "", "positive"]  # s
 
 
 class State(NamedTuple):
     """What AdaptiveTS knows after some rounds."""
 
     network: Any  # f, in training
-    reference: Any  # the network whose features the beliefs are about
-    posterior: RootPosterior  # the prior and the buffer
-    prior: RootPosterior  # the start, and what has left the buffer
+    before: View  # the one that arms from `moved` on still have
+    view: View  # the one that the others have
+    moved: Count  # how many arms the refit under way has reached; all arms: none is under way
+    posterior: RootPosterior
+    evicted: Sums  # of what has left the buffer, in the features of then
     memory: Memory  # E, the buffer
-    moments: Moments | None  # of the columns; None where contexts are not numbers
-    scaling: Scaling | None  # the one in use
+    moments: Moments | None  # of the columns
     rewards: RewardScale
     projection: Annotated[Array, "column linear"] | None
+    precision: Annotated[Array, "g", "positive"]  # of the weights, at the start
+    evidence: Annotated[Array, "arm wider"]  # of each arm's rewards, had the start been wider
+    doubt: Annotated[Array, "arm older"]  # of its recent rewards, had what was learned before counted less
+    oldest: Annotated[Ints, "arm", "count"]  # tuples with smaller stamps leave the buffer
+    keep: Annotated[float, "", "positive"]  # what counts of that which was learned before a change
     rounds: Count  # t
-    refitted: Count  # the round of the last refit
-    tested: Count  # the round of the last change test
+    refitted: Count  # the round in which the last refit began
+    tested: Count  # what came since then is recent
+    testing: Count  # 1 while a refit tests for a change
     refits: Count
     changes: Count
 
@@ -128,7 +148,7 @@ class AdaptiveTS(WithNetwork):
 
     initial_pulls: int | None = None
     hidden: int | Sequence[int] = (100,)
-    learning_rate: float = 0.05
+    learning_rate: float = 0.02
     buffer: int | None = None
     train_every: int = 2
     temperature: float = 0.2
@@ -150,6 +170,12 @@ class AdaptiveTS(WithNetwork):
     def turns(self) -> int:
         """How often every arm is played, in turn, at the start."""
         return max(TURNS // len(self.names), 2) if self.initial_pulls is None else super().turns
+
+    @functools.cached_property
+    def network(self) -> Representation:
+        """The representation that was asked for."""
+        given = self.representation
+        return MLP(self.hidden, RMSProp(self.learning_rate, decay=DECAY)) if given is None else given
 
     @functools.cached_property
     def policy(self) -> Exploration:
@@ -185,88 +211,126 @@ class AdaptiveTS(WithNetwork):
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
         """Return the state before the first reward."""
-        f, start = self.network.init(self.shape, n_arms, rng), roots.prior(n_arms, self.width, 1.0, A0, A0)
-        E = memory.empty(None, n_arms, self.shape)  # trimmed at refits
-        moments = no_moments(self.shape) if self.takes_floats else None
-        projection = None
+        f, E = self.network.init(self.shape, n_arms, rng), memory.empty(None, n_arms, self.shape)  # trimmed at refits
+        moments, projection = no_moments(self.shape) if self.takes_floats else None, None
         if 0 < self.linear < self.shape[0]:
             projection = rng.standard_normal((self.shape[0], self.linear)) / math.sqrt(self.linear)
-        scales = None if moments is None else scaling(moments)
-        return State(f, f, start, start, E, moments, scales, reward_scale.NO_REWARDS, projection, 0, 0, 0, 0, 0)
+        view = View(f, None if moments is None else scaling(moments), 1.0)
+        beliefs, evicted = roots.prior(n_arms, self.width, 1.0, A0, A0), no_sums(n_arms, self.width)
+        return State(
+            f, view, view, n_arms, beliefs, evicted, E, moments, reward_scale.NO_REWARDS, projection,
+            np.ones(self.width), np.zeros((n_arms, len(WIDER))), np.zeros((n_arms, len(OLDER))),
+            np.zeros(n_arms, dtype=np.intp), 1.0, 0, 0, 0, 0, 0, 0,
+        )  # fmt: skip
 
     def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
         """Return the score of every arm."""
-        if contexts.ndim == len(self.shape):
-            return roots.score(state.posterior, self._features(state, contexts[None])[0])
-        return roots.score(state.posterior, self._features(state, contexts))
+        rows = contexts[None] if contexts.ndim == len(self.shape) else contexts
+        z, moved = self._features(state, state.view, rows), state.moved
+        if moved == len(state.oldest):
+            return roots.score(state.posterior, z[0] if rows is not contexts else z)
+        parts = z, self._features(state, state.before, rows)
+        halves = RootPosterior(*(p[:moved] for p in state.posterior)), RootPosterior(*(p[moved:] for p in state.posterior))
+        scores = [roots.score(half, p[0] if rows is not contexts else p) for half, p in zip(halves, parts, strict=True)]
+        return StudentT(*(np.concatenate(pair, axis=-1) for pair in zip(*scores, strict=True)))
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
     ) -> tuple[State | Writes, Diagnostics]:
-        """Count the tuple, train the network, and refit the beliefs if it is time."""
-        t, f, step = state.rounds + 1, state.network, None
+        """Count the tuple, train the network, and refit beliefs if it is time."""
+        t, f, step, n_arms = state.rounds + 1, state.network, None, len(state.oldest)
         E, _ = store(state.memory, context, arm, reward)
-        rows = roots.observe(state.posterior, arm, self._features(state, context[None])[0], reward)
+        view = state.view if arm < state.moved else state.before
+        rows = roots.observe(state.posterior, arm, self._features(state, view, context[None])[0], reward)
         if state.refits and t % self.train_every == 0:
-            batch = sample(E, min(BATCH_PER_ARM * len(E.counts), LARGEST_BATCH), rng)
-            targets = (batch.rewards - state.rewards.mean) / state.rewards.scale
-            _, f, step = self.network.train(f, _inputs(state, batch.contexts), batch.arms, targets)
+            batch = sample(E, BATCH, rng)
+            inputs, targets = _inputs(state.view, batch.contexts), batch.rewards - state.rewards.mean
+            _, f, step = self.network.train(f, inputs, batch.arms, targets / state.rewards.scale)
         new = state._replace(network=f, memory=E, rounds=t)
-        if t - state.refitted >= min(GROWTH * t, self._capacity(len(E.counts)) / PART):
-            new = self._refitted(new, _noise(state, written(Writes(state.posterior, rows))))
-            rows = []
+        due = min(GROWTH * t, self._capacity(n_arms) / PART)
+        if state.moved == n_arms and (t - state.refitted >= due or state.keep < 1.0):
+            new = self._begun(new)
+        if new.moved < n_arms:
+            new = self._refitted(new, rows)
         return Writes(new, rows), lambda: self._report(new, step)
 
-    def _refitted(self, state: State, noise: Array) -> State:
-        """Take over the network in training and the scales; test for a change; refit every arm; trim the buffer.
+    def _begun(self, state: State) -> State:
+        """Begin a refit: take over the network in training and the scales of what came since the last one."""
+        E, t, n_arms = state.memory, state.rounds, len(state.oldest)
+        new = E.stamps[: E.held] >= state.refitted
+        rewards = reward_scale.observe(state.rewards, E.rewards[: E.held][new], self._least_scale)
+        moments = None if state.moments is None else observe_many(state.moments, E.contexts[: E.held][new])
+        view = View(state.network, None if moments is None else scaling(moments), rewards.scale)
+        Z = self._features(state, view, E.contexts[: E.held : -(-E.held // SAMPLE)])
+        tests = state.keep == 1.0 and t - state.tested >= self._capacity(n_arms) / PART
+        if state.keep < 1.0:
+            oldest = np.full(n_arms, state.tested, dtype=np.intp)
+        else:
+            oldest = memory.oldest_in_shares(E, self._capacity(n_arms))
+        return state._replace(
+            before=state.view, view=view, moved=0, moments=moments, rewards=rewards, precision=self._start(Z, n_arms),
+            oldest=oldest, refitted=t, testing=int(tests and self.change_threshold < math.inf), refits=state.refits + 1,
+        )  # fmt: skip
+
+    def _refitted(self, state: State, rows: list[Write]) -> State:
+        """Refit the next arms: the start, what has left the buffer, and the buffer in the new features.
 
         The noise stays that of the errors made before each tuple was learned from: features that were trained on the
         buffer fit it too well.
         """
-        E, n_arms, t = state.memory.canonical(), len(noise), state.rounds
-        new = E.stamps >= state.refitted
-        rewards = reward_scale.observe(state.rewards, E.rewards[new], self._least_scale)
-        moments = None if state.moments is None else observe_many(state.moments, E.contexts[new])
-        scales = None if moments is None else scaling(moments)
-        state = state._replace(
-            reference=state.network, moments=moments, scaling=scales, rewards=rewards, refitted=t,
-            refits=state.refits + 1,
-        )  # fmt: skip
-        order = E.arms.argsort(kind="stable")
-        data = Data(self._features(state, E.contexts[order]), E.rewards[order], E.arms[order])
-        prior, start = self._begun(state.prior, rewards, data)
-        before, newer = prior, data
-        if self.change_threshold < math.inf and t - state.tested >= self._capacity(n_arms) / PART:
-            recent = E.stamps >= state.tested
-            older, newer = data.of(~recent[order]), data.of(recent[order])
-            before, changed = before_recent(prior, older, newer, start, self.change_threshold)
-            if changed:  # what is older has done its part
-                prior, data, E = before, newer, memory.kept(E, recent)
-                order = E.arms.argsort(kind="stable")
-            state = state._replace(tested=t, changes=state.changes + changed)
-        posterior = refit(before, newer.features, newer.rewards, newer.bounds(n_arms))
-        posterior = posterior._replace(b=A0 * rewards.scale**2 + (posterior.a - A0) * noise)
-        if E.held > self._capacity(n_arms):
-            stays = memory.in_shares(E, self._capacity(n_arms))
-            left = data.of(~stays[order])
-            prior = refit(prior, left.features, left.rewards, left.bounds(n_arms))
-            E = memory.kept(E, stays)
-        return state._replace(posterior=posterior, prior=prior, memory=E)
+        E, n_arms, b0 = state.memory, len(state.oldest), A0 * state.view.scale**2
+        arms, stamps, centre = E.arms[: E.held], E.stamps[: E.held], state.rewards.mean - state.rewards.origin
+        evidence, doubt, fits = state.evidence.copy(), state.doubt.copy(), []
+        batch = range(state.moved, min(state.moved + ARMS_PER_ROUND, n_arms))
+        for i in batch:
+            own = np.flatnonzero(arms == i)
+            Z, r = self._features(state, state.view, E.contexts[own]), E.rewards[own] - state.rewards.origin
+            left, recent = stamps[own] < state.oldest[i], stamps[own] >= state.tested
+            before = total(of_arm(state.evicted, i), sums_of(Z[~recent], r[~recent]))
+            after = sums_of(Z[recent], r[recent])
+            gone = total(before, sums_of(Z[:0], r[:0]), state.keep)
+            if state.keep == 1.0:
+                gone = total(of_arm(state.evicted, i), sums_of(Z[left], r[left]))
+            known, came = (centred(part, centre) for part in (before, after))
+            evidence[i] = [log_evidence(state.precision / c, total(known, came, state.keep), AE, AE * state.view.scale**2) for c in WIDER]
+            if state.testing:
+                doubt[i] = [_gain(state.precision, known, came, 1.0 / c, b0) for c in OLDER]
+            fits.append((i, gone, total(known, came, state.keep)))
+        wider = WIDER[int(evidence.sum(axis=0).argmax())]
+        a, b = ({arm: value for array, arm, value in rows if array is part} for part in state.posterior[2:])
+        for i, gone, data in fits:
+            half = 0.5 * float(data.weight)
+            noise = 0.0
+            count = a.get(i, state.posterior.a[i]) - A0
+            if state.refits > 1 and count > 0.0:
+                noise = max(b.get(i, state.posterior.b[i]) - A0 * state.before.scale**2, 0.0) / count
+            share = (b0 + half * noise) / (A0 + half) / state.view.scale**2
+            mean, root = fit(state.precision / wider * (min(share,1.0)**POWER), data)
+            mean[-1] += state.rewards.mean
+            new = zip(state.posterior, (mean, root, A0 + half, b0 + half * noise), strict=True)
+            rows += [(array, i, value) for array, value in new]
+            rows += [(array, i, value) for array, value in zip(state.evicted, gone, strict=True)]
+        state = state._replace(evidence=evidence, doubt=doubt, moved=batch.stop)
+        return state if batch.stop < n_arms else self._ended(state)
 
-    def _begun(self, prior: RootPosterior, rewards: RewardScale, data: Data) -> tuple[RootPosterior, RootPosterior]:
-        """Return priors in which arms of which nothing has left the buffer start anew, and this start."""
-        fresh, n_arms = prior.a == A0, len(prior.a)
-        start = self._start(rewards, data.features, n_arms)
-        if fresh.any():
-            tiled = RootPosterior(*(np.repeat(part, n_arms, axis=0) for part in start))
-            likeliest = int(log_evidence(tiled, np.flatnonzero(fresh), data, WIDER).argmax())
-            start = start._replace(root=start.root * math.sqrt(WIDER[likeliest]))
-        return RootPosterior(*(of_arms(fresh, new, old) for new, old in zip(start, prior, strict=True))), start
+    def _ended(self, state: State) -> State:
+        """End a refit: what was counted elsewhere leaves the buffer; was there a change?"""
+        E, keep = state.memory, 1.0
+        stays = E.stamps[: E.held] >= state.oldest[E.arms[: E.held]]
+        E = E if stays.all() else memory.kept(E, stays)
+        tested, changes = state.tested, state.changes + (state.keep < 1.0)
+        if state.testing:
+            density = state.doubt.sum(axis=0)
+            best = int(density.argmax())
+            keep = 1.0 / OLDER[best] if density[best] - density[0] > self.change_threshold else 1.0
+        if keep == 1.0 and (state.testing or state.keep < 1.0):
+            tested = state.refitted
+        return state._replace(memory=E, keep=keep, tested=tested, changes=changes, testing=0)
 
-    def _start(self, rewards: RewardScale, features: Array, n_arms: int) -> RootPosterior:
-        """Return what is believed of an arm at first.
+    def _start(self, features: Array, n_arms: int) -> Array:
+        """Return the precisions of the weights at the start, in units of the noise.
 
-        What hidden layer, context and constant add to its score has the variance of the rewards, and more where there
+        What hidden layer, context and constant add to a score has the variance of the rewards, and more where there
         are many arms: the one that is right may then be far above what is usual.
         """
         squares, sizes = np.square(features).mean(axis=0), np.ones(self.width)
@@ -274,15 +338,12 @@ class AdaptiveTS(WithNetwork):
             size = float(squares[part].sum())
             if SMALLEST_SIZE <= size <= LARGEST_SIZE:  # otherwise features are dead, have exploded, or there are none
                 sizes[part] = size
-        mu = np.zeros((1, self.width))
-        mu[0, -1] = rewards.mean
-        root = np.diag(np.sqrt(max(n_arms / ARMS_PER_VARIANCE, 1.0) / sizes))
-        return RootPosterior(mu, root[None], np.array([A0]), np.array([A0 * rewards.scale**2]))
+        return sizes / max(n_arms / ARMS_PER_VARIANCE, 1.0)
 
-    def _features(self, state: State, contexts: NDArray[Any]) -> Array:
-        """Return the features of rows of contexts: the reference network's, the contexts themselves, and a 1."""
-        inputs = _inputs(state, contexts)
-        hidden, out = self.network.features(state.reference, inputs), np.empty((len(inputs), self.width))
+    def _features(self, state: State, view: View, contexts: NDArray[Any]) -> Array:
+        """Return the features of rows of contexts: the network's hidden layer, the contexts themselves, and a 1."""
+        inputs = _inputs(view, contexts)
+        hidden, out = self.network.features(view.network, inputs), np.empty((len(inputs), self.width))
         out[:, : -self.linear - 1] = hidden
         if self.linear:
             out[:, -self.linear - 1 : -1] = inputs if state.projection is None else np.dot(inputs, state.projection)
@@ -343,13 +404,14 @@ class AdaptiveTS(WithNetwork):
             raise ValueError("rounds, and those of the last refit and change test, do not fit together")
 
 
-def _inputs(state: State, contexts: NDArray[Any]) -> NDArray[Any]:
+def _inputs(view: View, contexts: NDArray[Any]) -> NDArray[Any]:
     """Return contexts as the network gets them: scaled, if they are numbers."""
-    return contexts if state.scaling is None else scaled(state.scaling, contexts)
+    return contexts if view.scaling is None else scaled(view.scaling, contexts)
 
 
-def _noise(state: State, posterior: RootPosterior) -> Array:
-    """Return the noise variance of each arm by the errors that were made; 0 where there were none yet."""
-    counts, squares = posterior.a - A0, posterior.b - A0 * state.rewards.scale**2
-    known = (counts > 0.0) & (state.refits > 0)  # before the first refit rewards have no scale
-    return np.where(known, np.maximum(squares, 0.0) / np.where(known, counts, 1.0), 0.0)
+def _gain(precision: Array, known: Sums, came: Sums, keep: float, b0: float) -> float:
+    """Return the log density of recent rewards, given what was known before, which counts ``keep``."""
+    if not known.weight:
+        return 0.0
+    before = Sums(*(keep * part for part in known))
+    return log_evidence(precision, total(known, came, keep), A0, b0) - log_evidence(precision, before, A0, b0)

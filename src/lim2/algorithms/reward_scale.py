@@ -19,10 +19,11 @@ class RewardScale(NamedTuple):
     scale: Annotated[float, "", "positive"]
     observed: Count
     mean: float  # the centre
+    origin: float  # the mean of the first ones: sums of rewards are about it
     squares: Nonnegative  # sum of squared distances from the mean
 
 
-NO_REWARDS = RewardScale(1.0, 0, 0.0, 0.0)
+NO_REWARDS = RewardScale(1.0, 0, 0.0, 0.0, 0.0)
 
 
 def observe(rewards: RewardScale, values: Array, least: float) -> RewardScale:
@@ -42,9 +43,10 @@ def observe(rewards: RewardScale, values: Array, least: float) -> RewardScale:
     squares = float(np.square(values - mean).sum()) + distance**2 * (rewards.observed * count / observed)
     squares += rewards.squares
     mean = rewards.mean + distance * (count / observed)
+    origin = rewards.origin if rewards.observed else mean
     deviation = math.sqrt(squares / observed)
     scale = deviation if deviation > ROUNDING * abs(mean) else abs(mean)
-    return RewardScale(max(scale if scale > SMALLEST else 1.0, least), observed, mean, squares)
+    return RewardScale(max(scale if scale > SMALLEST else 1.0, least), observed, mean, origin, squares)
 
 
 def check(rewards: RewardScale) -> None:

@@ -1,122 +1,90 @@
-"""How well beliefs predict rewards that came later, and beliefs that forget: what a change test needs."""
+"""Sufficient statistics of one arm, and what follows from them and a start: beliefs, and how likely its rewards were.
+
+The rewards r of an arm with features Z are N(Z w, noise I), the weights w are N(0, noise D^-1) at the start with D
+diagonal, and the noise is InvGamma(a, b). All that the data say is in Z'Z, Z'r, r'r and their number. These can be
+added, and made to count less by a factor.
+"""
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import blas
+from scipy.linalg import blas, lapack
 
-from lim2.exploration.roots import RootPosterior
-from lim2.exploration.transported import refit
-from lim2.state import Array, Ints
+from lim2.exploration.sums import Sums
+from lim2.state import Array
 
-_dtrsv = blas.dtrsv
+_potrf, _trtri, _trsv = lapack.dpotrf, lapack.dtrtri, blas.dtrsv
 
 
-class Data(NamedTuple):
-    """Tuples sorted by arm: their features, rewards and arms."""
-
-    features: Array
-    rewards: Array
-    arms: Ints
-
-    def of(self, rows: NDArray[np.bool_]) -> "Data":
-        """Return some of the tuples."""
-        return Data(self.features[rows], self.rewards[rows], self.arms[rows])
-
-    def bounds(self, n_arms: int) -> list[int]:
-        """Return bounds: the rows of arm i are ``bounds[i]`` to ``bounds[i + 1]``."""
-        found: list[int] = self.arms.searchsorted(np.arange(n_arms + 1)).tolist()
-        return found
+def sums_of(features: Array, rewards: Array) -> Sums:
+    """Return the sums over rows of one arm."""
+    squares, weight = np.dot(rewards, rewards), np.float64(len(rewards))
+    return Sums(np.dot(features.T, features), np.dot(rewards, features), squares, weight)
 
 
-def log_evidence(beliefs: RootPosterior, arms: Ints, data: Data, factors: Sequence[float]) -> Array:
-    """Return the log density of some arms' rewards, had their covariances been multiplied by each factor.
+def total(first: Sums, second: Sums, keep: float = 1.0) -> Sums:
+    """Return the sums over two sets of rows, of which the first counts ``keep``."""
+    return Sums(*(keep * one + other for one, other in zip(first, second, strict=True)))
 
-    With F = Z S and the errors e = r - Z m, the n rewards of an arm are multivariate Student-t: log det(I + c F F') / 2
-    and (a + n/2) log(b + e'(I + c F F')^-1 e / 2) are subtracted from what does not depend on c. Both come from one
-    Cholesky factor, on the smaller side.
 
-    Parameters
-    ----------
-    beliefs, arms
-        What is believed before these rewards, and of which arms.
-    data
-        The rewards and their features.
-    factors
-        Of the covariances.
+def of_arm(sums: Sums, arm: int) -> Sums:
+    """Return the sums of one arm."""
+    return Sums(*(part[arm] for part in sums))
+
+
+def centred(sums: Sums, centre: float) -> Sums:
+    """Return the sums of rewards minus a number; the last feature is a constant 1."""
+    gram, cross, squares, weight = sums
+    least = squares - 2.0 * centre * cross[-1] + centre * centre * weight
+    return Sums(gram, cross - centre * gram[-1], np.maximum(least, 0.0), weight)
+
+
+def fit(precision: Array, sums: Sums) -> tuple[Array, Array]:
+    """Return the mean of the weights and a root of their covariance: root' root = (D + Z'Z)^-1.
 
     Examples
     --------
-    Rewards far from what is believed are more likely under a wider belief:
+    >>> sums = sums_of(np.ones((3, 1)), np.array([4.0, 4.0, 4.0]))
+    >>> mean, root = fit(np.ones(1), sums)
+    >>> mean.tolist(), (root.T @ root).tolist()
+    ([3.0], [[0.25]])
+    """
+    factor, failed = _factor(precision, sums)
+    if failed:  # features so large that the start is lost in rounding: it bounds the eigenvalues from below
+        values, vectors = np.linalg.eigh(sums.gram + np.diag(precision))
+        root = (vectors / np.sqrt(np.maximum(values, precision.min()))).T
+    else:
+        root = _trtri(factor, lower=0)[0].T  # U^-T, row-major
+    return np.dot(np.dot(root, sums.cross), root), root
 
-    >>> from lim2.exploration import roots
-    >>> beliefs = roots.prior(n_arms=1, width=1, precision=100.0, a0=6.0, b0=6.0)
-    >>> data = Data(np.ones((2, 1)), np.array([3.0, 3.0]), np.array([0, 0]))
-    >>> log_evidence(beliefs, np.array([0]), data, (1.0, 100.0)).round(3).tolist()
+
+def log_evidence(precision: Array, sums: Sums, a: float, b: float) -> float:
+    """Return the log density of an arm's rewards, a multivariate Student-t, up to what does not depend on the start.
+
+    Examples
+    --------
+    Rewards far from what is believed are likelier under a wider belief:
+
+    >>> sums = sums_of(np.ones((2, 1)), np.array([3.0, 3.0]))
+    >>> [round(log_evidence(np.array([precision]), sums, 6.0, 6.0), 3) for precision in (100.0, 1.0)]
     [-8.179, -5.225]
     """
-    out, bounds = np.zeros(len(factors)), data.bounds(len(beliefs.a))
-    for arm in arms.tolist():
-        own = slice(bounds[arm], bounds[arm + 1])
-        n = own.stop - own.start
-        if not n:
-            continue
-        a, b = float(beliefs.a[arm]), float(beliefs.b[arm])
-        whitened = np.dot(data.features[own], beliefs.root[arm].T)
-        errors = data.rewards[own] - np.dot(data.features[own], beliefs.mu[arm])
-        few = n < whitened.shape[1]
-        gram = np.dot(whitened, whitened.T) if few else np.dot(whitened.T, whitened)
-        along, squares = errors if few else np.dot(errors, whitened), float(np.dot(errors, errors))
-        constant = a * math.log(b) + math.lgamma(a + 0.5 * n) - math.lgamma(a) - 0.5 * n * math.log(2.0 * math.pi)
-        for place, factor in enumerate(factors):
-            inner = factor * gram
-            inner.ravel()[:: len(inner) + 1] += 1.0
-            root = np.linalg.cholesky(inner)
-            solved = _dtrsv(root.T, along, lower=0, trans=1)
-            quadratic = float(np.dot(solved, solved))
-            quadratic = quadratic if few else max(squares - factor * quadratic, 0.0)
-            half_log_det = float(np.log(root.diagonal()).sum())
-            out[place] += constant - half_log_det - (a + 0.5 * n) * math.log(b + 0.5 * quadratic)
-    return out
+    if not sums.weight:
+        return 0.0
+    factor, failed = _factor(precision, sums)
+    if failed:
+        return -math.inf
+    solved = _trsv(factor, sums.cross, lower=0, trans=1)
+    rest = max(float(sums.squares) - float(np.dot(solved, solved)), 0.0)
+    half = 0.5 * float(sums.weight)
+    ratio = float(np.log(factor.diagonal()).sum()) - 0.5 * float(np.log(precision).sum())
+    known = a * math.log(b) + math.lgamma(a + half) - math.lgamma(a) - half * math.log(2.0 * math.pi)
+    return known - ratio - (a + half) * math.log(b + 0.5 * rest)
 
 
-def of_arms(arms: NDArray[np.bool_], new: Array, old: Array) -> Array:
-    """Return an array with the rows of some arms replaced."""
-    return np.where(arms.reshape(-1, *(1,) * (old.ndim - 1)), new, old)
-
-
-def faded(beliefs: RootPosterior, start: RootPosterior, factor: float) -> RootPosterior:
-    """Return beliefs in which what was learned counts 1 / factor, and what was believed at the start the rest.
-
-    Precisions are averaged: P / factor + (1 - 1 / factor) P0, and the means with them; so are a and b.
-
-    Parameters
-    ----------
-    beliefs
-        Of every arm.
-    start
-        Of one arm, with a diagonal root.
-    factor
-        From 1.
-
-    Examples
-    --------
-    >>> from lim2.exploration import roots
-    >>> start = roots.prior(n_arms=1, width=1, precision=1.0, a0=6.0, b0=6.0)
-    >>> learned = start._replace(mu=np.array([[3.0]]), root=np.array([[[0.1]]]), a=np.array([56.0]))
-    >>> after = faded(learned, start, 4.0)
-    >>> after.cov.round(3).tolist(), after.mu.round(3).tolist(), after.a.tolist()
-    ([[[0.039]]], [[2.913]], [18.5])
-    """
-    keep = 1.0 / factor
-    rows = np.diag(math.sqrt(1.0 - keep) / start.root[0].diagonal())  # as if the start had been observed
-    targets, width = np.dot(rows, start.mu[0]), len(rows)
-    n_arms = len(beliefs.a)
-    wider = beliefs._replace(root=beliefs.root * math.sqrt(factor))
-    bounds = list(range(0, (n_arms + 1) * width, width))
-    moved = refit(wider, np.tile(rows, (n_arms, 1)), np.tile(targets, n_arms), bounds)
-    a, b = (keep * old + (1.0 - keep) * first for old, first in ((beliefs.a, start.a), (beliefs.b, start.b)))
-    return moved._replace(a=a, b=b)
+def _factor(precision: Array, sums: Sums) -> tuple[Array, int]:
+    """Return the upper Cholesky factor of D + Z'Z, and whether there is none."""
+    information = sums.gram.copy()
+    information.ravel()[:: len(information) + 1] += precision
+    return cast(tuple[Array, int], _potrf(information.T, lower=0, clean=1, overwrite_a=1))
