@@ -36,7 +36,7 @@ print(json.dumps(sizes))
     [
         ("LiM2", {"hidden": (6,), "buffer": 20, "batch": 8}),
         ("NeuralLinearNTK", {"hidden": (6,), "buffer": 20, "batch": 8}),
-        ("TransportTS", {"hidden": (6,), "buffer": 20, "batch": 8}),
+        ("AdaptiveTS", {"hidden": (6,), "buffer": 20}),
         ("LinearTS", {}),
     ],
 )

@@ -19,8 +19,8 @@ from lim2.algorithms.reward_scale import RewardScale
 from lim2.checks import LARGEST, number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
 from lim2.exploration.evidence import Data, log_evidence, of_arms
+from lim2.exploration.refit import refit
 from lim2.exploration.roots import RootPosterior
-from lim2.exploration.transported import refit
 from lim2.memory import Memory, sample, store
 from lim2.representation import Step
 from lim2.representation.scaling import Moments, Scaling, no_moments, observe_many, scaled, scaling

@@ -3,8 +3,8 @@
 import numpy as np
 
 from lim2.exploration.evidence import Data, faded, log_evidence, of_arms
+from lim2.exploration.refit import refit
 from lim2.exploration.roots import RootPosterior
-from lim2.exploration.transported import refit
 
 FACTORS = (1.0, 16.0, 256.0)  # by which what was learned before may count less
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from lim2.exploration.refit import refit
 from lim2.exploration.roots import RootPosterior
-from lim2.exploration.transported import refit
 from lim2.state import Array, Ints
 
 _dtrsv = blas.dtrsv
