@@ -233,8 +233,9 @@ NEURAL: dict[str, dict[str, Any]] = {
 def test_a_network_that_fails_leaves_the_agent_as_it_was(
     variant: str, part: str, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_agent = lim2.AGENTS[variant.split(",")[0]]
-    agents = [make_agent(3, 2, buffer=15, representation=Breaking((4,)), seed=0, **NEURAL[variant]) for _ in range(2)]
+    name = variant.split(",")[0]
+    given = {"buffer": 15, "seed": 0, **({} if name == "AdaptiveTS" else {"batch": 4}), **NEURAL[variant]}
+    agents = [lim2.AGENTS[name](3, 2, representation=Breaking((4,)), **given) for _ in range(2)]
     for agent in agents:
         rng = np.random.default_rng(0)
         for t in range(rounds):
