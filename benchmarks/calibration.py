@@ -21,9 +21,7 @@ from lim2 import problems
 
 # label: (agent, settings)
 AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "TransportTS": ("TransportTS", {}),
-    "TransportTS, tolerance 0": ("TransportTS", {"tolerance": 0.0}),
-    "TransportTS without skip": ("TransportTS", {"skip": False}),
+    "AdaptiveTS": ("AdaptiveTS", {}),
     "LiM2": ("LiM2", {}),
     "LiM2, intercept and all refreshed": ("LiM2", {"intercept": True, "refresh": "all"}),
     "LiM2, the same, noise of the buffer": ("LiM2", {"intercept": True, "refresh": "all", "noise": "buffer"}),

@@ -25,8 +25,6 @@ CASES: list[tuple[str, str, dict[str, Any], tuple[int, int], str, int]] = [
     ("LiM2, Covertype's shape: act + update", "LiM2", {}, (7, 54), "round", 100),
     ("LinearTS, Statlog's shape: act + update", "LinearTS", {}, (7, 9), "round", 1000),
     ("LinearTS, Covertype's shape: act + update", "LinearTS", {}, (7, 54), "round", 1000),
-    ("TransportTS, Statlog's shape: act + update", "TransportTS", {}, (7, 9), "round", 400),
-    ("TransportTS, Covertype's shape: act + update", "TransportTS", {}, (7, 54), "round", 400),
     ("NeuralLinearMM, Statlog's shape: act + update", "NeuralLinearMM", {}, (7, 9), "round", 100),
     ("LiM2: snapshot", "LiM2", {}, (7, 9), "snapshot", 1000),
     ("LiM2: act_many of one row", "LiM2", {}, (7, 9), "act_many", 500),

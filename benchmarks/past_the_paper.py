@@ -1,4 +1,4 @@
-"""`python -m benchmarks.past_the_paper FOLDER...`: TransportTS against every other method, paired by shuffle.
+"""`python -m benchmarks.past_the_paper FOLDER...`: AdaptiveTS against every other method, paired by shuffle.
 
 Reads the runs in folders of `lim2 bench` (the paper's table, and the plans `benchmarks/plans/past-the-paper*.toml`), or
 the `runs.csv` that it wrote itself, and writes to `docs/results/past-the-paper/` all rewards (`runs.csv`), every paired
@@ -23,7 +23,7 @@ from lim2.experiments.report.texts import p_value
 from lim2.experiments.report.write import write_figure
 from lim2.experiments.stats import paired_p, pooled_interval
 
-OURS = "TransportTS"
+OURS = "AdaptiveTS"
 PAPER = (
     "LinearTS",
     "NeuralLinear",
@@ -109,12 +109,12 @@ def strongest(comparisons: pl.DataFrame, agents: tuple[str, ...]) -> dict[str, d
 
 
 def verdict(comparisons: pl.DataFrame) -> str:
-    """Return in a sentence or two where TransportTS stands on the paper's datasets."""
+    """Return in a sentence or two where AdaptiveTS stands on the paper's datasets."""
     papers, peers = strongest(comparisons, PAPER), strongest(comparisons, PEERS)
     shares = {problem: papers[problem]["of_span"] for problem in DATASETS if problem in papers}
     ahead = sum(share >= 0 for share in shares.values())
     below = {problem: share for problem, share in shares.items() if share < 0}
-    text = f"Of the paper's datasets, {len(shares)} were played; TransportTS is at or above the best of the paper's"
+    text = f"Of the paper's datasets, {len(shares)} were played; AdaptiveTS is at or above the best of the paper's"
     text += f" eight methods on {ahead} of them"
     text += "".join(f", {share:+.1%} of the span on {problem}" for problem, share in below.items()) + "."
     beaten = sum(row["difference"] > 0 for row in peers.values())
@@ -126,7 +126,7 @@ def verdict(comparisons: pl.DataFrame) -> str:
 def tables(comparisons: pl.DataFrame) -> str:
     """Return the summary as Markdown: for each problem the strongest of the paper's methods and of Vowpal Wabbit."""
     papers, peers = strongest(comparisons, PAPER), strongest(comparisons, PEERS)
-    head = ["problem", "TransportTS", "the paper's best", "runs", "difference", "of the span", "p"]
+    head = ["problem", "AdaptiveTS", "the paper's best", "runs", "difference", "of the span", "p"]
     head += ["Vowpal Wabbit's best", "runs", "difference", "p"]
     lines = [verdict(comparisons), ""]
     for group, problems in GROUPS.items():
@@ -165,13 +165,13 @@ def _every(comparisons: pl.DataFrame) -> list[str]:
             cells[row["agent"]] = f"**{text}**" if row["p"] is not None and row["p"] < 0.05 else text
         rows.append([problem, *(cells.get(agent, "-") for agent in agents)])
     title = (
-        "**TransportTS minus each method, as a share of the span between random and the better of the two; in bold if"
+        "**AdaptiveTS minus each method, as a share of the span between random and the better of the two; in bold if"
     )
     return [f"{title} p < 0.05**", "", *table(["problem", *agents], rows)]
 
 
 def draw(comparisons: pl.DataFrame) -> Figure:
-    """Draw, problem by problem, how far TransportTS is ahead of its strongest rivals."""
+    """Draw, problem by problem, how far AdaptiveTS is ahead of its strongest rivals."""
     kinds = [("best of the paper's eight", PAPER, 0, "o"), ("best of Vowpal Wabbit", PEERS, 1, "D")]
     problems = list(comparisons["problem"].unique(maintain_order=True))
     groups = dict(comparisons.select("problem", "group").unique().iter_rows())
@@ -208,7 +208,7 @@ def draw(comparisons: pl.DataFrame) -> Figure:
         axes.invert_yaxis()
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_xlabel("ahead by, as a share of the span between random and best; bars: 95% intervals over runs")
-        axes.set_title("TransportTS minus its strongest rival")
+        axes.set_title("AdaptiveTS minus its strongest rival")
         axes.legend(loc="lower right")
         margins(figure, left=1.25)
     return figure
@@ -219,6 +219,8 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     runs = read_runs(parser.parse_args().folders)
     played = runs.filter(pl.col("agent") == OURS)["problem"].unique()
+    if played.is_empty():
+        raise SystemExit(f"no runs of {OURS}: what is kept stays as it is")
     runs = runs.filter(pl.col("problem").is_in(played.to_list()))
     comparisons = against(runs)
     OUT.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """Write tables from what was measured into README.md and docs: `python -m benchmarks.readme`.
 
-The paper's table comes from docs/results (`lim2 paper report --to docs/results`), TransportTS's from
+The paper's table comes from docs/results (`lim2 paper report --to docs/results`), that past the paper from
 docs/results/past-the-paper (`python -m benchmarks.past_the_paper`), the rest from benchmarks/results.
 """
 
@@ -18,7 +18,7 @@ from lim2.paper.published import METHODS
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 SPEED_PAGE = HERE.parent / "docs" / "speed.md"
-TRANSPORT_PAGE = HERE.parent / "docs" / "past-the-paper.md"
+PAST_PAGE = HERE.parent / "docs" / "past-the-paper.md"
 RESULTS = HERE.parent / "docs" / "results"
 
 
@@ -77,41 +77,13 @@ def speed_page() -> str:
 
 
 def rivals_table() -> str:
-    """Return how TransportTS does next to all others."""
+    """Return how our agent does next to all others."""
     return (RESULTS / "past-the-paper" / "table.md").read_text().strip()
 
 
 def rivals_verdict() -> str:
     """Return the same in a sentence."""
     return rivals_table().split("\n")[0]
-
-
-def transport_time() -> str:
-    """Return what a round of TransportTS costs, and how often it refits."""
-    results = _load("transport")
-    side, long = results["side_by_side"], results["long_run"]
-    rows = [[name, f"{side['us_per_round'][name]:,.0f} us"] for name in ("LiM2", "TransportTS")]
-    rows += [["LiM2 / TransportTS", f"x {side['ratio']}"]]
-    rows += [[f"TransportTS over {long['rounds']:,} rounds", f"{long['rounds_per_second']:,} rounds per second"]]
-    rows += [["rounds of these that refitted", f"{long['share_that_refits']:.2%}"]]
-    rows += [["state, first and last 20,000 rounds", f"{long['nbytes'][0]:,} and {long['nbytes'][-1]:,} bytes"]]
-    return "\n".join(table([f"{side['rounds']:,} rounds of Statlog, act + update", ""], rows))
-
-
-def tolerance_table() -> str:
-    """Return what the tolerance does to reward and time."""
-    rows = _load("transport")["by_tolerance"]
-    tolerances = sorted({row["tolerance"] for row in rows})
-    lines = []
-    for problem in dict.fromkeys(row["problem"] for row in rows):
-        here = {row["tolerance"]: row for row in rows if row["problem"] == problem}
-        lines.append([problem, *(_with_tolerance(here[tolerance]) for tolerance in tolerances)])
-    return "\n".join(table(["reward, time per round, share that refits", *map(str, tolerances)], lines))
-
-
-def _with_tolerance(row: dict[str, Any]) -> str:
-    reward = f"{row['difference']:+,.0f} ± {row['half']:,.0f}" if row["tolerance"] else f"{row['reward']:,.0f}"
-    return f"{reward}, {row['us_per_round']:,} us, {row['refits']:.1%}"
 
 
 def calibration_table() -> str:
@@ -124,12 +96,7 @@ def calibration_table() -> str:
 
 
 IN_README = {"paper": paper_table, "speed": speed_table, "rivals": rivals_verdict}
-IN_TRANSPORT_PAGE = {
-    "rivals": rivals_table,
-    "time": transport_time,
-    "tolerance": tolerance_table,
-    "calibration": calibration_table,
-}
+IN_PAST_PAGE = {"rivals": rivals_table, "calibration": calibration_table}
 
 
 def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
@@ -143,7 +110,7 @@ def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
 
 def main() -> None:
     README.write_text(filled(README.read_text(), IN_README))
-    TRANSPORT_PAGE.write_text(filled(TRANSPORT_PAGE.read_text(), IN_TRANSPORT_PAGE))
+    PAST_PAGE.write_text(filled(PAST_PAGE.read_text(), IN_PAST_PAGE))
     SPEED_PAGE.write_text(speed_page())
 
 

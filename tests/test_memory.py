@@ -13,11 +13,10 @@ from oracle import Tuple
 from scipy import stats
 
 from lim2 import memory as memories
-from lim2.memory import Memory, add_arm, copy_tuples, empty, remove_arm, sample, store, store_in_shares, store_latest
+from lim2.memory import Memory, add_arm, copy_tuples, empty, remove_arm, sample, store, store_latest
 from lim2.state import copied
 
 N_ARMS = 4
-RULES = {"own": store, "shares": store_in_shares}
 
 
 def filled(arms: Iterable[int], n_arms: int = N_ARMS, capacity: int | None = None, rule: Any = store) -> Memory:
@@ -44,13 +43,12 @@ def rewards_of(memory: Memory, arm: int) -> list[float]:
 # Storing
 
 
-@given(capacity=st.integers(1, 12), fair=st.booleans(), arms=st.lists(st.integers(0, N_ARMS - 1), max_size=80))
-def test_a_buffer_equals_a_plain_list(capacity: int, fair: bool, arms: list[int]) -> None:
-    memory, rule = empty(capacity, N_ARMS, (1,)), store_in_shares if fair else store
-    plain = OracleBuffer(capacity, share=max(capacity // N_ARMS, 1) if fair else 1)
+@given(capacity=st.integers(1, 12), arms=st.lists(st.integers(0, N_ARMS - 1), max_size=80))
+def test_a_buffer_equals_a_plain_list(capacity: int, arms: list[int]) -> None:
+    memory, plain = empty(capacity, N_ARMS, (1,)), OracleBuffer(capacity)
     for t, arm in enumerate(arms):
         context = np.array([float(t)])
-        memory, evicted = rule(memory, context, arm, 10.0 * t)
+        memory, evicted = store(memory, context, arm, 10.0 * t)
         removed = plain.store(Tuple(t, context, arm, 10.0 * t))
         assert (evicted is None) == (removed is None)
         if evicted is not None and removed is not None:
@@ -71,7 +69,7 @@ def test_a_buffer_equals_a_plain_list(capacity: int, fair: bool, arms: list[int]
 
 @given(
     capacity=st.none() | st.integers(1, 9),
-    rule=st.sampled_from([store, store_in_shares, store_latest]),
+    rule=st.sampled_from([store, store_latest]),
     steps=st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=40),
 )
 def test_a_version_stays_valid_for_one_more_step(
@@ -115,12 +113,6 @@ def test_the_canonical_form_goes_on_alike(capacity: int | None, arms: list[int])
         assert one.slots.tolist() == other.slots.tolist()
         assert one.rewards.tolist() == other.rewards.tolist()
     assert same(values_of(memory), values_of(filled(arms, 3, capacity)))
-
-
-def test_with_equal_shares_arms_come_to_hold_as_much() -> None:
-    arms = [0] * 10 + [1, 2] + [1, 2, 0] * 20
-    held = [filled(arms, 3, 12, rule).counts.tolist() for rule in (store, store_in_shares)]
-    assert held == [[10, 1, 1], [4, 4, 4]]
 
 
 def test_a_full_buffer_has_its_slots_sorted_by_arm() -> None:

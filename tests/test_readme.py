@@ -8,11 +8,11 @@ import pytest
 
 import lim2
 from benchmarks.readme import (
+    IN_PAST_PAGE,
     IN_README,
-    IN_TRANSPORT_PAGE,
+    PAST_PAGE,
     README,
     SPEED_PAGE,
-    TRANSPORT_PAGE,
     filled,
     speed_page,
 )
@@ -20,9 +20,9 @@ from benchmarks.readme import (
 
 def test_tables_are_those_of_the_results() -> None:
     text = README.read_text()
-    page = TRANSPORT_PAGE.read_text()
+    page = PAST_PAGE.read_text()
     assert text == filled(text, IN_README), "run `python -m benchmarks.readme`"
-    assert page == filled(page, IN_TRANSPORT_PAGE), "run `python -m benchmarks.readme`"
+    assert page == filled(page, IN_PAST_PAGE), "run `python -m benchmarks.readme`"
     assert SPEED_PAGE.read_text() == speed_page(), "run `python -m benchmarks.readme`"
     assert "| LiM2 / its floor |" in text
     assert "| **Average** |" in text

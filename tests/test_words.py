@@ -29,7 +29,7 @@ REPLACED = {
     "loser": "arm to evict",
     "for ever": "forever",
     "told": "given, reported, diagnostics",
-    "LiM2-Transport": "TransportTS",
+    "LiM2-Transport": "AdaptiveTS",
     "NeuralLinear-MM": "NeuralLinearMM",
     "NeuralLinear-Naive": "NeuralLinearNaive",
     "NeuralLinear-NTK": "NeuralLinearNTK",
@@ -38,8 +38,9 @@ REPLACED = {
 # Where a word is the right one.
 ALLOWED = {
     "settled": ("log/",),  # a decision is settled when its reward is there, or it has expired
-    "surprise": ("experiments/renamed.py",),  # the names that kept runs were made under
-    **dict.fromkeys((word for word in REPLACED if "-" in word), ("experiments/renamed.py",)),
+    **dict.fromkeys(
+        (word for word in REPLACED if "-" in word), ("experiments/renamed.py",)
+    ),  # the names that kept runs were made under
 }
 
 

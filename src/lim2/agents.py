@@ -1,6 +1,8 @@
 """Every agent by its name: what makes one, from its settings."""
 
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 from lim2 import algorithms
 from lim2.agent import Agent, agent_of
@@ -15,7 +17,6 @@ NeuralUCB = agent_of(algorithms.NeuralUCB)
 NeuralTS = agent_of(algorithms.NeuralTS)
 NeuralLinearNTK = agent_of(algorithms.NeuralLinearNTK)
 AdaptiveTS = agent_of(algorithms.AdaptiveTS)
-TransportTS = agent_of(algorithms.TransportTS)
 Uniform = agent_of(algorithms.Uniform)
 
 # In the order of the paper's tables; what is not the paper's comes last.
@@ -31,7 +32,6 @@ AGENTS: dict[str, Callable[..., Agent]] = {
         NeuralTS,
         NeuralLinearNTK,
         AdaptiveTS,
-        TransportTS,
         Uniform,
     )
 }
@@ -51,3 +51,19 @@ def register(algorithm: type[Algorithm]) -> Callable[..., Agent]:
 
 
 _OWN = frozenset(AGENTS)
+
+
+# A deprecated name, for one version. These settings only TransportTS had.
+_GONE = ("a0", "b0", "batch", "exploration", "prior_precision", "ridge", "skip", "steps", "tolerance")
+_INSTEAD = {"exploration": "temperature and optimism (with temperature=0.0 nothing is drawn)", "steps": "train_every"}
+
+
+def TransportTS(*args: Any, **settings: Any) -> Agent:  # noqa: N802
+    """Return an agent that plays by AdaptiveTS, which replaces TransportTS; deprecated."""
+    for name in settings:
+        if name in _GONE:
+            instead = f"use {_INSTEAD[name]}" if name in _INSTEAD else "AdaptiveTS has no counterpart"
+            raise TypeError(f"the setting {name!r} went with TransportTS: {instead}")
+    message = "TransportTS is replaced by AdaptiveTS; the name goes in the next version"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    return AdaptiveTS(*args, **settings)

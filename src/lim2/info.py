@@ -23,8 +23,7 @@ class Info:
     skipped
         Count of training steps left out because their gradient was not finite.
     drift
-        How far the update moved the features of the training batch, relative to their size: root mean squares. Of
-        ``TransportTS``: how far the network in training was from the reference network, before its last step.
+        How far the update moved the features of the training batch, relative to their size: root mean squares.
     residual
         How far the matched covariances are from giving the new features the variances that the old features had, over
         the training batch: root mean square of the differences, relative to that of the variances.
@@ -33,13 +32,9 @@ class Info:
     stored, evicted
         How many tuples the memory holds, and the count of those that have left it.
     refits
-        Count of the rounds in which ``AdaptiveTS`` or ``TransportTS`` refitted its beliefs to new features.
+        Count of the rounds in which ``AdaptiveTS`` refitted its beliefs to new features.
     changes
         Count of the changes that ``AdaptiveTS`` has detected.
-    inflations
-        Count of the rounds in which ``TransportTS`` inflated its priors, because it detected a change.
-    network_priors
-        Count of the refits in which ``TransportTS`` took its network's last layer for the means of its priors.
     """
 
     rounds: int
@@ -54,8 +49,6 @@ class Info:
     evicted: int | None = None
     refits: int | None = None
     changes: int | None = None
-    inflations: int | None = None
-    network_priors: int | None = None
 
     def __repr__(self) -> str:
         known = ((field.name, getattr(self, field.name)) for field in fields(self))

@@ -188,6 +188,8 @@ def _made(header: dict[str, Any], arrays: dict[str, NDArray[Any]], representatio
 def _algorithm(name: Any, coded: Mapping[str, Any], given: Representation | None, arrays: Any) -> Algorithm:
     """Return the algorithm with its settings."""
     kind = ALGORITHMS.get(name) if isinstance(name, str) else None
+    if kind is None and name == "TransportTS":
+        raise LoadError("TransportTS is gone: AdaptiveTS replaces it, but cannot go on from its files: make a new one")
     if kind is None:
         raise LoadError(f"the agent {name!r} is not known: was it saved by a newer version of lim2?")
     settings = {key: decoded(value, KNOWN) for key, value in coded.items() if key != "representation"}

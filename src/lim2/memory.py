@@ -116,12 +116,6 @@ def empty(capacity: int | None, n_arms: int, shape: tuple[int, ...]) -> Memory:
     return Memory(np.zeros((0, *shape)), none, np.zeros(0), none, None, None, counts, 0, 0, 0, capacity)
 
 
-def store_in_shares(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> tuple[Memory, Evicted | None]:
-    """Store a tuple; an arm that holds less than its equal share takes the place of the arm that holds most."""
-    share = 1 if memory.capacity is None else memory.capacity // len(memory.counts)
-    return store(memory, context, arm, reward, max(share, 1))
-
-
 def store_latest(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> Memory:
     """Store a tuple; if the memory is full, the oldest of all leaves. Slots are in order of age."""
     memory = _written(memory, context, arm, reward)
@@ -134,19 +128,17 @@ def store_latest(memory: Memory, context: NDArray[Any], arm: int, reward: float)
     return memory._replace(counts=counts, free=free, stored=memory.stored + 1)
 
 
-def store(
-    memory: Memory, context: NDArray[Any], arm: int, reward: float, share: int = 1
-) -> tuple[Memory, Evicted | None]:
+def store(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> tuple[Memory, Evicted | None]:
     """Store a tuple; if the memory is full, remove the oldest of its arm.
 
-    An arm that holds less than ``share`` takes the place of the oldest tuple of the arm that holds most. Returns the
-    new version and the tuple that left.
+    The first tuple of an arm takes the place of the oldest one of the arm that holds most. Returns the new version and
+    the tuple that left.
     """
     memory = _written(memory, context, arm, reward)
     contexts, arms, rewards, stamps, order, heads, counts, free, held, stored, capacity = memory
     if capacity is None or held < capacity:
         return _appended(memory, arm), None
-    evicted = arm if counts[arm] >= share else int(counts.argmax())
+    evicted = arm if counts[arm] else int(counts.argmax())
     if order is None or heads is None:  # sort the slots by arm, and by age within an arm
         rows = memory.rows()
         if heads is None:
@@ -163,8 +155,7 @@ def store(
         heads[arm] = (heads[arm] + 1) % counts[arm]
     else:
         heads = None  # one slot is out of place: they are sorted again when the next tuple comes
-        if counts[arm] == 1:
-            _logger.info("arm %d had nothing stored: the oldest tuple of arm %d left for it", arm, evicted)
+        _logger.info("arm %d had nothing stored: the oldest tuple of arm %d left for it", arm, evicted)
     left = Evicted(contexts[row], evicted, float(rewards[row]), int(stamps[row]))
     return Memory(contexts, arms, rewards, stamps, order, heads, counts, row, held, stored + 1, capacity), left
 

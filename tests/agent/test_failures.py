@@ -20,7 +20,7 @@ from lim2.representation import MLP, SGD
 from lim2.state import Array, Writes
 
 CONTEXT = np.linspace(-1.0, 1.0, N_FEATURES)
-TRACED = ("LiM2 with torch", "NeuralLinear with torch", "TransportTS with torch")
+TRACED = ("LiM2 with torch", "NeuralLinear with torch", "AdaptiveTS with torch")
 CHANGES: dict[str, Callable[[lim2.Agent], None]] = {
     "add": lambda agent: agent.add_arm("new"),
     "add like": lambda agent: agent.add_arm("new", like=1),
@@ -219,7 +219,7 @@ NEURAL: dict[str, dict[str, Any]] = {
     "LiM2": {},
     "LiM2, no recount": {"recount": False},
     "LiM2, standardized": {"standardize": True},
-    "TransportTS": {"train_every": 1},
+    "AdaptiveTS": {"train_every": 1},
     "NeuralLinearMM": {},
     "NeuralLinearMM, standardized": {"standardize": True},
     "NeuralLinearNaive": {},
@@ -233,10 +233,9 @@ NEURAL: dict[str, dict[str, Any]] = {
 def test_a_network_that_fails_leaves_the_agent_as_it_was(
     variant: str, part: str, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_agent = lim2.AGENTS[variant.split(",")[0]]
-    agents = [
-        make_agent(3, 2, buffer=15, batch=4, representation=Breaking((4,)), seed=0, **NEURAL[variant]) for _ in range(2)
-    ]
+    name = variant.split(",")[0]
+    given = {"buffer": 15, "seed": 0, **({} if name == "AdaptiveTS" else {"batch": 4}), **NEURAL[variant]}
+    agents = [lim2.AGENTS[name](3, 2, representation=Breaking((4,)), **given) for _ in range(2)]
     for agent in agents:
         rng = np.random.default_rng(0)
         for t in range(rounds):

@@ -20,7 +20,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "NeuralLinear": {"hidden": (10,), "batch": 12, "train_every": 10, "steps": 5},
     "NeuralLinearNTK": {"hidden": (10,), "batch": 12, "buffer": 30},
     "NeuralTS": {"hidden": 6, "iterations": 30, "training": "batch"},
-    "TransportTS": {"hidden": (10,), "batch": 12, "buffer": 30, "tolerance": 0.05},
+    "AdaptiveTS": {"hidden": (10,), "buffer": 30, "initial_pulls": 2},
 }
 
 

@@ -59,6 +59,7 @@ def test_a_failure_shows_in_the_status() -> None:
     ("words", "message"),
     [
         (("bench", "--agents", "LiM"), "did you mean 'LiM2'"),
+        (("bench", "--agents", "TransportTS"), "name AdaptiveTS, which replaces it"),
         (("bench", "--problems", "weel"), "did you mean 'wheel'"),
         (("bench", "--set", "LiM2.hiden=3"), "did you mean 'hidden'"),
         (("bench", "--set", "hidden=3"), "is not NAME.setting=value"),

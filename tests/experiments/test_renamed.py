@@ -14,7 +14,7 @@ from lim2 import AGENTS
 from lim2.experiments.benchmark import planned
 from lim2.experiments.names import PlanError, Spec, agent_named
 from lim2.experiments.plan import Run
-from lim2.experiments.renamed import RENAMED, RENAMED_SETTINGS, then, today
+from lim2.experiments.renamed import RENAMED, then, today
 from lim2.experiments.store import Store, read
 from lim2.paper.archive import unpack
 from lim2.paper.published import METHODS
@@ -35,11 +35,9 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "results"
 
 
-def test_every_name_of_today_is_an_agent_with_that_setting() -> None:
+def test_every_name_of_today_is_an_agent() -> None:
     assert set(RENAMED.values()) <= set(AGENTS)
     assert not set(RENAMED) & set(AGENTS)
-    for name, settings in RENAMED_SETTINGS.items():
-        planned(["wheel"], {"x": (name, dict.fromkeys(settings.values(), 1.0))}, rounds=10, runs=1)
 
 
 @pytest.mark.parametrize("name", RENAMED)
@@ -50,16 +48,16 @@ def test_an_earlier_name_is_refused_with_that_of_today(name: str) -> None:
 
 def test_then_and_today_are_inverse() -> None:
     for old, new in RENAMED.items():
-        assert then(new, {})[0] == old
+        assert then(new) == old
         assert today(old) == new
-    assert then("LiM2", {"change_threshold": 1}) == ("LiM2", {"change_threshold": 1})
+    assert then("LiM2") == "LiM2"
 
 
 def test_the_key_of_a_run_is_that_of_its_earlier_name() -> None:
-    transport = Spec("any label", "TransportTS", {"change_threshold": 5.0, "hidden": (64,)})
-    run = Run(Spec("statlog", "statlog"), transport, 5000, 3)
-    assert run.key == "11ffd43e298640ae"  # computed when it was LiM2-Transport with another name of the setting
-    assert run.file == "statlog_TransportTS_3_11ffd43e298640ae.parquet"
+    agent = Spec("any label", "NeuralLinearMM", {"buffer": 500, "hidden": (64,)})
+    run = Run(Spec("statlog", "statlog"), agent, 5000, 3)
+    assert run.key == "1171d0f3d77123a4"  # with the name NeuralLinear-MM
+    assert run.file == "statlog_NeuralLinearMM_3_1171d0f3d77123a4.parquet"
 
 
 @pytest.mark.parametrize("name", ["ablation", "complexity", "forgetting", "memory", "table"])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lim2
-from lim2.exploration import UCB, Thompson
+from lim2.exploration import Thompson
 from lim2.representation import MLP, SGD, Adam
 
 Array = NDArray[np.float64]
@@ -55,28 +55,6 @@ LIM2: dict[str, dict[str, Any]] = {
     "forget": {"forget": 0.005},
     "forget, no recount": {"forget": 0.005, "recount": False, "standardize": True},
 }
-TRANSPORT: dict[str, dict[str, Any]] = {
-    "hidden": {"hidden": (20, 10)},
-    "buffer": {"buffer": 100},
-    "batch": {"batch": 30},
-    "steps": {"steps": 2},
-    "train_every": {"train_every": 5},
-    "initial_pulls": {"initial_pulls": 5},
-    "min_propensity": {"min_propensity": 0.02},
-    "prior_precision": {"prior_precision": 0.3},
-    "a0": {"a0": 3.0},
-    "b0": {"b0": 1.0},
-    "learning_rate": {"learning_rate": 0.05},
-    "tolerance": {"tolerance": 0.05},
-    "ridge": {"ridge": 0.5},
-    "surprise": {"buffer": 100, "change_threshold": 0.0},
-    "optimism": {"optimism": 1.0},
-    "temperature": {"temperature": 1.0},
-    "skip": {"skip": False},
-    "skip, small buffer": {"skip": False, "buffer": 100, "change_threshold": 0.5},
-    "exploration": {"exploration": UCB(optimism=0.5)},
-    "representation": {"representation": MLP((30,), Adam(0.005))},
-}
 SMALL_GRADIENT: dict[str, Any] = {"hidden": 20, "iterations": 50}
 OTHERS: dict[str, dict[str, dict[str, Any]]] = {
     "LinearTS": {
@@ -116,10 +94,9 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "Uniform": {},
 }
-SETTINGS: dict[str, dict[str, dict[str, Any]]] = {"LiM2": LIM2, "TransportTS": TRANSPORT, **OTHERS}
+SETTINGS: dict[str, dict[str, dict[str, Any]]] = {"LiM2": LIM2, **OTHERS}
 SMALL: dict[str, dict[str, Any]] = {
     "LiM2": {"buffer": 150},
-    "TransportTS": {"buffer": 150},
     "NeuralLinearMM": {"buffer": 150},
     "NeuralLinearNaive": {"buffer": 150},
     "NeuralLinearNTK": {"buffer": 150},

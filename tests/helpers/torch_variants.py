@@ -30,7 +30,6 @@ def torch_variants(n_features: int) -> dict[str, tuple[str, dict[str, Any]]]:
             "AdaptiveTS",
             {"representation": common["representation"], "buffer": 15, "initial_pulls": 2},
         ),
-        "TransportTS with torch": ("TransportTS", bounded),
         "NeuralLinearMM with torch": ("NeuralLinearMM", bounded),
         "NeuralLinearNaive with torch": ("NeuralLinearNaive", bounded),
         "NeuralLinearNTK with torch": ("NeuralLinearNTK", bounded),

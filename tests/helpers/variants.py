@@ -32,7 +32,6 @@ SMALL: dict[str, dict[str, Any]] = {
     "NeuralTS": GRADIENT,
     "NeuralLinearNTK": BUFFER,
     "AdaptiveTS": ADAPTIVE,
-    "TransportTS": BUFFER,
     "Uniform": {},
 }
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for name, settings in SMALL.items()} | {
@@ -45,8 +44,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
         {"hidden": 6, "iterations": 5, "training": "batch", "covariance": "full", "history": 20},
     ),
     "Naive in phases": ("NeuralLinearNaive", {**BUFFER, **PHASES}),
-    "TransportTS in every round": ("TransportTS", {**BUFFER, "tolerance": 0.0, "steps": 2, "skip": False}),
-    "TransportTS by UCB": ("TransportTS", {**BUFFER, "exploration": "ucb", "train_every": 3}),
     "AdaptiveTS that often detects a change": (
         "AdaptiveTS",
         {**ADAPTIVE, "change_threshold": 0.0, "train_every": 1, "reward_range": (-2.0, 3.0)},
@@ -67,7 +64,7 @@ GRADIENT_BANDITS = ("NeuralUCB", "NeuralTS")
 NO_START = (
     "Uniform", "NeuralUCB", "NeuralTS", "NeuralTS by batch", "NeuralTS, standardized", EXAMPLE,
 )  # fmt: skip
-NO_DRAWS = ("LiM2 by UCB", "TransportTS by UCB", "NeuralUCB", EXAMPLE)
+NO_DRAWS = ("LiM2 by UCB", "NeuralUCB", EXAMPLE)
 
 every_agent = pytest.mark.parametrize("variant", VARIANTS)
 

@@ -24,12 +24,11 @@ class Tuple:
 class Buffer:
     """Component 3 of the paper, the memory E: FIFO within the played arm once full.
 
-    An arm that holds fewer tuples than `share` takes the place of the oldest tuple of the arm that holds most.
+    The first tuple of an arm takes the place of the oldest one of the arm that holds most.
     """
 
-    def __init__(self, capacity: int | None = None, share: int = 1) -> None:
+    def __init__(self, capacity: int | None = None) -> None:
         self.capacity = capacity
-        self.share = share
         self.tuples: list[Tuple] = []
 
     def store(self, new: Tuple) -> Tuple | None:
@@ -37,7 +36,7 @@ class Buffer:
         removed = None
         if self.capacity is not None and len(self.tuples) >= self.capacity:
             held = [e.arm for e in self.tuples]
-            arm = new.arm if held.count(new.arm) >= self.share else max(sorted(set(held)), key=held.count)
+            arm = new.arm if new.arm in held else max(sorted(set(held)), key=held.count)
             removed = self.tuples.pop(held.index(arm))
         self.tuples.append(new)
         return removed

@@ -53,16 +53,13 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
         "AdaptiveTS",
         {"representation": MLP((4, 3), Adam(0.01)), "reward_range": (-1.0, 2.0), "buffer": 8},
     ),
-    "transport-ts": ("TransportTS", BUFFER),
-    "transport-ts-alone": ("TransportTS", {**BUFFER, "tolerance": 0.05, "skip": False, "steps": 2}),
-    "transport-ts-ucb": ("TransportTS", {**BUFFER, "exploration": "ucb"}),
     "uniform": ("Uniform", {}),
 }
 NEW = ("lim2-new",)  # has not learned anything
 NAMED = ("linear-ts-scaled", "uniform")
-CHANGED = ("adaptive-ts", "lim2-sample", "lim2-fades", "neural-ts", "transport-ts-ucb")  # arms have come and gone
+CHANGED = ("adaptive-ts", "lim2-sample", "lim2-fades", "neural-ts")  # arms have come and gone
 NAMES = ("red", ("a", 1), 7.5)
-TEXTS = ("lim2-text", "transport-ts-text", "adaptive-ts-text") if find_spec("torch") else ()
+TEXTS = ("lim2-text", "adaptive-ts-text") if find_spec("torch") else ()
 
 
 def contexts_of(agent: lim2.Agent, rows: int, seed: int) -> NDArray[Any]:
@@ -90,7 +87,7 @@ def play(agent: lim2.Agent, contexts: NDArray[Any]) -> list[int]:
 def make(name: str, seed: int | None = 5) -> lim2.Agent:
     """Return a sample."""
     if name in TEXTS:
-        agent = _text_agent(dict(zip(TEXTS, ("LiM2", "TransportTS", "AdaptiveTS"), strict=True))[name], seed)
+        agent = _text_agent(dict(zip(TEXTS, ("LiM2", "AdaptiveTS"), strict=True))[name], seed)
     else:
         kind, settings = SAMPLES[name]
         arms = {"arms": NAMES} if name in NAMED else {"n_arms": N_ARMS}

@@ -15,7 +15,7 @@ from persistence.saved_agents import make
 import lim2
 from lim2.loading import dump, parse
 
-FILES = [dump(make(name)) for name in ("linear-ts", "lim2-own", "neural-ts", "transport-ts")]
+FILES = [dump(make(name)) for name in ("linear-ts", "lim2-own", "neural-ts", "adaptive-ts")]
 
 
 def cases(number: int) -> settings:

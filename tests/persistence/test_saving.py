@@ -343,7 +343,7 @@ def test_impossible_states_and_settings_are_refused(changes: dict[str, Any], mes
         parse(altered(small(), changes))
 
 
-@pytest.mark.parametrize("name", ["lim2", "linear-ts", "neural-ucb", "transport-ts", "uniform"])
+@pytest.mark.parametrize("name", ["lim2", "linear-ts", "neural-ucb", "adaptive-ts", "uniform"])
 @pytest.mark.parametrize(
     "changes", [{"n_features": 2**25}, {"n_arms": 2**24}, {"hidden": 10**6}, {"buffer": 2**40}], ids=str
 )

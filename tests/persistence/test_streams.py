@@ -21,7 +21,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "LinearTS": {},
     "LiM2": {"hidden": (6,), "batch": 500, "buffer": 30},  # long draws: other threads run meanwhile
     "NeuralTS": {"hidden": 4, "iterations": 20},
-    "TransportTS": {"hidden": (6,), "batch": 500, "buffer": 30},
+    "AdaptiveTS": {"hidden": (6,), "buffer": 30},
     "Uniform": {},
 }
 CONTEXTS = np.random.default_rng(0).normal(size=(40, 3))

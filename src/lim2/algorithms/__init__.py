@@ -10,7 +10,6 @@ from lim2.algorithms.neural_linear_naive import NeuralLinearNaive
 from lim2.algorithms.neural_linear_ntk import NeuralLinearNTK
 from lim2.algorithms.neural_ts import NeuralTS
 from lim2.algorithms.neural_ucb import NeuralUCB
-from lim2.algorithms.transport_ts import TransportTS
 from lim2.algorithms.uniform import Uniform
 
 # In the order of the paper's tables; what is not the paper's comes last.
@@ -26,12 +25,11 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         NeuralTS,
         NeuralLinearNTK,
         AdaptiveTS,
-        TransportTS,
         Uniform,
     )
 }
 
 __all__ = [
     "ALGORITHMS", "AdaptiveTS", "Algorithm", "LiM2", "LinearTS", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK",
-    "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "TransportTS", "Uniform",
+    "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "Uniform",
 ]  # fmt: skip

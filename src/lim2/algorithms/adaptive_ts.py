@@ -17,9 +17,15 @@ from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, r
 from lim2.algorithms.reward_scale import RewardScale
 from lim2.checks import LARGEST, number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
+<<<<<<< HEAD
 from lim2.exploration.evidence import centred, fit, log_evidence, of_arm, sums_of, total
 from lim2.exploration.roots import RootPosterior
 from lim2.exploration.sums import Sums, no_sums
+=======
+from lim2.exploration.evidence import Data, log_evidence, of_arms
+from lim2.exploration.refit import refit
+from lim2.exploration.roots import RootPosterior
+>>>>>>> no-transport
 from lim2.memory import Memory, sample, store
 from lim2.representation import MLP, Representation, RMSProp, Step
 from lim2.representation.scaling import Moments, Scaling, no_moments, observe_many, scaled, scaling

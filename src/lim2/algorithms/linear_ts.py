@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lim2.algorithms.base import Algorithm, Diagnostics, nothing_to_report
 from lim2.checks import share
-from lim2.exploration import UCB, Exploration, StudentT, Thompson, named, posterior, roots
+from lim2.exploration import Exploration, StudentT, named, posterior, roots
 from lim2.exploration.posterior import Posterior, check_prior
 from lim2.exploration.roots import RootPosterior
 from lim2.exploration.sums import Sums, added, moved, no_sums, solve
@@ -105,7 +105,7 @@ class LinearTS(Algorithm):
     @functools.cached_property
     def policy(self) -> Exploration:
         """How an arm is chosen from the scores."""
-        return named(self.exploration, Thompson(), UCB())
+        return named(self.exploration)
 
     @functools.cached_property
     def beliefs(self) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from lim2 import memory
 from lim2.algorithms.base import Algorithm, rms
 from lim2.checks import one_of, positive_int, share
-from lim2.exploration import UCB, Exploration, StudentT, Thompson, named
+from lim2.exploration import Exploration, StudentT, named
 from lim2.exploration import posterior as beliefs
 from lim2.exploration.posterior import Posterior
 from lim2.matching import Matching, Prior
@@ -127,7 +127,7 @@ class Neural(WithNetwork):
     @functools.cached_property
     def policy(self) -> Exploration:
         """How an arm is chosen from the scores."""
-        return named(self.exploration, Thompson(), UCB())
+        return named(self.exploration)
 
     @functools.cached_property
     def net(self) -> Representation:
@@ -196,16 +196,6 @@ def recomputing(every: int, share_: float) -> Recompute | None:
     return None if recompute.every == recompute.share == 1 else recompute
 
 
-def grown_memory(E: Memory, buffer: int | None) -> Memory:
-    """Return a memory with one more arm; a buffer whose size was not given grows."""
-    return memory.add_arm(E, buffer_size(None, len(E.counts) + 1) if buffer is None else None)
-
-
-def shrunk_memory(E: Memory, arm: int, buffer: int | None) -> Memory:
-    """Return a memory without an arm; a buffer whose size was not given shrinks."""
-    return memory.remove_arm(E, arm, buffer_size(None, len(E.counts) - 1) if buffer is None else None)
-
-
 def with_new_arm(
     settings: Neural, buffer: int | None, state: Any, first: Any, like: int | None, rng: np.random.Generator
 ) -> tuple[Any, Ints]:
@@ -224,17 +214,19 @@ def with_new_arm(
     rng
         Draws the new output of the network.
     """
-    E, rows = grown_memory(state.memory, buffer), np.zeros(0, dtype=np.intp)
+    n_arms, rows = len(state.memory.counts) + 1, np.zeros(0, dtype=np.intp)
+    E = memory.add_arm(state.memory, buffer_size(None, n_arms) if buffer is None else None)
     if like is not None:
-        E, rows = memory.copy_tuples(E, like, len(E.counts) - 1)
+        E, rows = memory.copy_tuples(E, like, n_arms - 1)
     network = settings.net.add_arm(state.network, like, rng)
     parts = {name: with_arm(getattr(state, name), like, getattr(first, name)) for name in _believed(state)}
     return with_arm(state, like, first)._replace(network=network, memory=E, **parts), rows
 
 
 def without_old_arm(settings: Neural, buffer: int | None, state: Any, arm: int) -> Any:
-    """Return a state without an arm; those after it move up."""
-    E = shrunk_memory(state.memory, arm, buffer)
+    """Return a state without an arm; those after it move up. A buffer whose size was not given shrinks."""
+    n_arms = len(state.memory.counts) - 1
+    E = memory.remove_arm(state.memory, arm, buffer_size(None, n_arms) if buffer is None else None)
     parts = {name: without_arm(getattr(state, name), arm) for name in _believed(state)}
     return without_arm(state, arm)._replace(network=settings.net.remove_arm(state.network, arm), memory=E, **parts)
 

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from lim2.agent import agent_of
-from lim2.agents import AGENTS
+from lim2.agents import AGENTS, TransportTS
 from lim2.algorithms import Algorithm
 from lim2.problems import from_csv
 from lim2.problems.registry import find, names
 
 # What the runner gives an agent or a problem; anything else in a signature is a setting.
 GIVEN = {"agent": ("n_arms", "n_features", "seed"), "problem": ("rounds", "seed")}
+GONE = "TransportTS is gone: name AdaptiveTS, which replaces it"
 
 
 class PlanError(ValueError):
@@ -108,6 +109,8 @@ def agent_named(word: str) -> Spec:
     for name in AGENTS:
         if word.lower() == name.lower():
             return Spec(name, name)
+    if word.lower() == "transportts":
+        raise PlanError(GONE)
     raise PlanError(
         f"no agent is called {word!r}; {nearest(word, AGENTS)}. Your own: module:Name; Vowpal Wabbit: vw:squarecb"
     )
@@ -189,6 +192,8 @@ def maker_of(spec: Spec) -> Callable[..., Any]:
 
 def _agent_maker(thing: Callable[..., Any]) -> Callable[..., Any]:
     """Return what makes an agent: of an algorithm, an agent that plays by it."""
+    if thing is TransportTS:
+        raise PlanError(GONE)
     return agent_of(thing) if isinstance(thing, type) and issubclass(thing, Algorithm) else thing
 
 

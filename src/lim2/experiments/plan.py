@@ -177,8 +177,8 @@ def short(source: str) -> str:
 
 def _decisive(spec: Spec) -> Mapping[str, Any]:
     # A table is known by what is in it, wherever it lies.
-    source, settings = then("csv" if spec.source.startswith("csv:") else spec.source, spec.settings)
-    return {"source": source, "settings": settings, "fingerprint": spec.fingerprint}
+    source = "csv" if spec.source.startswith("csv:") else then(spec.source)
+    return {"source": source, "settings": dict(spec.settings), "fingerprint": spec.fingerprint}
 
 
 def _described(value: Any) -> Any:

@@ -28,10 +28,10 @@ class KnowsPropensities(Protocol):
         ...
 
 
-def named(exploration: "str | Exploration", thompson: Exploration, ucb: Exploration) -> Exploration:
+def named(exploration: "str | Exploration") -> Exploration:
     """Return the exploration that a setting names; an object is taken as it is."""
     if isinstance(exploration, str):
-        choices = {"thompson": thompson, "ucb": ucb}
+        choices: dict[str, Exploration] = {"thompson": Thompson(), "ucb": UCB()}
         if exploration not in choices:
             raise ValueError(f"exploration must be one of 'thompson', 'ucb', got {exploration!r}")
         return choices[exploration]
