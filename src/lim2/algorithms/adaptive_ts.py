@@ -16,6 +16,7 @@ from lim2.algorithms.base import Diagnostics
 from lim2.algorithms.change_test import before_recent
 from lim2.algorithms.neural import BATCH_PER_ARM, BUFFER_PER_ARM, WithNetwork, check_network, report
 from lim2.algorithms.reward_scale import RewardScale
+from lim2.algorithms.start import A0, OPTIMISM, TEMPERATURE, turns_of, variance_of
 from lim2.checks import LARGEST, number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
 from lim2.exploration.evidence import Data, log_evidence, of_arms
@@ -28,9 +29,6 @@ from lim2.state import Array, Count, Writes, with_arm, without_arm, written
 
 SMALLEST_BUFFER, LARGEST_BATCH = 1000, 512
 LARGEST_LINEAR = 256  # columns of the context among the features; more are projected to so many
-TURNS = 24  # at the start, all arms together
-A0 = 15.0  # the noise variance starts at InvGamma(A0, A0 s^2)
-ARMS_PER_VARIANCE = 6.0
 WIDER = (1.0, 2.0, 4.0, 8.0, 16.0)  # the start's variances may be larger by these factors
 GROWTH, PART = 0.1, 8  # beliefs are refitted after a tenth of the rounds, or an eighth of the buffer
 SMALLEST_SIZE, LARGEST_SIZE = 1e-60, 1e60
@@ -131,8 +129,8 @@ class AdaptiveTS(WithNetwork):
     learning_rate: float = 0.05
     buffer: int | None = None
     train_every: int = 2
-    temperature: float = 0.2
-    optimism: float = 0.2
+    temperature: float = TEMPERATURE
+    optimism: float = OPTIMISM
     change_threshold: float = 3.0
     reward_range: Sequence[float] | None = None
 
@@ -149,7 +147,7 @@ class AdaptiveTS(WithNetwork):
     @functools.cached_property
     def turns(self) -> int:
         """How often every arm is played, in turn, at the start."""
-        return max(TURNS // len(self.names), 2) if self.initial_pulls is None else super().turns
+        return turns_of(len(self.names)) if self.initial_pulls is None else super().turns
 
     @functools.cached_property
     def policy(self) -> Exploration:
@@ -276,7 +274,7 @@ class AdaptiveTS(WithNetwork):
                 sizes[part] = size
         mu = np.zeros((1, self.width))
         mu[0, -1] = rewards.mean
-        root = np.diag(np.sqrt(max(n_arms / ARMS_PER_VARIANCE, 1.0) / sizes))
+        root = np.diag(np.sqrt(variance_of(n_arms) / sizes))
         return RootPosterior(mu, root[None], np.array([A0]), np.array([A0 * rewards.scale**2]))
 
     def _features(self, state: State, contexts: NDArray[Any]) -> Array:
@@ -338,7 +336,7 @@ class AdaptiveTS(WithNetwork):
         self.check_memory(state)
         for f in (state.network, state.reference):
             check_network(self.network, f, len(state.prior.a))
-        reward_scale.check(state.rewards)
+        reward_scale.check(state.rewards.scale)
         if not max(state.refitted, state.tested) <= state.rounds == state.memory.stored:
             raise ValueError("rounds, and those of the last refit and change test, do not fit together")
 

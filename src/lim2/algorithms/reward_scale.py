@@ -42,12 +42,16 @@ def observe(rewards: RewardScale, values: Array, least: float) -> RewardScale:
     squares = float(np.square(values - mean).sum()) + distance**2 * (rewards.observed * count / observed)
     squares += rewards.squares
     mean = rewards.mean + distance * (count / observed)
-    deviation = math.sqrt(squares / observed)
-    scale = deviation if deviation > ROUNDING * abs(mean) else abs(mean)
-    return RewardScale(max(scale if scale > SMALLEST else 1.0, least), observed, mean, squares)
+    return RewardScale(max(scale_of(mean, math.sqrt(squares / observed)), least), observed, mean, squares)
 
 
-def check(rewards: RewardScale) -> None:
-    """Raise a ValueError unless a loaded scale is one that :func:`observe` gives."""
-    if rewards.scale < SMALLEST:
-        raise ValueError(f"the scale of rewards is {rewards.scale}: too small")
+def scale_of(mean: float, deviation: float, rounding: float = ROUNDING) -> float:
+    """Return the scale of rewards: their deviation or, where it is nothing but rounding, their size."""
+    scale = deviation if deviation > rounding * abs(mean) else abs(mean)
+    return scale if scale > SMALLEST else 1.0
+
+
+def check(scale: float) -> None:
+    """Raise a ValueError unless a loaded scale is one that :func:`scale_of` gives."""
+    if scale < SMALLEST:
+        raise ValueError(f"the scale of rewards is {scale}: too small")
