@@ -38,6 +38,7 @@ print(json.dumps(sizes))
         ("NeuralLinearNTK", {"hidden": (6,), "buffer": 20, "batch": 8}),
         ("TransportTS", {"hidden": (6,), "buffer": 20, "batch": 8}),
         ("LinearTS", {}),
+        ("LinearTS", {"scaled": True}),
     ],
 )
 def test_thirty_thousand_rounds(name: str, settings: dict[str, Any]) -> None:
