@@ -124,7 +124,7 @@ def _setting(name: str, value: Any) -> Any:
         except ValueError:
             described = value.description() if hasattr(value, "description") else None
             return described or {"given": type(value).__name__, "shown": repr(value)}
-    if name == "exploration" and not isinstance(value, str) and type(value) not in KNOWN.values():
+    if name == "exploration" and not isinstance(value, str | None) and type(value) not in KNOWN.values():
         raise ValueError(
             f"an exploration of type {type(value).__qualname__} cannot be saved; those that can: {', '.join(KNOWN)}"
         )

@@ -76,7 +76,8 @@ def test_a_batch_is_learned_whole_or_not_at_all(variant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "variant", ["LinearTS", "LinearTS, standardized", "NeuralLinear", "NeuralLinearNTK", "NeuralTS"]
+    "variant",
+    ["LinearTS", "LinearTS, standardized", "LinearTS, scaled", "NeuralLinear", "NeuralLinearNTK", "NeuralTS"],
 )
 @pytest.mark.parametrize("many", [False, True], ids=["update", "update_many"])
 def test_what_fails_changes_nothing_in_a_state_that_nobody_else_has(variant: str, many: bool) -> None:

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 import lim2
 from lim2.algorithms import AdaptiveTS
-from lim2.algorithms.adaptive_ts import A0, LARGEST_LINEAR, State
+from lim2.algorithms.adaptive_ts import LARGEST_LINEAR, State
+from lim2.algorithms.start import A0
 
 N_ARMS, N_FEATURES = 3, 4
 SMALL: dict[str, Any] = {"hidden": (6,), "buffer": 40, "seed": 0}

@@ -66,7 +66,7 @@ def run_together(
 ) -> None:
     """Play both; ``steps`` batches of ``batch`` tuples are due every ``every`` rounds, from the round ``first`` on."""
     world, settings = np.random.default_rng(7), agent.get_params()
-    stream, turns = Streams(settings["seed"]).act, N_ARMS * settings["initial_pulls"]
+    stream, turns = Streams(settings["seed"]).act, N_ARMS * agent.algorithm.turns
     for t in range(rounds):
         context = world.normal(size=N_FEATURES)
         draws = np.zeros(N_ARMS) if t < turns else stream.standard_t(2.0 * np.asarray(oracle.a))

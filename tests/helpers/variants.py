@@ -50,6 +50,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
     ),
     **torch_variants(N_FEATURES),
     "LinearTS, standardized": ("LinearTS", {"standardize": True}),
+    "LinearTS, scaled": ("LinearTS", {"scaled": True, "initial_pulls": 2}),
+    "LinearTS, scaled and forgetting": ("LinearTS", {"scaled": True, "forget": 0.01, "initial_pulls": 2}),
     "LinearTS, forgetting": ("LinearTS", {"forget": 0.01}),
     "LiM2, standardized and forgetting": ("LiM2", {**BUFFER, **FADING}),
     "LiM2 past the paper, forgetting": ("LiM2", {**BUFFER, **BEYOND, "forget": 0.01}),

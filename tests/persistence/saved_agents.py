@@ -32,6 +32,7 @@ OWN: dict[str, Any] = {
 SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "linear-ts": ("LinearTS", {}),
     "linear-ts-scaled": ("LinearTS", {"standardize": True}),
+    "linear-ts-any-scale": ("LinearTS", {"scaled": True, "initial_pulls": 1}),
     "linear-ts-forgets": ("LinearTS", {"exploration": UCB(2.0), "forget": 0.01}),
     "neural-linear": ("NeuralLinear", PHASES),
     "neural-linear-fades": ("NeuralLinear", {**PHASES, **FADING}),
@@ -57,7 +58,7 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 NEW = ("lim2-new",)  # has not learned anything
 NAMED = ("linear-ts-scaled", "uniform")
-CHANGED = ("adaptive-ts", "lim2-sample", "lim2-fades", "neural-ts")  # arms have come and gone
+CHANGED = ("adaptive-ts", "linear-ts-any-scale", "lim2-sample", "lim2-fades", "neural-ts")  # arms have come and gone
 NAMES = ("red", ("a", 1), 7.5)
 TEXTS = ("lim2-text", "adaptive-ts-text") if find_spec("torch") else ()
 

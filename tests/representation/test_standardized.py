@@ -105,6 +105,19 @@ def test_the_scaling_in_use_is_nearly_the_latest() -> None:
     np.testing.assert_allclose(scaled(agent.state.scaling, RAW), (RAW - RAW.mean(axis=0)) / RAW.std(axis=0), atol=0.2)
 
 
+@pytest.mark.parametrize("setting", ["standardize", "scaled"])
+def test_a_column_that_varies_by_rounding_alone_changes_nothing(setting: str) -> None:
+    """The mean of such a column moves from one renewal to the next; the column stays 0."""
+    means = []
+    for steps in (0, 8):
+        agent = lim2.LinearTS(2, 2, seed=0, **{setting: True})  # type: ignore[arg-type]
+        rows = RAW[:300, :2] * [1.0, 0.0] + [0.0, 1.7e18]
+        rows[0, 1] += 256.0 * steps  # units in the last place
+        agent.update_many(rows, np.arange(300) % 2, 5.0 + rows[:, 0])
+        means.append(agent.means(rows))
+    np.testing.assert_array_equal(means[1], means[0])
+
+
 def test_a_linear_agent_needs_its_intercept() -> None:
     with pytest.raises(ValueError, match="intercept=True"):
         lim2.LinearTS(2, 3, standardize=True, intercept=False)

@@ -7,12 +7,15 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2.algorithms import running_rewards
 from lim2.algorithms.base import Algorithm, Diagnostics, nothing_to_report
+from lim2.algorithms.running_rewards import NO_REWARDS, Rewards
+from lim2.algorithms.start import OPTIMISM, TEMPERATURE, linear_start, turns_of
 from lim2.checks import share
-from lim2.exploration import Exploration, StudentT, named, posterior, roots
+from lim2.exploration import Exploration, StudentT, Thompson, named, posterior, roots, sums
 from lim2.exploration.posterior import Posterior, check_prior
 from lim2.exploration.roots import RootPosterior
-from lim2.exploration.sums import Sums, added, moved, no_sums, solve
+from lim2.exploration.sums import Sums, added, moved, no_sums, shifted, solve
 from lim2.representation.intercept import with_one
 from lim2.representation.scaling import Moments, Scaling, covers, map_between, no_moments, observe, scaled, scaling
 from lim2.state import Array, Writes, with_arm, without_arm
@@ -20,16 +23,18 @@ from lim2.state import Array, Writes, with_arm, without_arm
 # The scaling in use follows the moments while few contexts are known, and then whenever so many more are: far less than
 # moments vary by chance.
 EVERY_UP_TO, GROWTH = 16, 1.05
+PULLS, PRECISION, A, B = 2, 0.25, 6.0, 6.0  # of the published runs
 
 
 class State(NamedTuple):
-    """What is believed of every arm; the rest is there with ``standardize`` or ``forget`` only."""
+    """What is believed of every arm; the rest is there with ``scaled``, ``standardize`` or ``forget`` only."""
 
     posterior: Any  # RootPosterior; Posterior where it is solved from sums
-    sums: Sums | None
+    sums: Sums | None  # of rewards minus their centre in use, as is the posterior
     moments: Moments | None
     scaling: Scaling | None  # in use; it follows the moments from time to time
     renewed: Annotated[float, "", "nonnegative"]  # how many contexts were known when it last did
+    rewards: Rewards | None  # their moments, and the centre and scale in use; with ``scaled`` only
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,7 +42,8 @@ class LinearTS(Algorithm):
     """Thompson sampling for linear contextual bandits.
 
     The belief about each arm is exact Bayesian linear regression on the context, kept up to date by rank-one updates:
-    O(n_features^2) per update, and no memory of the past besides. The priors expect rewards of the order of 1.
+    O(n_features^2) per update, and no memory of the past besides. The priors expect rewards of the order of 1, and
+    columns too; with ``scaled=True`` both may be of any size and origin.
 
     Parameters
     ----------
@@ -48,20 +54,29 @@ class LinearTS(Algorithm):
     intercept
         Append a constant 1 to the context, as in the published runs.
     initial_pulls
-        How often every arm is played, in turn, at the start.
+        How often every arm is played, in turn, at the start. None: 2; with ``scaled=True`` 24 turns in all, and at
+        least 2 per arm.
     min_propensity
         Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
     prior_precision
-        The weights start at N(0, noise / prior_precision).
+        The weights start at N(0, noise / prior_precision). None: 0.25. Not with ``scaled=True``.
     a0, b0
-        The noise variance starts at InvGamma(a0, b0).
+        The noise variance starts at InvGamma(a0, b0). None: 6 each. Not with ``scaled=True``.
     exploration
-        ``"thompson"``, ``"ucb"``, or an object such as ``lim2.exploration.UCB(optimism=2.0)``.
+        ``"thompson"``, ``"ucb"``, or an object such as ``lim2.exploration.UCB(optimism=2.0)``. None: ``"thompson"``,
+        which samples the beliefs as they are; with ``scaled=True``
+        ``lim2.exploration.Thompson(temperature=0.2, optimism=0.2)``.
     seed
         The same seed and inputs give the same decisions.
     standardize
         Scale raw columns by their running mean and deviation. The beliefs stay exact: whenever the scaling in use is
         renewed, they are those of a regression on all contexts in that scaling.
+    scaled
+        Start from the scales of the data, and explore less than by plain Thompson sampling, as ``AdaptiveTS`` does: the
+        simplest choice for columns and rewards of any size. Columns are scaled as with ``standardize=True``. With m
+        and s the running mean and deviation of all rewards, every arm's score starts at m, with a variance that
+        contexts and the constant contribute c s^2 each to, c = max(1, n_arms / 6); the noise variance starts at
+        InvGamma(15, 15 s^2). m and s are renewed with the scaling. See ``docs/learning.md``.
     forget
         By what share all information decays in every round, 0.001 for a memory of about 1,000 rounds; see
         ``docs/learning.md``. An update then costs O(n_arms n_features^3).
@@ -78,14 +93,28 @@ class LinearTS(Algorithm):
     >>> agent.update([1.0], 0, 1.0)
     >>> agent.means([1.0]).round(3).tolist()
     [0.889, 0.0]
+
+    A column of a million and rewards of 500, in which little varies:
+
+    >>> rng = np.random.default_rng(0)
+    >>> agent = lim2.LinearTS(n_arms=2, n_features=1, scaled=True, seed=0)
+    >>> right = 0
+    >>> for x in rng.normal(1e6, 3.0, size=200):
+    ...     arm = agent.act([x])
+    ...     right += int(arm == (x > 1e6))
+    ...     agent.update([x], arm, 500.0 + 0.01 * (x - 1e6) * (1 if arm else -1))
+    >>> right, agent.means([1e6 + 3.0]).round(2).tolist()
+    (191, [499.97, 500.03])
     """
 
+    initial_pulls: int | None = None
     intercept: bool = True
-    prior_precision: float = 0.25
-    a0: float = 6.0
-    b0: float = 6.0
-    exploration: str | Exploration = "thompson"
+    prior_precision: float | None = None
+    a0: float | None = None
+    b0: float | None = None
+    exploration: str | Exploration | None = None
     standardize: bool = False
+    scaled: bool = False
     forget: float = 0.0
 
     state_type: ClassVar[type[Any]] = State
@@ -94,36 +123,67 @@ class LinearTS(Algorithm):
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""
         super().validate()
-        check_prior(self.prior_precision, self.a0, self.b0)
+        for name in ("prior_precision", "a0", "b0"):
+            if self.scaled and getattr(self, name) is not None:
+                raise ValueError(f"{name} has no meaning with scaled=True, which starts from the scales of the data")
+        if not self.scaled:
+            check_prior(*self._prior)
         share("forget", self.forget)
-        if self.standardize and not self.intercept:
-            raise ValueError(
-                "standardize=True needs intercept=True: when a column's mean moves, an intercept takes it up"
-            )
+        if self.scales and not self.intercept:
+            word = "scaled" if self.scaled else "standardize"
+            raise ValueError(f"{word}=True needs intercept=True: when a column's mean moves, an intercept takes it up")
         _ = self.policy
+
+    @functools.cached_property
+    def turns(self) -> int:
+        """How often every arm is played, in turn, at the start."""
+        if self.initial_pulls is not None:
+            return super().turns
+        return turns_of(len(self.names)) if self.scaled else PULLS
 
     @functools.cached_property
     def policy(self) -> Exploration:
         """How an arm is chosen from the scores."""
+        if self.exploration is None:
+            return Thompson(TEMPERATURE, OPTIMISM) if self.scaled else Thompson()
         return named(self.exploration)
+
+    @functools.cached_property
+    def scales(self) -> bool:
+        """Whether columns are scaled."""
+        return self.scaled or self.standardize
 
     @functools.cached_property
     def beliefs(self) -> Any:
         """The kind of posterior: roots, which stay exact forever, or one that is solved from sums."""
-        return posterior if self.standardize or self.forget else roots
+        return posterior if self.scales or self.forget else roots
 
-    def prior(self, n_arms: int) -> Posterior | RootPosterior:
-        """Return what is believed before the first reward."""
-        width = self.shape[0] + self.intercept
-        start: Posterior | RootPosterior = self.beliefs.prior(n_arms, width, self.prior_precision, self.a0, self.b0)
-        return start
+    @functools.cached_property
+    def width(self) -> int:
+        """The number of features."""
+        return self.shape[0] + self.intercept
+
+    @functools.cached_property
+    def _prior(self) -> tuple[float, float, float]:
+        """The precision of the weights, a and b that an arm starts from, unless data say."""
+        given = ((self.prior_precision, PRECISION), (self.a0, A), (self.b0, B))
+        precision, a, b = (usual if value is None else value for value, usual in given)
+        return precision, a, b
+
+    def _start(self, used: Scaling | None, rewards: Rewards | None, n_arms: int) -> tuple[Any, float, float]:
+        """Return the precisions of the weights, a and b that an arm starts from."""
+        if used is None or rewards is None:
+            return self._prior
+        return linear_start(self.width, int(np.count_nonzero(used.factor)), rewards.scale, n_arms)
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:  # noqa: ARG002
         """Return the state before the first reward."""
-        start = self.prior(n_arms)
-        sums = no_sums(*start.mu.shape) if self.beliefs is posterior else None
-        moments = no_moments(self.shape) if self.standardize else None
-        return State(start, sums, moments, None if moments is None else scaling(moments), 0.0)
+        moments = no_moments(self.shape) if self.scales else None
+        used = None if moments is None else scaling(moments)
+        rewards = NO_REWARDS if self.scaled else None
+        start = self.beliefs.prior(n_arms, self.width, *self._start(used, rewards, n_arms))
+        kept = no_sums(n_arms, self.width) if self.beliefs is posterior else None
+        return State(start, kept, moments, used, 0.0, rewards)
 
     def features(self, state: State, contexts: NDArray[Any]) -> Array:
         """Return the contexts in the scaling in use, with a constant 1."""
@@ -134,7 +194,7 @@ class LinearTS(Algorithm):
     def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
         """Return the score of every arm."""
         score: StudentT = self.beliefs.score(state.posterior, self.features(state, contexts))
-        return score
+        return score if state.rewards is None else score._replace(mean=score.mean + state.rewards.center)
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator  # noqa: ARG002
@@ -147,43 +207,62 @@ class LinearTS(Algorithm):
 
     def _learn_from_sums(self, state: State, context: NDArray[Any], arm: int, reward: float) -> State | Writes:
         """Renew the scaling if it is due, let all sums fade, add the tuple; solve if anything but the tuple changed."""
-        new, due = (state, False) if state.moments is None else self._rescaled(state, context)
+        new, due = (state, False) if state.moments is None else self._rescaled(state, context, reward)
+        assert new.sums is not None
         z = self.features(new, context)
-        sums = added(new.sums, arm, z, reward, keep=1.0 - self.forget)  # type: ignore[arg-type]
+        if new.rewards is not None:
+            reward -= new.rewards.center
         if not (self.forget or due):
-            return Writes(new._replace(sums=sums), posterior.observe(state.posterior, arm, z, reward))
-        return new._replace(posterior=solve(sums, self.prior_precision, self.a0, self.b0), sums=sums)
+            beliefs, kept = posterior.observe(state.posterior, arm, z, reward), sums.observe(new.sums, arm, z, reward)
+            return Writes(new, [*beliefs, *kept])
+        whole = added(new.sums, arm, z, reward, keep=1.0 - self.forget)
+        start = self._start(new.scaling, new.rewards, len(whole.weight))
+        return new._replace(posterior=solve(whole, *start), sums=whole)
 
-    def _rescaled(self, state: State, context: NDArray[Any]) -> tuple[State, bool]:
-        """Take a context into the moments; where that makes the scaling in use out of date, renew it and say so."""
-        moments, used = observe(state.moments, context, 1.0 - self.forget), state.scaling  # type: ignore[arg-type]
-        assert used is not None and state.sums is not None
-        few = moments.weight <= EVERY_UP_TO or moments.weight >= GROWTH * state.renewed
-        if not (self.forget or few or not covers(used, context)):
-            return state._replace(moments=moments), False
+    def _rescaled(self, state: State, context: NDArray[Any], reward: float) -> tuple[State, bool]:
+        """Take a tuple into the moments; where that makes the scales in use out of date, renew them and say so."""
+        _, kept, moments, used, renewed, rewards = state
+        assert kept is not None and moments is not None and used is not None
+        moments = observe(moments, context, 1.0 - self.forget)
+        fits = moments.weight > EVERY_UP_TO and moments.weight < GROWTH * renewed and covers(used, context)
+        if rewards is not None:
+            rewards = running_rewards.observe(rewards, reward, 1.0 - self.forget)
+            fits = fits and running_rewards.covers(rewards, reward)
+        if fits and not self.forget:
+            return state._replace(moments=moments, rewards=rewards), False
         latest = scaling(moments)
-        sums = moved(state.sums, map_between(used, latest))
-        return State(state.posterior, sums, moments, latest, moments.weight), True
+        kept = moved(kept, map_between(used, latest))
+        if rewards is not None:
+            before, rewards = rewards.center, running_rewards.renew(rewards)
+            kept = shifted(kept, rewards.center - before)
+        return State(state.posterior, kept, moments, latest, moments.weight, rewards), True
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:  # noqa: ARG002
-        """Return a state with one more arm: from the prior, or like another."""
-        fresh = self.prior(1)
-        sums = None if state.sums is None else with_arm(state.sums, like, no_sums(*fresh.mu.shape))
-        return state._replace(posterior=with_arm(state.posterior, like, fresh), sums=sums)
+        """Return a state with one more arm: from the start, or like another."""
+        start = self._start(state.scaling, state.rewards, len(state.posterior.a) + 1)
+        beliefs = with_arm(state.posterior, like, self.beliefs.prior(1, self.width, *start))
+        kept = None if state.sums is None else with_arm(state.sums, like, no_sums(1, self.width))
+        return state._replace(posterior=beliefs, sums=kept)
 
     def remove_arm(self, state: State, arm: int) -> State:
         """Return a state without an arm; those after it move up."""
-        sums = None if state.sums is None else without_arm(state.sums, arm)
-        return state._replace(posterior=without_arm(state.posterior, arm), sums=sums)
+        kept = None if state.sums is None else without_arm(state.sums, arm)
+        return state._replace(posterior=without_arm(state.posterior, arm), sums=kept)
 
     def kinds(self) -> dict[str, Any]:
         """Return the types of what depends on the settings."""
-        solved, scales = self.beliefs is posterior, self.standardize
+        solved, scales = self.beliefs is posterior, self.scales
         return {
             "posterior": Posterior if solved else RootPosterior, "sums": Sums if solved else None,
             "moments": Moments if scales else None, "scaling": Scaling if scales else None,
+            "rewards": Rewards if self.scaled else None,
         }  # fmt: skip
 
     def sizes(self, n_arms: int) -> dict[str, Any]:
         """Return the lengths of the state's axes."""
-        return {**super().sizes(n_arms), "g": self.shape[0] + self.intercept}
+        return {**super().sizes(n_arms), "g": self.width}
+
+    def check(self, state: State) -> None:
+        """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
+        if state.rewards is not None:
+            running_rewards.check(state.rewards)

@@ -1,10 +1,12 @@
 """Where rewards lie and how much they vary, by running moments: the scale in which priors and targets are given."""
 
 import math
-from typing import Annotated, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from lim2.checks import LARGEST, number
 from lim2.state import Array, Count
 
 ROUNDING = 1e-9  # a deviation of rewards below this share of their mean is rounding
@@ -44,12 +46,26 @@ def observe(rewards: RewardScale, values: Array, least: float) -> RewardScale:
     squares += rewards.squares
     mean = rewards.mean + distance * (count / observed)
     origin = rewards.origin if rewards.observed else mean
-    deviation = math.sqrt(squares / observed)
-    scale = deviation if deviation > ROUNDING * abs(mean) else abs(mean)
-    return RewardScale(max(scale if scale > SMALLEST else 1.0, least), observed, mean, origin, squares)
+    return RewardScale(max(scale_of(mean, math.sqrt(squares / observed)), least), observed, mean, origin, squares)
 
 
-def check(rewards: RewardScale) -> None:
-    """Raise a ValueError unless a loaded scale is one that :func:`observe` gives."""
-    if rewards.scale < SMALLEST:
-        raise ValueError(f"the scale of rewards is {rewards.scale}: too small")
+def scale_of(mean: float, deviation: float, rounding: float = ROUNDING) -> float:
+    """Return the scale of rewards: their deviation or, where it is nothing but rounding, their size."""
+    scale = deviation if deviation > rounding * abs(mean) else abs(mean)
+    return scale if scale > SMALLEST else 1.0
+
+
+def check(scale: float) -> None:
+    """Raise a ValueError unless a loaded scale is one that :func:`scale_of` gives."""
+    if scale < SMALLEST:
+        raise ValueError(f"the scale of rewards is {scale}: too small")
+
+
+def half_range(given: Any) -> float:
+    """Return half of a range of rewards; a ValueError unless it is the smallest and the largest one."""
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
+        raise ValueError(f"reward_range must be the smallest and the largest reward, got {given!r}")
+    low, high = (number("reward_range", value) for value in given)
+    if not -LARGEST < low < high < LARGEST:
+        raise ValueError(f"reward_range must be two finite rewards, the smaller one first, got {given!r}")
+    return 0.5 * (high - low)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from lim2.exploration.posterior import Posterior
-from lim2.state import Array
+from lim2.state import Array, Write
 
 
 class Sums(NamedTuple):
@@ -38,14 +38,38 @@ def added(sums: Sums, arm: int, z: Array, reward: float, keep: float = 1.0) -> S
     return Sums(gram, cross, squares, weight)
 
 
+def observe(sums: Sums, arm: int, z: Array, reward: float) -> list[Write]:
+    """Add one (features, reward) to an arm's sums, in O(g^2). Returns its new rows."""
+    gram, cross, squares, weight = sums
+    return [
+        (gram, arm, gram[arm] + np.multiply.outer(z, z)),
+        (cross, arm, cross[arm] + reward * z),
+        (squares, arm, squares[arm] + reward * reward),
+        (weight, arm, weight[arm] + 1.0),
+    ]
+
+
 def moved(sums: Sums, mapping: Array) -> Sums:
     """Express the sums in other features, those that the mapping turns the present ones into."""
     gram = mapping @ sums.gram @ mapping.T
     return sums._replace(gram=0.5 * (gram + gram.transpose(0, 2, 1)), cross=sums.cross @ mapping.T)
 
 
-def solve(sums: Sums, precision: float, a0: float, b0: float) -> Posterior:
-    """Compute all beliefs anew, with prior mean 0.
+def shifted(sums: Sums, shift: float) -> Sums:
+    """Express the sums in rewards that are smaller by a number; the last feature must be a constant 1.
+
+    Examples
+    --------
+    >>> sums = added(no_sums(n_arms=1, width=2), 0, np.array([3.0, 1.0]), reward=10.0)
+    >>> [part.tolist() for part in shifted(sums, 8.0)[1:]]
+    [[[6.0, 2.0]], [4.0], [1.0]]
+    """
+    squares = sums.squares - shift * (2.0 * sums.cross[:, -1] - shift * sums.weight)
+    return sums._replace(cross=sums.cross - shift * sums.gram[:, :, -1], squares=np.maximum(squares, 0.0))
+
+
+def solve(sums: Sums, precision: float | Array, a0: float, b0: float) -> Posterior:
+    """Compute all beliefs anew, with prior mean 0 and one prior precision, or one per feature.
 
     Examples
     --------
@@ -66,7 +90,7 @@ def solve(sums: Sums, precision: float, a0: float, b0: float) -> Posterior:
     return Posterior(mu, cov, a0 + 0.5 * sums.weight, b)
 
 
-def solve_cov(sums: Sums, precision: float) -> Array:
+def solve_cov(sums: Sums, precision: float | Array) -> Array:
     """Return every arm's covariance from its prior and its sums."""
     out = np.empty_like(sums.gram)
     for arm, gram in enumerate(sums.gram):
@@ -75,7 +99,7 @@ def solve_cov(sums: Sums, precision: float) -> Array:
         factor, failed = lapack.dpotrf(information.T, lower=1, clean=1)
         if failed:  # features so large that the prior is lost in rounding: it bounds the eigenvalues from below
             values, vectors = np.linalg.eigh(information)
-            root = vectors / np.sqrt(np.maximum(values, precision))
+            root = vectors / np.sqrt(np.maximum(values, np.min(precision)))
         else:
             root = lapack.dtrtri(factor, lower=1)[0].T
         np.dot(root, root.T, out=out[arm])
@@ -83,7 +107,7 @@ def solve_cov(sums: Sums, precision: float) -> Array:
 
 
 def solve_mean(
-    sums: Sums, arm: int, cov: Array, precision: float, prior_mean: Array | None = None
+    sums: Sums, arm: int, cov: Array, precision: float | Array, prior_mean: Array | None = None
 ) -> tuple[Array, float]:
     """Return an arm's mean from its prior and its sums, given its covariance.
 
@@ -91,7 +115,8 @@ def solve_mean(
     """
     cross, squares = sums.cross[arm], float(sums.squares[arm])
     if prior_mean is not None:
-        cross = cross + precision * prior_mean
-        squares += precision * float(np.dot(prior_mean, prior_mean))
+        known = precision * prior_mean
+        cross = cross + known
+        squares += float(np.dot(known, prior_mean))
     mean = np.dot(cov, cross)
     return mean, max(squares - float(np.dot(mean, cross)), 0.0)

@@ -121,9 +121,13 @@ def covers(by: Scaling, context: Array) -> bool:
 
 
 def map_between(old: Scaling, new: Scaling) -> Array:
-    """Return T with (z, 1) = T (z', 1), for z in the new scaling and z' in the old one: (d + 1, d + 1)."""
+    """Return T with (z, 1) = T (z', 1), for z in the new scaling and z' in the old one: (d + 1, d + 1).
+
+    What varies by rounding alone is 0 in the new scaling, wherever its centre is.
+    """
     width = new.center.size
     out = np.eye(width + 1)
     out.ravel()[: -1 : width + 2] = (old.scale / new.scale).ravel()
     out[:-1, -1] = ((old.center - new.center) / new.scale).ravel()
+    out[:-1][new.factor.ravel() == 0.0] = 0.0
     return out

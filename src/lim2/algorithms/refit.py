@@ -1,0 +1,113 @@
+"""A refit of AdaptiveTS: arms move to new features and scales, a few per round, so that no round takes long.
+
+When a refit begins, the network in training becomes part of a new view, and columns and rewards are scaled by the
+moments of all that was learned from. Then arm after arm is refitted: from the start in these scales, from sums over
+what has left the buffer, and from the buffer in the new features. When it ends, tuples that are among the sums leave
+the buffer. A refit may also test whether recent rewards contradict what was learned before them: if they are likelier
+when that counts less, all arms together, then another refit begins in which it does.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lim2 import memory
+from lim2.algorithms import reward_scale
+from lim2.algorithms.start import A0, variance_of
+from lim2.exploration.evidence import Start, centred, fit, forgetting, of_arm, split, sums_of, times, total
+from lim2.exploration.roots import RootPosterior
+from lim2.representation.scaling import observe_many, scaling
+from lim2.representation.view import View, squared_lengths
+from lim2.state import Write
+
+if TYPE_CHECKING:
+    from lim2.algorithms.adaptive_ts import AdaptiveTS, State
+
+OLDER = (1.0, 16.0, 256.0)  # what was learned before a change may count less by these factors
+GROWTH, PART = 0.1, 8  # beliefs are refitted after a tenth of the rounds, or an eighth of the buffer
+ARMS_PER_ROUND = 8
+SAMPLE = 512  # tuples from which the size of the features is measured
+
+
+def is_due(how: "AdaptiveTS", state: "State") -> bool:
+    """Return whether a refit should begin, if none is under way: it is time, or there was a change."""
+    new = state.rounds - state.refitted
+    return state.keep < 1.0 or new >= min(GROWTH * state.rounds, how.capacity(len(state.oldest)) / PART)
+
+
+def start(state: "State", n_arms: int) -> Start:
+    """Return what an arm starts from.
+
+    What hidden layer, context and constant add to its score each have the variance of the rewards, or more.
+    """
+    return Start(state.lengths / variance_of(n_arms), A0, A0 * state.rewards.scale**2)
+
+
+def begun(how: "AdaptiveTS", state: "State") -> "State":
+    """Begin a refit: a view with the network in training, and the scales of all that was learned from."""
+    E, t, n_arms, (mu, root, a, b) = state.memory, state.rounds, len(state.oldest), state.posterior
+    new = np.flatnonzero(E.stamps[: E.held] >= state.refitted)
+    rewards = reward_scale.observe(state.rewards, E.rewards[new], how.least_scale)
+    moments = None if state.moments is None else observe_many(state.moments, E.contexts[new])
+    view = View(state.network, None if moments is None else scaling(moments), state.view.projection)
+    Z = how.features(view, E.contexts[: E.held : -(-E.held // SAMPLE)])
+    errors = np.maximum(b - A0 * state.rewards.scale**2, 0.0)
+    if not state.refits:  # until now rewards had neither a scale nor a centre
+        mu, errors = mu.copy(), np.zeros(n_arms)
+        mu[:, -1] = rewards.mean
+    capacity, steady = how.capacity(n_arms), state.keep == 1.0
+    oldest = memory.oldest_in_shares(E, capacity) if steady else np.full(n_arms, state.tested, dtype=np.intp)
+    tests = steady and how.change_threshold < math.inf and t - state.tested >= capacity / PART
+    return state._replace(
+        view=view, before=state.view, posterior=RootPosterior(mu, root, a, A0 * rewards.scale**2 + errors),
+        moments=moments, rewards=rewards, lengths=squared_lengths(Z, how.network.width), oldest=oldest,
+        refitted=t, testing=int(tests), refits=state.refits + 1,
+    )  # fmt: skip
+
+
+def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
+    """Refit the next arms, and end the refit if they are the last.
+
+    Adds to ``rows``, those of the tuple that was counted in this round, if any. The noise stays that of the errors made
+    before a tuple was learned from: features that were trained on the buffer fit it too well.
+    """
+    E, rewards, n_arms, (_, _, a, b) = state.memory, state.rewards, len(state.oldest), state.posterior
+    first, older, counts = start(state, n_arms), state.older.copy(), a - A0
+    errors, arms = b - first.b, range(state.moved, min(state.moved + ARMS_PER_ROUND, n_arms))
+    for (_, i, value), latest, least in zip(rows[2:], (counts, errors), (A0, first.b), strict=False):
+        latest[i] = value - least
+    for i in arms:
+        own = np.flatnonzero(E.arms[: E.held] == i)
+        Z, r, stamps = how.features(state.view, E.contexts[own]), E.rewards[own] - rewards.origin, E.stamps[own]
+        past, recent = split(Z, r, stamps < state.tested)
+        gone, leaves = of_arm(state.evicted, i), stamps < state.oldest[i]
+        past = total(gone, past)
+        if state.keep < 1.0:
+            past = gone = times(past, state.keep)
+        elif leaves.any():
+            gone = total(gone, sums_of(Z[leaves], r[leaves]))
+        past, recent = (centred(part, rewards.mean - rewards.origin) for part in (past, recent))
+        data = total(past, recent)
+        older[i] = forgetting(first, past, recent, OLDER) if state.testing else 0.0
+        mean, root = fit(first.precision, data)
+        mean[-1] += rewards.mean
+        half = 0.5 * float(data.weight)
+        noise = first.b + (errors[i] * half / counts[i] if counts[i] > 0.0 else 0.0)
+        believed = zip(state.posterior, (mean, root, A0 + half, noise), strict=True)
+        rows += [(array, i, row) for array, row in (*believed, *zip(state.evicted, gone, strict=True))]
+    new = state._replace(older=older, moved=arms.stop)
+    return new if arms.stop < n_arms else _ended(how, new)
+
+
+def _ended(how: "AdaptiveTS", state: "State") -> "State":
+    """End a refit: tuples that are among the sums now leave the buffer. See whether there was a change."""
+    E, keep, density = state.memory, 1.0, state.older.sum(axis=0)
+    stays = E.stamps[: E.held] >= state.oldest[E.arms[: E.held]]
+    if state.testing and density.max() - density[0] > how.change_threshold:
+        keep = 1.0 / OLDER[int(density.argmax())]
+    over = keep == 1.0 and (state.testing or state.keep < 1.0)  # the next test is about what comes from now on
+    return state._replace(
+        memory=E if stays.all() else memory.kept(E, stays), before=None, moved=0, keep=keep, testing=0,
+        tested=state.refitted if over else state.tested, changes=state.changes + (state.keep < 1.0),
+    )  # fmt: skip

@@ -1,0 +1,71 @@
+"""Running moments of rewards, and the centre and the scale in use, which follow them from time to time.
+
+The moments are about the centre in use, which the first reward is at first. So rewards of 1e9 with a little noise keep
+all their digits.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+from lim2.algorithms import reward_scale
+from lim2.algorithms.reward_scale import scale_of
+from lim2.checks import LARGEST
+from lim2.representation.scaling import ROUNDING
+
+Nonnegative = Annotated[float, "", "nonnegative"]
+
+
+class Rewards(NamedTuple):
+    """The centre and the scale in use, and the moments of all rewards."""
+
+    center: float  # in use
+    scale: Annotated[float, "", "positive"]  # in use; the size of rewards that have not varied
+    limit: Nonnegative  # how far from the centre a reward may be before the two in use are out of date
+    weight: Nonnegative  # of all rewards, each with what it still counts
+    offset: float  # mean minus centre
+    squares: Nonnegative  # sum of squares about the mean
+
+
+NO_REWARDS = Rewards(0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def observe(rewards: Rewards, reward: float, keep: float = 1.0) -> Rewards:
+    """Return the moments with one more reward; earlier ones count less by ``keep``. Centre and scale in use stay."""
+    center = rewards.center if rewards.weight else reward
+    weight, place = keep * rewards.weight + 1.0, reward - center
+    distance = place - rewards.offset
+    offset = rewards.offset + distance / weight
+    squares = keep * rewards.squares + distance * (place - offset)
+    return rewards._replace(center=center, weight=weight, offset=offset, squares=max(squares, 0.0))
+
+
+def renew(rewards: Rewards) -> Rewards:
+    """Take centre and scale over from the moments.
+
+    Examples
+    --------
+    >>> rewards = NO_REWARDS
+    >>> for reward in (1e9 + 1.0, 1e9 + 3.0):
+    ...     rewards = renew(observe(rewards, reward))
+    >>> rewards.center - 1e9, rewards.scale
+    (2.0, 1.0)
+    >>> covers(rewards, 1e9 + 3.0), covers(rewards, 1e9 + 4.0)
+    (True, False)
+    """
+    center = rewards.center + rewards.offset
+    deviation, rounding = math.sqrt(rewards.squares / rewards.weight), ROUNDING * abs(center)
+    limit = math.sqrt(rewards.weight) * deviation if deviation > rounding else rounding
+    left = rewards.offset - (center - rewards.center)  # what rounding kept out of the centre
+    return rewards._replace(center=center, scale=scale_of(center, deviation, ROUNDING), limit=limit, offset=left)
+
+
+def covers(rewards: Rewards, reward: float) -> bool:
+    """Return whether a reward is no further out than one that the scale in use was taken from can be."""
+    return abs(reward - rewards.center) <= rewards.limit
+
+
+def check(rewards: Rewards) -> None:
+    """Raise a ValueError unless loaded moments are ones that rewards can have."""
+    reward_scale.check(rewards.scale)
+    if not max(abs(rewards.center), abs(rewards.center + rewards.offset), rewards.scale) <= LARGEST:
+        raise ValueError("the centre, the mean or the scale of the rewards is larger than rewards can be")
