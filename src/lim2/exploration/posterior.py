@@ -24,9 +24,8 @@ LARGEST_PRIOR = 1e30
 FEW, MANY = 0.9, 3.0
 STEEPEST = 1e3  # ratio of a factor's pivots up to which `_condition_on_some` is exact to about 1e-10
 
-_dpotrf, _dtrmm, _dtrsm, _dger, _dgemm, _dsyrk = (
-    lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dger, blas.dgemm, blas.dsyrk,
-)  # fmt: skip
+_dpotrf, _dtrmm, _dtrsm, _dgemm, _dsyrk = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dgemm, blas.dsyrk
+_ddot, _dger = blas.ddot, blas.dger
 
 
 class Posterior(NamedTuple):
@@ -69,13 +68,13 @@ def score(posterior: Posterior, z: Array) -> StudentT:
         mean, spread = z @ mu.T, np.empty((len(z), len(mu)))
         for arm, matrix in enumerate(cov):
             np.vecdot(z @ matrix, z, out=spread[:, arm])
-    return StudentT(mean, np.sqrt(np.maximum(spread, 0.0) * (b / a)), 2.0 * a)
+    return StudentT(mean, np.sqrt(np.maximum(spread, 0.0) * (b / a)), a + a)
 
 
 def observe(posterior: Posterior, arm: int, z: Array, reward: float) -> list[Write]:
     """Condition one arm on one more (features, reward): the exact conjugate update, in O(g^2). Returns its new rows."""
     mu, cov, a, b = posterior
-    error = reward - float(np.dot(mu[arm], z))
+    error = reward - _ddot(mu[arm], z)
     conditioned, direction, scale = rank_one(cov[arm], z)
     mean, half = mu[arm] + (error / scale) * direction, 0.5 * error * error / scale
     return [(mu, arm, mean), (cov, arm, conditioned), (a, arm, a[arm] + 0.5), (b, arm, b[arm] + half)]
@@ -100,7 +99,7 @@ def condition_all(cov: Array, z: Array, bounds: list[int], out: Array | None = N
     for arm, (start, stop) in enumerate(itertools.pairwise(bounds)):
         condition(cov[arm] if cov.ndim == 3 else cov, z[start:stop], out[arm])
         values = flat[start * width : stop * width]  # while they are in the cache
-        traces.append(values.dot(values))
+        traces.append(_ddot(values, values) if start < stop else 0.0)
     return out, np.array(traces)
 
 
@@ -114,7 +113,7 @@ def fit_mean(cov: Array, mu0: Array, z: Array, r: Array) -> tuple[Array, float]:
     step = np.dot(cov, np.dot(residual, z))
     residual -= np.dot(z, step)
     # Phi0 (mu - mu0) = Z'(r - Z mu): the prior precision is not needed
-    moved = float(np.dot(step, np.dot(residual, z)))
+    moved = _ddot(step, np.dot(residual, z))
     return mu0 + step, float(np.dot(residual, residual)) + max(moved, 0.0)
 
 
@@ -244,7 +243,7 @@ def rank_one(cov: Array, z: Array) -> tuple[Array, Array, float]:
     (2.0, [[0.5, 0.0], [0.0, 1.0]])
     """
     direction = np.dot(cov, z)
-    spread = float(np.dot(direction, z))
+    spread = _ddot(direction, z)
     if spread <= 0.0:  # what is left of the variance is below rounding: nothing more can be learned in this direction
         return cov, np.zeros_like(z), 1.0
     scale = 1.0 + spread
