@@ -136,15 +136,13 @@ def _one(mu: Array, scale: Array, df: Array) -> Array:
     tails, columns = _tails(df.tobytes())
     crowd = 1.0 / (1.0 + CROWD * math.log(len(m)))
     leaving = LEAVING * crowd
-    variables = [(a, b, reach, bulk, width) for a, b, (reach, bulk, width, _, _, _) in zip(m, s, tails, strict=True)]
-    origin = max([a - b * bulk for a, b, _, bulk, _ in variables])
-    x = begin = max([a - b * reach for a, b, reach, _, _ in variables]) - origin
-    end = max([a + b * reach for a, b, reach, _, _ in variables]) - origin
-    bounds: list[tuple[float, float, float, float]] = []
+    variables = list(zip(m, s, tails, strict=True))
+    origin = max([a - b * tail[1] for a, b, tail in variables])
+    x = begin = max([a - b * tail[0] for a, b, tail in variables]) - origin
+    end = max([a + b * tail[0] for a, b, tail in variables]) - origin
+    placed = [(a - origin, b * tail[2] * crowd) for a, b, tail in variables]
+    bounds = [(a, w, a - w / NEARING, a + w / leaving) for a, w in placed]
     panels: list[tuple[float, float]] = []
-    for a, b, _, _, width in variables:
-        at, w = a - origin, b * width * crowd
-        bounds.append((at, w, at - w / NEARING, at + w / leaving))
     while x < end or not panels:  # the same panels as those of _panels
         length = min([leaving * (x - a) if x > c else w if x > b else NEARING * (a - x) for a, w, b, c in bounds])
         if x + length > end:
