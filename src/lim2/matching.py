@@ -237,8 +237,7 @@ class Matching:
 
     def _batch(self, prior: Prior, new: Array, gap: Array, groups: Groups, rate: float) -> Prior:
         covs, floor, projections = prior.cov.copy(), prior.floor.tolist(), prior.projections
-        longest, jitter = rate * self.clip, self.jitter
-        diagonals = covs.reshape(len(covs), -1)[:, :: covs.shape[1] + 1]
+        longest, jitter = rate * self.clip, [0.0] * len(covs)
         weighted = new * gap[:, None]
         sizes = np.abs(np.vecdot(weighted, new)).tolist()
         for arm, rows in groups:
@@ -262,8 +261,9 @@ class Matching:
                 if changed:
                     projections += 1
                     _logger.debug("the covariance of arm %d left the cone and was projected", arm)
-            floor[arm] = lowest + jitter
-            diagonals[arm] += jitter
+            floor[arm], jitter[arm] = lowest + self.jitter, self.jitter
+        diagonals = covs.reshape(len(covs), -1)[:, :: covs.shape[1] + 1]
+        diagonals += np.array(jitter)[:, None]
         return Prior(covs, np.array(floor), projections)
 
     def _samples(self, prior: Prior, new: Array, gap: Array, groups: Groups, rate: float) -> Prior:

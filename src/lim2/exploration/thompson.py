@@ -70,6 +70,5 @@ def _standard(score: StudentT, rng: np.random.Generator) -> Array:
     if freedom[0] == math.inf:
         return rng.standard_normal(score.mean.shape)
     if score.mean.ndim == 1 and len(freedom) <= FEW_ARMS:
-        draw = rng.standard_t
-        return np.array([draw(df) for df in freedom.tolist()])
+        return np.array(list(map(rng.standard_t, freedom.tolist())))
     return rng.standard_t(freedom, size=score.mean.shape)

@@ -97,22 +97,17 @@ class MLP:
 
     def layers(self, f: Network, flat: Array) -> Layers:
         """Return views of a flat vector: weights and biases of the hidden layers, the last layer, its biases."""
-        hidden, start = self._hidden(f, flat)
-        # The last layer is stored one arm per row, so that the rows of the played arms can be taken at once.
-        return hidden, flat[start : -f.n_arms].reshape(f.n_arms, -1), flat[-f.n_arms :]
-
-    def _hidden(self, f: Network, flat: Array) -> tuple[list[tuple[Array, Array]], int]:
-        """Return views of the hidden layers' weights and biases, and where they end."""
         hidden, start, rows = [], 0, f.n_features
         for columns in self.layer_sizes:
             middle, end = start + rows * columns, start + rows * columns + columns
             hidden.append((flat[start:middle].reshape(rows, columns), flat[middle:end]))
             start, rows = end, columns
-        return hidden, start
+        # The last layer is stored one arm per row, so that the rows of the played arms can be taken at once.
+        return hidden, flat[start : -f.n_arms].reshape(f.n_arms, rows), flat[-f.n_arms :]
 
     def features(self, f: Network, contexts: Array) -> Array:
         """Return the (n, width) last hidden activations of (n, n_features) contexts."""
-        for weights, bias in self._hidden(f, f.parameters)[0]:
+        for weights, bias in self.layers(f, f.parameters)[0]:
             contexts = _rectified(contexts, weights, bias)
         return contexts
 
