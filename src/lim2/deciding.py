@@ -145,8 +145,8 @@ class Decider:
             As for :meth:`act`.
         """
         subset = None if arms is None else self._eligible(arms)
-        score = self._score(contexts)
         with one_thread:
+            score = self._score(contexts)
             return self._propensities(score if subset is None else score.of(subset), subset, exploit)
 
     def means(self, contexts: ArrayLike) -> Array:
