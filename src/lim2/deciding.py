@@ -17,6 +17,8 @@ from lim2.exploration.propensity import one_hot
 from lim2.state import Array, Ints
 from lim2.streams import Streams
 
+FLOAT64 = np.dtype(np.float64)
+
 
 class Core(NamedTuple):
     """Everything that an update changes: it is replaced whole."""
@@ -67,15 +69,18 @@ class Decider:
             Play the arm with the largest mean: no exploration, no turn, no ``min_propensity``, nothing drawn.
         """
         core, x = self._core, self._context(context)
-        eligible = None if arms is None else self._eligible(arms)
+        return core.names[self._choose(core.state, x, None if arms is None else self._eligible(arms), exploit)]
+
+    def _choose(self, state: Any, x: NDArray[Any], eligible: Ints | None, exploit: bool) -> int:
+        """Return the index of the arm for a context."""
         chosen = self._unscored(eligible) if (self._starting or self._floor) and not exploit else None
         if chosen is None:
             with one_thread:
-                score = self.algorithm.score(core.state, x)
+                score = self.algorithm.score(state, x)
                 rng = self._streams.serve if self._serves else self._streams.act
                 scores = score.mean if exploit else self._policy.scores(score, rng)
             chosen = int(scores.argmax()) if eligible is None else int(eligible[scores[eligible].argmax()])
-        return core.names[chosen]
+        return chosen
 
     def act_many(
         self, contexts: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False
@@ -87,10 +92,12 @@ class Decider:
         xs = self._contexts(contexts)
         eligible = None if arms is None else self._eligible(arms)
         chosen, row = np.empty(len(xs), dtype=np.intp), 0
-        if len(xs):
+        if len(xs) == 1:
+            chosen[0] = self._choose(self._core.state, xs[0], eligible, exploit)
+        elif len(xs):
             with one_thread:
-                score = self.algorithm.score(self._core.state, xs) if len(xs) > 1 else self._score_of_row(xs[0])
-                while row < len(xs) and not exploit and (self._starting or self._floor or len(xs) == 1):
+                score = self.algorithm.score(self._core.state, xs)
+                while row < len(xs) and not exploit and (self._starting or self._floor):
                     first = self._unscored(eligible)
                     if first is None:
                         one = StudentT(score.mean[row], score.scale[row], score.freedom)
@@ -103,10 +110,6 @@ class Decider:
                     best = (scores if eligible is None else scores[:, eligible]).argmax(axis=1)
                     chosen[row:] = best if eligible is None else eligible[best]
         return _named(chosen, self._core.names)
-
-    def _score_of_row(self, x: NDArray[Any]) -> StudentT:
-        mean, scale, freedom = self.algorithm.score(self._core.state, x)
-        return StudentT(mean[None], scale[None], freedom)
 
     def decide(self, context: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False) -> Decision:
         """Choose an arm as :meth:`act` does, and return what a decision log needs: see :class:`lim2.Decision`.
@@ -142,8 +145,8 @@ class Decider:
             As for :meth:`act`.
         """
         subset = None if arms is None else self._eligible(arms)
-        score = self._score(contexts)
         with one_thread:
+            score = self._score(contexts)
             return self._propensities(score if subset is None else score.of(subset), subset, exploit)
 
     def means(self, contexts: ArrayLike) -> Array:
@@ -250,7 +253,7 @@ class Decider:
     # Checks of input
 
     def _context(self, context: ArrayLike) -> NDArray[Any]:
-        if type(context) is np.ndarray and context.dtype == np.float64 and self._takes_floats:
+        if type(context) is np.ndarray and context.dtype is FLOAT64 and self._takes_floats:
             x: NDArray[Any] = context
         else:
             x = self.algorithm.read(self._core.state, context, "a context")

@@ -236,35 +236,35 @@ class Matching:
         return float(np.linalg.norm(got - wanted)) / size if size else math.nan
 
     def _batch(self, prior: Prior, new: Array, gap: Array, groups: Groups, rate: float) -> Prior:
-        covs, projections = prior.cov.copy(), prior.projections
-        n_arms, g, _ = covs.shape
+        covs, floor, projections = prior.cov.copy(), prior.floor.tolist(), prior.projections
+        longest, jitter = rate * self.clip, [0.0] * len(covs)
         weighted = new * gap[:, None]
-        # The norms of the terms add up to at least the norm of their sum, and mostly even that is small enough.
-        reach = np.add.reduceat(np.abs(gap) * np.vecdot(new, new), [rows.start for _, rows in groups]).tolist()
-        floor, jitter = prior.floor.tolist(), np.zeros(n_arms)
-        for (arm, rows), terms in zip(groups, reach, strict=True):
-            cov = covs[arm]
-            factor = 2.0 * rate / (rows.stop - rows.start)
-            length = factor * terms
-            if length <= rate * self.clip:
-                _dgemm(-factor, weighted[rows].T, new[rows].T, 1.0, cov.T, trans_b=1, overwrite_c=1)
+        sizes = np.abs(np.vecdot(weighted, new)).tolist()
+        for arm, rows in groups:
+            cov, own, its = covs[arm], weighted[rows].T, new[rows]
+            factor = 2.0 * rate / len(its)
+            # The norms of the terms add up to at least the norm of their sum, and mostly even that is small enough.
+            length = factor * sum(sizes[rows])
+            if length <= longest:
+                _dgemm(-factor, own, its.T, 1.0, cov.T, trans_b=1, overwrite_c=1)
             else:
-                step = factor * np.dot(weighted[rows].T, new[rows])
+                step = factor * np.dot(own, its)
                 length = float(np.linalg.norm(step))
-                if length > rate * self.clip:
-                    step *= rate * self.clip / length
-                    length = rate * self.clip
+                if length > longest:
+                    step *= longest / length
+                    length = longest
                 cov -= step
-            floor[arm] -= length
-            if floor[arm] < 0.0:  # it may have left the cone
-                floor[arm] = 0.0
+            lowest = floor[arm] - length
+            if lowest < 0.0:  # it may have left the cone
+                lowest = 0.0
                 covs[arm], changed = project(cov)
                 if changed:
                     projections += 1
                     _logger.debug("the covariance of arm %d left the cone and was projected", arm)
-            jitter[arm] = self.jitter
-        covs.reshape(n_arms, g * g)[:, :: g + 1] += jitter[:, None]
-        return Prior(covs, floor + jitter, projections)
+            floor[arm], jitter[arm] = lowest + self.jitter, self.jitter
+        diagonals = covs.reshape(len(covs), -1)[:, :: covs.shape[1] + 1]
+        diagonals += np.array(jitter)[:, None]
+        return Prior(covs, np.array(floor), projections)
 
     def _samples(self, prior: Prior, new: Array, gap: Array, groups: Groups, rate: float) -> Prior:
         covs, floor, projections = prior.cov.copy(), prior.floor.copy(), prior.projections

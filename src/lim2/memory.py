@@ -55,7 +55,7 @@ class Memory(NamedTuple):
         rows = self.rows() if self.order is None else self.order
         if self.heads is None:
             rows = rows[self.arms[rows].argsort(kind="stable")]
-        return rows, [0, *np.cumsum(self.counts).tolist()]
+        return rows, [0, *itertools.accumulate(self.counts.tolist())]
 
     def weights(self, keep: float) -> Array | None:
         """Return what each row still counts, ``keep`` to the power of its age; None where all count alike."""
@@ -144,7 +144,7 @@ def store(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> tup
         if heads is None:
             rows, heads = rows[np.lexsort((stamps[rows], arms[rows]))], np.zeros(len(counts), dtype=np.intp)
         order = rows
-    slot = int(counts[:evicted].sum()) + int(heads[evicted])
+    slot = sum(counts[:evicted].tolist()) + int(heads[evicted])
     row = int(order[slot])
     order, counts = order.copy(), counts.copy()
     order[slot] = free

@@ -63,6 +63,18 @@ def test_condition_stays_positive_whatever_the_scale(seed: int, g: int, n: int, 
         assert np.abs(cov).max() <= 1.0 + 1e-9
 
 
+@pytest.mark.parametrize("copies", [1, 2, 4])
+def test_condition_keeps_what_is_known_precisely(copies: int) -> None:
+    """Some directions are known 1e8 times as precisely as others, and the rows are long where little is known."""
+    rng, g = np.random.default_rng(0), 8
+    basis, variances = np.linalg.qr(rng.normal(size=(g, g)))[0], np.geomspace(1e-8, 1.0, g)
+    cov, lengths = (basis * variances) @ basis.T, 1e4 * np.sqrt(variances)
+    mixed = np.linalg.qr(rng.normal(size=(copies * g, g)))[0]  # mixes rows; their Gram matrix stays
+    z = (mixed * lengths) @ basis.T
+    got = np.einsum("ji,jk,ki->i", basis, condition(0.5 * (cov + cov.T), z), basis)
+    np.testing.assert_allclose(got, 1.0 / (1.0 / variances + lengths**2), rtol=1e-6)
+
+
 def test_condition_on_the_edge_of_the_cone() -> None:
     """A thresholded covariance is singular: the limit of the textbook form is known."""
     rng = np.random.default_rng(0)

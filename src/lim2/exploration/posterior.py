@@ -20,7 +20,12 @@ from lim2.state import Array, Write
 SMALLEST_PRECISION = 1e-100
 LARGEST_PRIOR = 1e30
 
-_dpotrf, _dtrmm, _dtrsm, _dger, _dgemm = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dger, blas.dgemm
+# Rows of features, as multiples of their width, from which another form of `condition` is faster; measured.
+FEW, MANY = 0.9, 3.0
+STEEPEST = 1e3  # ratio of a factor's pivots up to which `_condition_on_some` is exact to about 1e-10
+
+_dpotrf, _dtrmm, _dtrsm, _dgemm, _dsyrk = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dgemm, blas.dsyrk
+_ddot, _dger = blas.ddot, blas.dger
 
 
 class Posterior(NamedTuple):
@@ -66,13 +71,13 @@ def score(posterior: Posterior, z: Array) -> StudentT:
         mean, spread = z @ mu.T, np.empty((len(z), len(mu)))
         for arm, matrix in enumerate(cov):
             np.vecdot(z @ matrix, z, out=spread[:, arm])
-    return StudentT(mean, np.sqrt(np.maximum(spread, 0.0) * (b / a)), 2.0 * a)
+    return StudentT(mean, np.sqrt(np.maximum(spread, 0.0) * (b / a)), a + a)
 
 
 def observe(posterior: Posterior, arm: int, z: Array, reward: float) -> list[Write]:
     """Condition one arm on one more (features, reward): the exact conjugate update, in O(g^2). Returns its new rows."""
     mu, cov, a, b = posterior
-    error = reward - float(np.dot(mu[arm], z))
+    error = reward - _ddot(mu[arm], z)
     conditioned, direction, scale = rank_one(cov[arm], z)
     mean, half = mu[arm] + (error / scale) * direction, 0.5 * error * error / scale
     return [(mu, arm, mean), (cov, arm, conditioned), (a, arm, a[arm] + 0.5), (b, arm, b[arm] + half)]
@@ -92,14 +97,12 @@ def condition_all(cov: Array, z: Array, bounds: list[int], out: Array | None = N
     out
         Where to write, which may be ``cov`` itself; a new array when absent.
     """
-    n_arms = len(bounds) - 1
-    out = np.empty((n_arms, *cov.shape[-2:])) if out is None else out
-    traces = []
+    out = np.empty((len(bounds) - 1, *cov.shape[-2:])) if out is None else out
+    flat, width, traces = z.reshape(-1), z.shape[1], []
     for arm, (start, stop) in enumerate(itertools.pairwise(bounds)):
-        rows = z[start:stop]
-        condition(cov[arm] if cov.ndim == 3 else cov, rows, out[arm])
-        flat = rows.reshape(-1)  # while it is in the cache
-        traces.append(flat.dot(flat))
+        condition(cov[arm] if cov.ndim == 3 else cov, z[start:stop], out[arm])
+        values = flat[start * width : stop * width]  # while they are in the cache
+        traces.append(_ddot(values, values) if start < stop else 0.0)
     return out, np.array(traces)
 
 
@@ -113,7 +116,7 @@ def fit_mean(cov: Array, mu0: Array, z: Array, r: Array) -> tuple[Array, float]:
     step = np.dot(cov, np.dot(residual, z))
     residual -= np.dot(z, step)
     # Phi0 (mu - mu0) = Z'(r - Z mu): the prior precision is not needed
-    moved = float(np.dot(step, np.dot(residual, z)))
+    moved = _ddot(step, np.dot(residual, z))
     return mu0 + step, float(np.dot(residual, residual)) + max(moved, 0.0)
 
 
@@ -125,8 +128,8 @@ def fade_noise(posterior: Posterior, keep: float, a0: float, b0: float) -> Poste
 def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
     """Return the covariance after seeing rows of features: (cov^-1 + Z'Z)^-1.
 
-    Works on the smaller side: n rows by Woodbury in an n x n system, or the g x g form through the Cholesky factor of
-    ``cov``. ``out`` may be ``cov`` itself.
+    Works on the smaller side: few rows by Woodbury in an n x n system, others in a g x g system, which for many rows is
+    built from Z'Z. ``out`` may be ``cov`` itself.
 
     Parameters
     ----------
@@ -146,7 +149,11 @@ def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
     out = np.empty_like(cov) if out is None else out
     if n == 0:
         out[:] = cov
-    elif not (_condition_on_few if n < g else _condition_on_many)(cov, features, out):
+        return out
+    conditioned = _condition_on_few if n < FEW * g else _condition_on_some if n < MANY * g else _condition_on_many
+    if not conditioned(cov, features, out) and not (
+        conditioned is _condition_on_some and _condition_on_many(cov, features, out)
+    ):
         out[:] = _condition_safely(cov, features)
     return out
 
@@ -158,7 +165,8 @@ def _condition_on_few(cov: Array, features: Array, out: Array) -> bool:
     """Woodbury: cov - W'W with W = C^-1 Z cov and C C' = I + Z cov Z'. Returns whether the factor exists."""
     projected = np.dot(features, cov)  # Z cov
     inner = np.dot(projected, features.T)
-    inner.ravel()[:: len(inner) + 1] += 1.0
+    diagonal = inner.reshape(-1)[:: len(inner) + 1]
+    diagonal += 1.0
     factor, failed = _dpotrf(inner.T, lower=1, clean=0, overwrite_a=1)
     if failed:
         return False
@@ -166,6 +174,19 @@ def _condition_on_few(cov: Array, features: Array, out: Array) -> bool:
     if out is not cov:
         out[:] = cov
     _dgemm(-1.0, whitened, whitened, 1.0, out.T, trans_b=1, overwrite_c=1)
+    return True
+
+
+def _condition_on_some(cov: Array, features: Array, out: Array) -> bool:
+    """W'W with W = K^-1 cov and K K' = cov + (Z cov)'(Z cov). Returns whether the factor exists and is accurate."""
+    projected = np.dot(features, cov)  # Z cov
+    inner = _dsyrk(1.0, projected.T, 1.0, cov.T, lower=1)
+    factor, failed = _dpotrf(inner, lower=1, clean=0, overwrite_a=1)
+    pivots = factor.diagonal().tolist()
+    if failed or not max(pivots) < STEEPEST * min(pivots):
+        return False
+    whitened = _dtrsm(1.0, factor, cov.T, side=1, lower=1, trans_a=1)  # W'
+    np.dot(whitened, whitened.T, out=out)
     return True
 
 
@@ -177,7 +198,8 @@ def _condition_on_many(cov: Array, features: Array, out: Array) -> bool:
     gram = np.dot(features.T, features)
     inner = _dtrmm(1.0, root, gram.T, side=0, lower=1, trans_a=1, overwrite_b=1)
     inner = _dtrmm(1.0, root, inner, side=1, lower=1, overwrite_b=1)
-    inner.ravel(order="F")[:: len(inner) + 1] += 1.0
+    diagonal = inner.T.reshape(-1)[:: len(inner) + 1]
+    diagonal += 1.0
     factor, failed = _dpotrf(inner, lower=1, clean=0, overwrite_a=1)
     if failed:
         return False
@@ -224,7 +246,7 @@ def rank_one(cov: Array, z: Array) -> tuple[Array, Array, float]:
     (2.0, [[0.5, 0.0], [0.0, 1.0]])
     """
     direction = np.dot(cov, z)
-    spread = float(np.dot(direction, z))
+    spread = _ddot(direction, z)
     if spread <= 0.0:  # what is left of the variance is below rounding: nothing more can be learned in this direction
         return cov, np.zeros_like(z), 1.0
     scale = 1.0 + spread

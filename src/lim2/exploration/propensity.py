@@ -36,20 +36,20 @@ FEW = 128  # up to so many variables, the panels of one case are found faster wi
 AT_ONCE = 2**14  # numbers in an array of many cases: it stays in the cache, and BLAS starts no threads
 
 
-def _panel_rule(n: int) -> tuple[Array, Array]:
-    """Return two matrices for panels of n Gauss-Legendre nodes.
+def _panel_rule(n: int) -> tuple[Array, Array, Array]:
+    """Return three matrices for panels of n Gauss-Legendre nodes.
 
-    From begin and length to nodes and weights, side by side; from weighted values to integrals up to each node.
+    From begin and length to nodes; from the same to weights; from weighted values to integrals up to each node.
     """
     nodes, weights = legendre.leggauss(n)
     # Interpolate by Legendre polynomials, and integrate these.
     to_coefficients = np.linalg.inv(legendre.legvander(nodes, n - 1))
     antiderivatives = np.stack([legendre.legval(nodes, legendre.legint(row, lbnd=-1)) for row in np.eye(n)], axis=1)
-    places = np.block([[np.ones(n), np.zeros(n)], [0.5 + 0.5 * nodes, 0.5 * weights]])
-    return places, np.ascontiguousarray((antiderivatives @ to_coefficients / weights).T)
+    places, sizes = np.stack([np.ones(n), 0.5 + 0.5 * nodes]), np.stack([np.zeros(n), 0.5 * weights])
+    return places, sizes, np.ascontiguousarray((antiderivatives @ to_coefficients / weights).T)
 
 
-_PLACES, _RUNNING = _panel_rule(NODES)
+_PLACES, _SIZES, _RUNNING = _panel_rule(NODES)
 _ONES = np.ones(NODES)
 
 
@@ -136,15 +136,13 @@ def _one(mu: Array, scale: Array, df: Array) -> Array:
     tails, columns = _tails(df.tobytes())
     crowd = 1.0 / (1.0 + CROWD * math.log(len(m)))
     leaving = LEAVING * crowd
-    variables = [(a, b, reach, bulk, width) for a, b, (reach, bulk, width, _, _, _) in zip(m, s, tails, strict=True)]
-    origin = max([a - b * bulk for a, b, _, bulk, _ in variables])
-    x = begin = max([a - b * reach for a, b, reach, _, _ in variables]) - origin
-    end = max([a + b * reach for a, b, reach, _, _ in variables]) - origin
-    bounds: list[tuple[float, float, float, float]] = []
+    variables = list(zip(m, s, tails, strict=True))
+    origin = max([a - b * tail[1] for a, b, tail in variables])
+    x = begin = max([a - b * tail[0] for a, b, tail in variables]) - origin
+    end = max([a + b * tail[0] for a, b, tail in variables]) - origin
+    placed = [(a - origin, b * tail[2] * crowd) for a, b, tail in variables]
+    bounds = [(a, w, a - w / NEARING, a + w / leaving) for a, w in placed]
     panels: list[tuple[float, float]] = []
-    for a, b, _, _, width in variables:
-        at, w = a - origin, b * width * crowd
-        bounds.append((at, w, at - w / NEARING, at + w / leaving))
     while x < end or not panels:  # the same panels as those of _panels
         length = min([leaving * (x - a) if x > c else w if x > b else NEARING * (a - x) for a, w, b, c in bounds])
         if x + length > end:
@@ -218,8 +216,8 @@ def _above(n: int, panels: Array, mu: Array, spread: Array, power: Array, height
 
     Given are panels of n rows, (n p, 2); variables of n rows, (n k,); and their probabilities to be below the panels.
     """
-    places, p = panels.dot(_PLACES), len(panels) // n
-    x, weights = places[:, :NODES].reshape(n, 1, p * NODES), places[:, NODES:].reshape(n, 1, p * NODES)
+    p = len(panels) // n
+    x, weights = panels.dot(_PLACES).reshape(n, 1, p * NODES), panels.dot(_SIZES).reshape(n, 1, p * NODES)
     cases = x - mu.reshape(n, -1, 1)
     density = cases.reshape(-1, p * NODES)  # the same numbers; up to its last step in place
     density /= spread[:, None]

@@ -14,7 +14,7 @@ from scipy.linalg import blas
 from lim2.exploration.scores import StudentT
 from lim2.state import Array, Write
 
-_dger = blas.dger
+_dger, _ddot = blas.dger, blas.ddot
 
 
 class RootPosterior(NamedTuple):
@@ -48,7 +48,7 @@ def score(posterior: RootPosterior, z: Array) -> StudentT:
         for arm, matrix in enumerate(root):
             whitened = z @ matrix.T
             np.vecdot(whitened, whitened, out=spread[:, arm])
-    return StudentT(mean, np.sqrt(spread * (b / a)), 2.0 * a)
+    return StudentT(mean, np.sqrt(spread * (b / a)), a + a)
 
 
 def observe(posterior: RootPosterior, arm: int, z: Array, reward: float) -> list[Write]:
@@ -65,9 +65,9 @@ def observe(posterior: RootPosterior, arm: int, z: Array, reward: float) -> list
     mu, root, a, b = posterior
     mean, factor = mu[arm], root[arm]
     whitened = np.dot(factor, z)  # f
-    scale = 1.0 + float(np.dot(whitened, whitened))
+    scale = 1.0 + _ddot(whitened, whitened)
     direction = np.dot(whitened, factor)  # S f = cov z
-    error = reward - float(np.dot(mean, z))
+    error = reward - _ddot(mean, z)
     # factor.T is S by columns: its transpose's update is f (S f)'
     changed = _dger(-1.0 / (scale + math.sqrt(scale)), direction, whitened, a=factor.T)
     direction *= error / scale

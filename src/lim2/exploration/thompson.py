@@ -52,12 +52,16 @@ class Thompson:
         drawn = _standard(score, rng)
         if self.temperature != 1.0 or self.optimism:
             drawn = self.optimism + self.temperature * drawn
-        return score.mean + score.scale * drawn
+        drawn *= score.scale
+        drawn += score.mean
+        return drawn
 
     def propensities(self, score: StudentT) -> Array:
         """Return the probability that each arm's score is the largest, by quadrature; nothing is drawn."""
-        around = score.mean + self.optimism * score.scale
-        return chances_of_largest(around, self.temperature * score.scale, score.freedom)
+        mean, scale, freedom = score
+        if self.temperature != 1.0 or self.optimism:
+            mean, scale = mean + self.optimism * scale, self.temperature * scale
+        return chances_of_largest(mean, scale, freedom)
 
 
 def _standard(score: StudentT, rng: np.random.Generator) -> Array:
@@ -66,6 +70,5 @@ def _standard(score: StudentT, rng: np.random.Generator) -> Array:
     if freedom[0] == math.inf:
         return rng.standard_normal(score.mean.shape)
     if score.mean.ndim == 1 and len(freedom) <= FEW_ARMS:
-        draw = rng.standard_t
-        return np.array([draw(df) for df in freedom.tolist()])
+        return np.array(list(map(rng.standard_t, freedom.tolist())))
     return rng.standard_t(freedom, size=score.mean.shape)

@@ -15,7 +15,7 @@ from lim2.representation.optimizers import Descent, Optimizer, RMSProp, begin, c
 from lim2.representation.protocol import Shape, Step
 from lim2.state import Array, Ints, with_row, without_row
 
-_dgemm = blas.dgemm
+_dgemm, _ddot = blas.dgemm, blas.ddot
 
 # Up to so many arms the last layer's gradient is one product; beyond, sums by arm.
 FEW_ARMS = 64
@@ -99,9 +99,9 @@ class MLP:
         """Return views of a flat vector: weights and biases of the hidden layers, the last layer, its biases."""
         hidden, start, rows = [], 0, f.n_features
         for columns in self.layer_sizes:
-            middle = start + rows * columns
-            hidden.append((flat[start:middle].reshape(rows, columns), flat[middle : middle + columns]))
-            start, rows = middle + columns, columns
+            middle, end = start + rows * columns, start + rows * columns + columns
+            hidden.append((flat[start:middle].reshape(rows, columns), flat[middle:end]))
+            start, rows = end, columns
         # The last layer is stored one arm per row, so that the rows of the played arms can be taken at once.
         return hidden, flat[start : -f.n_arms].reshape(f.n_arms, rows), flat[-f.n_arms :]
 
@@ -139,7 +139,7 @@ class MLP:
             if depth:
                 flow = flow @ hidden[depth][0].T
         parameters, descent, norm = descend(self.optimizer, f.descent, f.parameters, gradient)
-        step = Step(0.25 * len(slope) * float(np.dot(slope, slope)), norm)
+        step = Step(0.25 * len(slope) * _ddot(slope, slope), norm)
         return features, Network(parameters, descent, f.n_features, f.n_arms), step
 
     def add_arm(self, f: Network, like: int | None, rng: np.random.Generator) -> Network:
