@@ -1,19 +1,54 @@
 """AdaptiveTS in plain NumPy: explicit inverses, one loop per sample; draws and batches are handed in."""
 
 import copy
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.stats import multivariate_t
 
 from oracle.agents import Buffer, Explorer, Tuple
 from oracle.network import Array, Network
-from oracle.regression import posterior
 
 A0 = 15.0
+ARMS_PER_ROUND = 8
+GROWTH = 0.2
+
+
+@dataclass
+class View:
+    """A copy of the network, and the mean, the deviation and the limit by which columns are scaled."""
+
+    network: Network
+    mean: Array
+    deviation: Array
+    limit: float
+
+    def inputs(self, context: Array) -> Array:
+        """Every column by its mean and deviation; 0 where it has not varied; at most sqrt(t) at the last refit."""
+        scaled: Array = np.clip((context - self.mean) / self.deviation, -self.limit, self.limit)
+        return scaled
+
+    def features(self, context: Array) -> Array:
+        """The network's last hidden layer, the context, and a constant 1."""
+        x = self.inputs(context)
+        return np.concatenate([self.network.features(x), x, [1.0]])
+
+
+@dataclass
+class Arm:
+    """What is known of one arm besides the buffer."""
+
+    view: View
+    precision: Array  # at the start, (g, g)
+    centre: float  # what the constant's weight starts at
+    evicted: list[tuple[Array, float, float]] = field(default_factory=list)  # features of then, reward, weight
+    gone: set[int] = field(default_factory=set)  # stamps of those of them that are in the buffer still
+    errors: float = 0.0  # half the squares of the errors made before learning
+    count: float = 0.0  # half of how many
 
 
 class OracleAdaptive(Explorer):
-    """The prior holds the start and what has left the buffer; the posterior that and the buffer."""
+    """A queue holds the arms that a refit has not reached yet."""
 
     def __init__(
         self,
@@ -38,157 +73,167 @@ class OracleAdaptive(Explorer):
             exploration="thompson",
             ucb_width=0.0,
         )
-        self.network, self.reference = network, copy.deepcopy(network)
+        self.network = network
         self.buffer, self.capacity = Buffer(), buffer
         self.optimism, self.temperature = optimism, temperature
         self.threshold, self.reward_range = change_threshold, reward_range
-        self.prior_mu, self.prior_a, self.prior_b = self.mu.copy(), self.a.copy(), self.b.copy()
-        self.left = [0] * n_arms  # what each arm's prior holds beyond the start
+        self.view = View(copy.deepcopy(network), np.zeros(n_features), np.full(n_features, np.inf), 0.0)
+        self.arms = [Arm(self.view, np.eye(self.d), 0.0) for _ in range(n_arms)]
         self.contexts: list[Array] = []
         self.rewards: list[float] = []
-        self.mean, self.deviation, self.limit = np.zeros(n_features), np.full(n_features, np.inf), 0.0
-        self.centre, self.scale = 0.0, 1.0
+        self.centre, self.scale, self.start = 0.0, 1.0, np.eye(self.d)
+        self.queue: list[int] = []
+        self.keep, self.testing = 1.0, False
+        self.densities = np.zeros((n_arms, 3))
+        self.cuts = [0] * n_arms
         self.refits = self.changes = self.refitted = self.tested = 0
-        self.errors, self.counts = np.zeros(n_arms), np.zeros(n_arms)  # squares of errors made, and how many
 
     def act(self, context: Array, t_draws: Array | None = None) -> int:
-        """Draw with shares of the beliefs' scale."""
-        return super().act(context, None if t_draws is None else self.optimism + self.temperature * t_draws)
-
-    def inputs(self, context: Array) -> Array:
-        """Every column by its mean and deviation; 0 where it has not varied; at most sqrt(t) at the last refit."""
-        scaled: Array = np.clip((context - self.mean) / self.deviation, -self.limit, self.limit)
-        return scaled
-
-    def features(self, context: Array) -> Array:
-        """The reference network's last hidden layer, the context, and a constant 1."""
-        x = self.inputs(context)
-        return np.concatenate([self.reference.features(x), x, [1.0]])
+        """Draw with shares of the beliefs' scale; every arm has the features of its own view."""
+        if self.t < self.initial_pulls * self.n_arms:
+            return self.t % self.n_arms
+        assert t_draws is not None
+        scores = []
+        for i, arm in enumerate(self.arms):
+            z = arm.view.features(context)
+            deviation = np.sqrt(self.b[i] / self.a[i] * (z @ self.cov[i] @ z))
+            scores.append(z @ self.mu[i] + deviation * (self.optimism + self.temperature * t_draws[i]))
+        return int(np.argmax(scores))
 
     def update(self, context: Array, arm: int, reward: float, batches: list[list[int]]) -> None:
         """One round; `batches` holds the stamps of the batch of a round that trains."""
         context = np.array(context, dtype=np.float64)
         self.contexts.append(context)
         self.rewards.append(reward)
-        z = self.features(context)
-        if self.refits:
-            self.errors[arm] += (reward - self.mu[arm] @ z) ** 2 / (1 + z @ self.cov[arm] @ z)
-        self.counts[arm] += 1
         self.buffer.store(Tuple(self.t, context, arm, reward))
         for stamps in batches:
             batch = [self.buffer.find(stamp) for stamp in stamps]
             self.network.train(
-                np.array([self.inputs(e.context) for e in batch]),
+                np.array([self.view.inputs(e.context) for e in batch]),
                 np.array([e.arm for e in batch]),
                 np.array([(e.reward - self.centre) / self.scale for e in batch]),
             )
         self.t += 1
-        if self.t - self.refitted >= min(0.1 * self.t, self.capacity / 8):
-            self.refit()
+        due = self.t - self.refitted >= min(GROWTH * self.t, self.capacity / 8)
+        if not self.queue and (due or self.keep < 1):
+            self.begin()
+        own = self.arms[arm]
+        z = own.view.features(context)
+        cov, mu = self.believed(arm, [e for e in self.of(arm) if e.stamp < self.t - 1])
+        own.errors += 0.5 * (reward - mu @ z) ** 2 / (1 + z @ cov @ z)
+        own.count += 0.5
+        for i in self.queue[:ARMS_PER_ROUND]:
+            self.refit(i)
+        if self.queue:
+            self.queue = self.queue[ARMS_PER_ROUND:]
+            if not self.queue:
+                self.end()
         for i in range(self.n_arms):
-            own = [e for e in self.buffer.tuples if e.arm == i]
-            self.cov[i], self.mu[i], self.a[i], _ = self.conditioned(i, own)
-            self.b[i] = A0 * self.scale**2 + 0.5 * self.errors[i]
+            self.cov[i], self.mu[i] = self.believed(i, self.of(i))
+            self.a[i], self.b[i] = A0 + self.arms[i].count, A0 * self.scale**2 + self.arms[i].errors
 
-    def conditioned(self, i: int, tuples: list[Tuple]) -> tuple[Array, Array, float, float]:
-        """An arm's prior, conditioned on tuples: covariance, mean, a and b."""
-        Z = np.array([self.features(e.context) for e in tuples]).reshape(-1, self.d)
-        r = np.array([e.reward for e in tuples])
-        cov, mu, difference = posterior(self.prior_cov[i], self.prior_mu[i], Z.T @ Z, Z.T @ r)
-        return cov, mu, self.prior_a[i] + len(r) / 2, self.prior_b[i] + 0.5 * (float(r @ r) + difference)
+    def of(self, i: int) -> list[Tuple]:
+        """The tuples of an arm that are in the buffer and nowhere else."""
+        return [e for e in self.buffer.tuples if e.arm == i and e.stamp not in self.arms[i].gone]
 
-    def refit(self) -> None:
-        """Take over network and scales, start fresh arms anew, test for a change."""
+    def believed(self, i: int, tuples: list[Tuple]) -> tuple[Array, Array]:
+        """Covariance and mean of an arm: its start, what was evicted, and some tuples."""
+        arm = self.arms[i]
+        P, psi = arm.precision.copy(), arm.precision @ np.append(np.zeros(self.d - 1), arm.centre)
+        for z, r, weight in [*arm.evicted, *((arm.view.features(e.context), e.reward, 1.0) for e in tuples)]:
+            P += weight * np.outer(z, z)
+            psi += weight * r * z
+        cov = np.linalg.inv(P)
+        return cov, cov @ psi
+
+    def begin(self) -> None:
+        """Take over network and scales; decide what leaves the buffer."""
         self.refits += 1
-        self.refitted = self.t
-        self.reference = copy.deepcopy(self.network)
-        self.mean, self.deviation = np.mean(self.contexts, axis=0), np.std(self.contexts, axis=0)
-        self.deviation[self.deviation <= 1e-15 * np.abs(self.mean)] = np.inf
-        self.limit = np.sqrt(self.t)
+        mean, deviation = np.mean(self.contexts, axis=0), np.std(self.contexts, axis=0)
+        deviation[deviation <= 1e-15 * np.abs(mean)] = np.inf
+        self.view = View(copy.deepcopy(self.network), mean, deviation, np.sqrt(self.t))
         self.centre = float(np.mean(self.rewards))
         self.scale = float(np.std(self.rewards)) or abs(self.centre) or 1.0
         if self.reward_range is not None:
             self.scale = max(self.scale, (self.reward_range[1] - self.reward_range[0]) / 2)
-        start = self.start()
-        fresh = [i for i in range(self.n_arms) if not self.left[i]]
-        if fresh:
-            factors = [1.0, 2.0, 4.0, 8.0, 16.0]
-            for i in fresh:
-                self.begin(i, start)
-            held = self.buffer.tuples
-            start = start * factors[int(np.argmax([self.evidence(fresh, held, c) for c in factors]))]
-        for i in fresh:
-            self.begin(i, start)
-        if self.threshold < np.inf and self.t - self.tested >= self.capacity / 8:
-            self.test(start)
-            self.tested = self.t
-        self.trim()
+        if self.refits == 1:
+            for arm in self.arms:
+                arm.centre = self.centre
+        self.start = self.started()
+        self.testing = self.keep == 1 and self.threshold < np.inf and self.t - self.tested >= self.capacity / 8
+        self.cuts = [self.tested] * self.n_arms if self.keep < 1 else self.shares()
+        self.refitted = self.t
+        self.queue = list(range(self.n_arms))
 
-    def trim(self) -> None:
-        """Take the oldest tuple of the arm that holds most into its prior, until the rest has room."""
-        while len(self.buffer.tuples) > self.capacity:
-            held = [e.arm for e in self.buffer.tuples]
-            arm = max(reversed(range(self.n_arms)), key=held.count)
-            e = self.buffer.tuples.pop(held.index(arm))
-            self.prior_cov[arm], self.prior_mu[arm], self.prior_a[arm], self.prior_b[arm] = self.conditioned(arm, [e])
-            self.left[arm] += 1
-
-    def start(self) -> Array:
+    def started(self) -> Array:
         """What hidden layer, context and constant add to a score has the variance of the rewards, or more."""
         h = self.network.weights[-1].shape[0]
-        Z = np.array([self.features(e.context) for e in self.buffer.tuples])
-        variances: list[float] = []
+        Z = np.array([self.view.features(e.context) for e in self.buffer.tuples])  # all, while there are few
+        precisions: list[float] = []
         for part in (Z[:, :h], Z[:, h:-1], Z[:, -1:]):
             length2 = np.mean([np.sum(row**2) for row in part]) or 1.0  # of one tuple alone, nothing varies
-            variances += [max(self.n_arms / 6, 1.0) / length2] * part.shape[1]
-        return np.diag(variances)
+            precisions += [float(length2) / max(self.n_arms / 6, 1.0)] * part.shape[1]
+        return np.diag(precisions)
 
-    def begin(self, i: int, start: Array) -> None:
-        """An arm of which nothing has left the buffer."""
-        self.prior_mu[i] = np.append(np.zeros(self.d - 1), self.centre)
-        self.prior_cov[i], self.prior_b[i] = start, A0 * self.scale**2
+    def shares(self) -> list[int]:
+        """Take the oldest tuple of the arm that holds most, until the rest has room: the oldest stamps that stay."""
+        tuples = list(self.buffer.tuples)
+        if len(tuples) <= self.capacity:
+            return [0] * self.n_arms
+        while len(tuples) > self.capacity:
+            held = [e.arm for e in tuples]
+            tuples.pop(held.index(max(reversed(range(self.n_arms)), key=held.count)))
+        return [min([e.stamp for e in tuples if e.arm == i], default=self.t) for i in range(self.n_arms)]
 
-    def evidence(self, arms: list[int], tuples: list[Tuple], factor: float) -> float:
-        """Log density of the rewards of some arms, had their prior covariances been multiplied by a factor."""
-        out = 0.0
-        for i in arms:
-            own = [e for e in tuples if e.arm == i]
-            if own:
-                Z = np.array([self.features(e.context) for e in own])
-                spread = np.eye(len(own)) + factor * Z @ self.prior_cov[i] @ Z.T
-                scale = self.prior_b[i] / self.prior_a[i]
-                out += multivariate_t.logpdf(
-                    [e.reward for e in own], loc=Z @ self.prior_mu[i], shape=scale * spread, df=2 * self.prior_a[i]
-                )
-        return out
+    def refit(self, i: int) -> None:
+        """Move an arm to the new view and start; test its recent rewards; move what leaves to the evicted rows."""
+        arm, tuples = self.arms[i], self.of(i)
+        older, recent = ([self.row(e) for e in tuples if (e.stamp < self.tested) == old] for old in (True, False))
+        past = [*arm.evicted, *older]
+        self.densities[i] = 0.0
+        if self.testing and past:
+            for place, factor in enumerate((1.0, 16.0, 256.0)):
+                less = [(z, r, weight / factor) for z, r, weight in past]
+                self.densities[i, place] = self.density(less, recent)
+        leaving = [e for e in tuples if e.stamp < self.cuts[i]]
+        if self.keep < 1:
+            arm.evicted = [(z, r, weight * self.keep) for z, r, weight in past]
+        else:
+            arm.evicted += [self.row(e) for e in leaving]
+        arm.gone = {e.stamp for e in leaving}
+        arm.view, arm.precision, arm.centre = self.view, self.start, self.centre
+        count = 0.5 * (sum(weight for *_, weight in arm.evicted) + len(self.of(i)))
+        arm.errors *= count / arm.count if arm.count else 0.0
+        arm.count = count
 
-    def test(self, start: Array) -> None:
-        """Count what was learned before the recent tuples less, if these are then likelier."""
-        older = [e for e in self.buffer.tuples if e.stamp < self.tested]
-        recent = [e for e in self.buffer.tuples if e.stamp >= self.tested]
-        kept: list[Array] = [part.copy() for part in (self.prior_cov, self.prior_mu, self.prior_a, self.prior_b)]
-        for i in range(self.n_arms):
-            own = self.conditioned(i, [e for e in older if e.arm == i])
-            self.prior_cov[i], self.prior_mu[i], self.prior_a[i], self.prior_b[i] = own
-        learned = [i for i in range(self.n_arms) if self.left[i] or any(e.arm == i for e in older)]
-        factors = [1.0, 16.0, 256.0]
-        densities = [self.evidence(learned, recent, c) for c in factors]
-        best = int(np.argmax(densities))
-        if densities[best] - densities[0] <= self.threshold:
-            self.prior_cov, self.prior_mu, self.prior_a, self.prior_b = kept
-            return
-        self.changes += 1
-        keep = 1 / factors[best]
-        mean = np.append(np.zeros(self.d - 1), self.centre)
-        for i in learned:
-            known, first = np.linalg.inv(self.prior_cov[i]), np.linalg.inv(start)
-            cov = np.linalg.inv(keep * known + (1 - keep) * first)
-            self.prior_mu[i] = cov @ (keep * known @ self.prior_mu[i] + (1 - keep) * first @ mean)
-            self.prior_cov[i] = cov
-            self.prior_a[i] = keep * self.prior_a[i] + (1 - keep) * A0
-            self.prior_b[i] = keep * self.prior_b[i] + (1 - keep) * A0 * self.scale**2
-            self.left[i] += 1
-            remaining = 2 * (self.prior_a[i] - A0) + sum(e.arm == i for e in recent)
-            self.errors[i] *= remaining / self.counts[i]
-            self.counts[i] = remaining
-        self.buffer.tuples = recent
+    def row(self, e: Tuple) -> tuple[Array, float, float]:
+        """A tuple in the new features."""
+        return self.view.features(e.context), e.reward, 1.0
+
+    def density(self, past: list[tuple[Array, float, float]], recent: list[tuple[Array, float, float]]) -> float:
+        """Log density of recent rewards given weighted rows: multivariate Student-t."""
+        if not recent:
+            return 0.0
+        P, h, squares = self.start.copy(), np.zeros(self.d), 0.0
+        for z, r, weight in past:
+            P += weight * np.outer(z, z)
+            h += weight * (r - self.centre) * z
+            squares += weight * (r - self.centre) ** 2
+        a, b = A0 + 0.5 * sum(weight for *_, weight in past), A0 * self.scale**2
+        b += 0.5 * (squares - h @ np.linalg.solve(P, h))
+        Z, r = np.array([z for z, *_ in recent]), np.array([r for _, r, _ in recent]) - self.centre
+        spread = np.eye(len(r)) + Z @ np.linalg.inv(P) @ Z.T
+        return float(multivariate_t.logpdf(r, loc=Z @ np.linalg.solve(P, h), shape=b / a * spread, df=2 * a))
+
+    def end(self) -> None:
+        """What was evicted leaves the buffer; where recent rewards are likelier if the past counts less, it will."""
+        self.buffer.tuples = [e for e in self.buffer.tuples if e.stamp >= self.cuts[e.arm]]
+        for arm in self.arms:
+            arm.gone = set()
+        self.changes += self.keep < 1
+        before, self.keep = self.keep, 1.0
+        density = self.densities.sum(axis=0)
+        if self.testing and density.max() - density[0] > self.threshold:
+            self.keep = (1.0, 1 / 16, 1 / 256)[int(density.argmax())]
+        elif self.testing or before < 1:
+            self.tested = self.refitted

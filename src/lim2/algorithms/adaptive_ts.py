@@ -60,7 +60,7 @@ class AdaptiveTS(WithNetwork):
 
     The features are the hidden layer of a network, the context itself and a constant 1. Between refits a round is exact
     Bayesian linear regression: the new tuple enters the posterior of its arm, in O(g^2); the network trains on the
-    buffer. At a refit, after every tenth of the rounds and at the latest after an eighth of the buffer, the network in
+    buffer. At a refit, after every fifth of the rounds and at the latest after an eighth of the buffer, the network in
     training becomes the one whose features count, columns and rewards are scaled anew by the moments of all of them,
     and every arm is refitted: from the start in these scales, from sums over what has left the buffer, and from the
     buffer. Eight arms are refitted in one round. So time and memory of a round do not grow.
@@ -126,7 +126,7 @@ class AdaptiveTS(WithNetwork):
     """
 
     initial_pulls: int | None = None
-    hidden: int | Sequence[int] = (100,)
+    hidden: int | Sequence[int] = (64,)
     learning_rate: float = 0.02
     buffer: int | None = None
     train_every: int = 2

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lim2.algorithms.adaptive_ts import AdaptiveTS, State
 
 OLDER = (1.0, 16.0, 256.0)  # what was learned before a change may count less by these factors
-GROWTH, PART = 0.1, 8  # beliefs are refitted after a tenth of the rounds, or an eighth of the buffer
+GROWTH, PART = 0.2, 8  # a refit is due after a fifth of the rounds, or an eighth of the buffer
 ARMS_PER_ROUND = 8
 SAMPLE = 512  # tuples from which the size of the features is measured
 
