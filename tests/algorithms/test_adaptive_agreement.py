@@ -42,8 +42,8 @@ def oracle_of(agent: lim2.Agent, buffer: int) -> OracleAdaptive:
     assert isinstance(how.network, MLP)
     hidden, head, bias = how.network.layers(f, f.parameters)
     weights, biases = [w.copy() for w, _ in hidden], [b.copy() for _, b in hidden]
-    rates = {"learning_rate": how.learning_rate, "learning_rate_decay": DECAY}
-    network = Network([*weights, head.T.copy()], [*biases, bias.copy()], **rates)
+    parameters = [*weights, head.T.copy()], [*biases, bias.copy()]
+    network = Network(*parameters, learning_rate=how.learning_rate, learning_rate_decay=DECAY)
     given = {name: getattr(how, name) for name in ("optimism", "temperature", "change_threshold", "reward_range")}
     return OracleAdaptive(network, len(how.names), N_FEATURES, buffer=buffer, initial_pulls=how.turns, **given)
 

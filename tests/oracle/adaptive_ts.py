@@ -10,7 +10,7 @@ from oracle.agents import Buffer, Explorer, Tuple
 from oracle.network import Array, Network
 
 A0 = 15.0
-ARMS_PER_ROUND = 8
+ARMS_PER_ROUND = 4
 GROWTH = 0.2
 
 
@@ -201,10 +201,11 @@ class OracleAdaptive(Explorer):
         else:
             arm.evicted += [self.row(e) for e in leaving]
         arm.gone = {e.stamp for e in leaving}
-        arm.view, arm.precision, arm.centre = self.view, self.start, self.centre
-        count = 0.5 * (sum(weight for *_, weight in arm.evicted) + len(self.of(i)))
+        count = 0.5 * (sum(weight for _, _, weight in arm.evicted) + len(self.of(i)))
         arm.errors *= count / arm.count if arm.count else 0.0
         arm.count = count
+        noise = (A0 * self.scale**2 + arm.errors) / (A0 + count)
+        arm.view, arm.precision, arm.centre = self.view, self.start * noise / self.scale**2, self.centre
 
     def row(self, e: Tuple) -> tuple[Array, float, float]:
         """A tuple in the new features."""
@@ -219,11 +220,11 @@ class OracleAdaptive(Explorer):
             P += weight * np.outer(z, z)
             h += weight * (r - self.centre) * z
             squares += weight * (r - self.centre) ** 2
-        a, b = A0 + 0.5 * sum(weight for *_, weight in past), A0 * self.scale**2
+        a, b = A0 + 0.5 * sum(weight for _, _, weight in past), A0 * self.scale**2
         b += 0.5 * (squares - h @ np.linalg.solve(P, h))
-        Z, r = np.array([z for z, *_ in recent]), np.array([r for _, r, _ in recent]) - self.centre
-        spread = np.eye(len(r)) + Z @ np.linalg.inv(P) @ Z.T
-        return float(multivariate_t.logpdf(r, loc=Z @ np.linalg.solve(P, h), shape=b / a * spread, df=2 * a))
+        Z, y = np.array([z for z, _, _ in recent]), np.array([r for _, r, _ in recent]) - self.centre
+        spread = np.eye(len(y)) + Z @ np.linalg.inv(P) @ Z.T
+        return float(multivariate_t.logpdf(y, loc=Z @ np.linalg.solve(P, h), shape=b / a * spread, df=2 * a))
 
     def end(self) -> None:
         """What was evicted leaves the buffer; where recent rewards are likelier if the past counts less, it will."""

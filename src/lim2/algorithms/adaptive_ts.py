@@ -63,7 +63,7 @@ class AdaptiveTS(WithNetwork):
     buffer. At a refit, after every fifth of the rounds and at the latest after an eighth of the buffer, the network in
     training becomes the one whose features count, columns and rewards are scaled anew by the moments of all of them,
     and every arm is refitted: from the start in these scales, from sums over what has left the buffer, and from the
-    buffer. Eight arms are refitted in one round. So time and memory of a round do not grow.
+    buffer. At most four arms are refitted in one round. So time and memory of a round do not grow.
 
     Raw columns are welcome: each is scaled by its own mean and deviation. Decisions do not depend on the scale or the
     origin of rewards. When recent rewards are likelier if what was learned before them counts less, it does, and what

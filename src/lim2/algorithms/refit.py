@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 OLDER = (1.0, 16.0, 256.0)  # what was learned before a change may count less by these factors
 GROWTH, PART = 0.2, 8  # a refit is due after a fifth of the rounds, or an eighth of the buffer
-ARMS_PER_ROUND = 8
+ARMS_PER_ROUND = 4
 SAMPLE = 512  # tuples from which the size of the features is measured
 
 
@@ -39,7 +39,8 @@ def is_due(how: "AdaptiveTS", state: "State") -> bool:
 def start(state: "State", n_arms: int) -> Start:
     """Return what an arm starts from.
 
-    What hidden layer, context and constant add to its score each have the variance of the rewards, or more.
+    What hidden layer, context and constant add to its score each have the variance of the rewards, or more. The
+    precisions are in units of the noise, which is at first as large as the variance of the rewards.
     """
     return Start(state.lengths / variance_of(n_arms), A0, A0 * state.rewards.scale**2)
 
@@ -70,11 +71,12 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
     """Refit the next arms, and end the refit if they are the last.
 
     Adds to ``rows``, those of the tuple that was counted in this round, if any. The noise stays that of the errors made
-    before a tuple was learned from: features that were trained on the buffer fit it too well.
+    before a tuple was learned from: features that were trained on the buffer fit it too well. The start stays in the
+    scale of the rewards, so that in units of a smaller noise it is wider.
     """
-    E, rewards, n_arms, (_, _, a, b) = state.memory, state.rewards, len(state.oldest), state.posterior
-    first, older, counts = start(state, n_arms), state.older.copy(), a - A0
-    errors, arms = b - first.b, range(state.moved, min(state.moved + ARMS_PER_ROUND, n_arms))
+    E, rewards, n_arms, beliefs = state.memory, state.rewards, len(state.oldest), state.posterior
+    first, older, counts = start(state, n_arms), state.older.copy(), beliefs.a - A0
+    errors, arms = beliefs.b - first.b, range(state.moved, min(state.moved + ARMS_PER_ROUND, n_arms))
     for (_, i, value), latest, least in zip(rows[2:], (counts, errors), (A0, first.b), strict=False):
         latest[i] = value - least
     for i in arms:
@@ -90,11 +92,12 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
         past, recent = (centred(part, rewards.mean - rewards.origin) for part in (past, recent))
         data = total(past, recent)
         older[i] = forgetting(first, past, recent, OLDER) if state.testing else 0.0
-        mean, root = fit(first.precision, data)
+        a, b = A0 + 0.5 * float(data.weight), first.b
+        if counts[i] > 0.0:
+            b += errors[i] * (a - A0) / counts[i]
+        mean, root = fit(first.precision * (b / a / rewards.scale**2), data)
         mean[-1] += rewards.mean
-        half = 0.5 * float(data.weight)
-        noise = first.b + (errors[i] * half / counts[i] if counts[i] > 0.0 else 0.0)
-        believed = zip(state.posterior, (mean, root, A0 + half, noise), strict=True)
+        believed = zip(beliefs, (mean, root, a, b), strict=True)
         rows += [(array, i, row) for array, row in (*believed, *zip(state.evicted, gone, strict=True))]
     new = state._replace(older=older, moved=arms.stop)
     return new if arms.stop < n_arms else _ended(how, new)
