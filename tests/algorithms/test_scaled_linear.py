@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracle.scaled_linear_ts import OracleScaledLinearTS
@@ -152,6 +152,8 @@ def usual() -> dict[tuple[float, int], list[int]]:
 powers = st.integers(-30, 30).map(lambda power: 2.0**power)  # 1e-9 to 1e9
 origins = st.sampled_from([0.0, 1.0, -2.0, 1000.0, -(2.0**20), 2.0**30])
 
+LARGE, SMALL, FAR = (2.0**30,) * 3, (2.0**-30,) * 3, (2.0**30, 0.0, -(2.0**30))
+
 
 @settings(max_examples=25)
 @given(
@@ -162,6 +164,10 @@ origins = st.sampled_from([0.0, 1.0, -2.0, 1000.0, -(2.0**20), 2.0**30])
     forget=st.sampled_from([0.0, 0.01]),
     late=st.sampled_from([0, 40]),
 )
+@example(columns=LARGE, offsets=FAR, size=2.0**30, origin=2.0**30, forget=0.0, late=0)
+@example(columns=SMALL, offsets=FAR, size=2.0**-30, origin=2.0**30, forget=0.01, late=0)
+@example(columns=LARGE, offsets=FAR, size=2.0**30, origin=0.0, forget=0.0, late=40)
+@example(columns=SMALL, offsets=FAR, size=2.0**-30, origin=2.0**30, forget=0.01, late=40)
 def test_decisions_depend_on_no_scale_and_no_origin(
     usual: dict[tuple[float, int], list[int]],
     columns: Any,
@@ -212,16 +218,31 @@ def test_rewards_and_columns_keep_their_digits_for_long() -> None:
     np.testing.assert_allclose(means[1], means[0], atol=1e-6)  # 2^30 has steps of 2e-7
 
 
-def test_a_reward_far_outside_renews_the_scale_at_once() -> None:
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_a_reward_far_outside_renews_the_scale_at_once(noise: float) -> None:
     agent, rng = lim2.LinearTS(2, 2, scaled=True, seed=0), np.random.default_rng(0)
-    for t, context in enumerate(rng.normal(size=(211, 2))):
-        agent.update(context, t % 2, 0.0)
-    before = state_of(agent)
+    contexts = rng.uniform(-1.0, 1.0, size=(205, 2))
+    agent.update_many(contexts, np.arange(205) % 2, noise * rng.choice([-1.0, 1.0], size=205))
+    before, usual = state_of(agent), agent.copy()
+    usual.update([0.0, 0.0], 0, noise)
+    assert state_of(usual).renewed == before.renewed, "this round is there to renew nothing by itself"
     agent.update([0.0, 0.0], 0, 1e6)
     after = state_of(agent)
     assert before.rewards is not None and after.rewards is not None
-    assert (before.rewards.scale, after.renewed) == (1.0, 212.0)
-    assert after.rewards.scale == pytest.approx(1e6 / np.sqrt(212), rel=0.01)
+    assert before.rewards.scale == pytest.approx(noise or 1.0, rel=0.1)
+    assert after.renewed == 206.0
+    assert after.rewards.scale == pytest.approx(1e6 / np.sqrt(206), rel=0.01)
+
+
+@pytest.mark.parametrize("wrong", [{"scale": 1e-40}, {"scale": 1e40}, {"center": -1e40}, {"offset": 1e40}], ids=str)
+def test_loaded_rewards_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
+    how, agent = LinearTS(2, 2, scaled=True), lim2.LinearTS(2, 2, scaled=True, seed=0)
+    agent.update([1.0, 2.0], 0, 3.0)
+    state = state_of(agent)
+    assert state.rewards is not None
+    how.check(state)
+    with pytest.raises(ValueError, match=r"of (the )?rewards"):
+        how.check(state._replace(rewards=state.rewards._replace(**wrong)))
 
 
 def test_a_column_that_begins_to_vary_counts_in_the_start() -> None:

@@ -1,7 +1,7 @@
 """Running moments of rewards, and the centre and the scale in use, which follow them from time to time.
 
-The moments are about the centre in use, which the first reward is at first. So rewards of 1e9 with a little noise keep
-all their digits.
+The moments are about the centre in use, which is renewed from the first reward on. So rewards of 1e9 with a little
+noise keep all their digits.
 """
 
 import math
@@ -31,12 +31,11 @@ NO_REWARDS = Rewards(0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
 
 def observe(rewards: Rewards, reward: float, keep: float = 1.0) -> Rewards:
     """Return the moments with one more reward; earlier ones count less by ``keep``. Centre and scale in use stay."""
-    center = rewards.center if rewards.weight else reward
-    weight, place = keep * rewards.weight + 1.0, reward - center
+    weight, place = keep * rewards.weight + 1.0, reward - rewards.center
     distance = place - rewards.offset
     offset = rewards.offset + distance / weight
     squares = keep * rewards.squares + distance * (place - offset)
-    return rewards._replace(center=center, weight=weight, offset=offset, squares=max(squares, 0.0))
+    return rewards._replace(weight=weight, offset=offset, squares=max(squares, 0.0))
 
 
 def renew(rewards: Rewards) -> Rewards:
