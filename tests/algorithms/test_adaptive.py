@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 import lim2
-from lim2.algorithms import AdaptiveTS
-from lim2.algorithms.adaptive_ts import LARGEST_LINEAR, State
-from lim2.algorithms.start import A0
+from lim2.algorithms import AdaptiveTS, refit
+from lim2.algorithms.adaptive_ts import State
+from lim2.representation.view import MOST_COLUMNS
 
 N_ARMS, N_FEATURES = 3, 4
 SMALL: dict[str, Any] = {"hidden": (6,), "buffer": 40, "seed": 0}
@@ -36,7 +36,7 @@ def test_decisions_do_not_depend_on_the_scale_of_columns_or_rewards() -> None:
 def test_a_constant_column_changes_little_and_breaks_nothing() -> None:
     agent = lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL)
     play(agent, 100, columns=np.array([1.0, 1.0, 0.0, 1.0]), offset=np.array([0.0, 0.0, 1e9, 0.0]))
-    assert agent.state.scaling.factor[2] == 0.0
+    assert agent.state.view.scaling.factor[2] == 0.0
     assert np.isfinite(agent.means(np.array([0.0, 0.0, 1e9, 0.0]))).all()
     assert np.abs(agent.means(np.array([0.0, 0.0, 1.0, 0.0]))).max() < 100.0  # a value that was never learned from
 
@@ -55,23 +55,33 @@ def test_the_moments_are_those_of_everything_learned_from() -> None:
 
 
 def test_memory_and_refits_are_bounded() -> None:
-    agent = lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL)
+    agent = lim2.AdaptiveTS(N_ARMS, N_FEATURES, change_threshold=np.inf, **SMALL)
     for _ in range(3):
         play(agent, 200)
         assert agent.state.memory.held <= 45  # an eighth more than the buffer, between refits
     assert agent.state.refits < 150
-    assert agent.state.prior.a.sum() > 3 * A0 + 200  # what has left is counted, half a count per tuple
+    assert agent.state.evicted.weight.sum() + agent.state.memory.held == agent.rounds  # each tuple counts once
 
 
 def test_the_start_is_wider_where_there_are_many_arms() -> None:
     def spread(n_arms: int) -> float:
-        how = AdaptiveTS(n_arms, 2, hidden=(4,))
         agent = lim2.AdaptiveTS(n_arms, 2, hidden=(4,), seed=0)
-        features = np.random.default_rng(0).normal(size=(10, how.width))
-        return float(how._start(agent.state.rewards, features, n_arms).root[0, -1, -1])
+        return float(refit.start(agent.state, n_arms).precision[-1])
 
     assert spread(3) == 1.0
-    assert spread(24) == pytest.approx(2.0)
+    assert spread(24) == pytest.approx(0.25)
+
+
+def test_the_start_does_not_shrink_with_the_noise() -> None:
+    agent, rng = lim2.AdaptiveTS(1, 2, hidden=(4,), seed=0), np.random.default_rng(0)
+    for context in rng.normal(size=(400, 2)):
+        agent.update(context, 0, float(context[0]))  # no noise at all
+    state = agent.state
+    sums = [state.memory.contexts[: state.memory.held], state.memory.rewards[: state.memory.held]]
+    Z = cast(AdaptiveTS, agent.algorithm).features(state.view, sums[0])
+    noise = state.posterior.b[0] / state.posterior.a[0]
+    precision = np.linalg.inv(state.posterior.cov[0]) - Z.T @ Z
+    np.testing.assert_allclose(precision.diagonal() / noise, state.lengths / state.rewards.scale**2, rtol=0.2)
 
 
 @pytest.mark.parametrize(("n_arms", "turns"), [(2, 12), (7, 3), (30, 2)])
@@ -136,13 +146,73 @@ def test_a_range_of_rewards_makes_it_look_for_what_it_has_never_seen() -> None:
 
 
 def test_more_columns_than_a_covariance_affords_are_projected() -> None:
-    columns = LARGEST_LINEAR + 40
+    columns = MOST_COLUMNS + 40
     agent, rng = lim2.AdaptiveTS(2, columns, hidden=5, buffer=60, seed=0), np.random.default_rng(0)
-    assert cast(AdaptiveTS, agent.algorithm).width == 5 + LARGEST_LINEAR + 1
+    assert cast(AdaptiveTS, agent.algorithm).width == 5 + MOST_COLUMNS + 1
     for context in rng.normal(size=(30, columns)):
         agent.update(context, agent.act(context), float(context[0]))
-    assert agent.state.projection.shape == (columns, LARGEST_LINEAR)
-    assert lim2.AdaptiveTS(2, LARGEST_LINEAR, hidden=5).state.projection is None
+    assert agent.state.view.projection.shape == (columns, MOST_COLUMNS)
+    assert lim2.AdaptiveTS(2, MOST_COLUMNS, hidden=5).state.view.projection is None
+
+
+def in_a_refit(n_arms: int = 11) -> tuple[lim2.Agent, np.random.Generator]:
+    """Return an agent in the middle of a refit: some arms have the new features, the others not yet."""
+    agent, rng = lim2.AdaptiveTS(n_arms, N_FEATURES, hidden=(6,), buffer=60, seed=0), np.random.default_rng(2)
+    while agent.rounds < 200 or agent.state.before is None:
+        context = rng.normal(size=N_FEATURES)
+        arm = agent.act(context)
+        agent.update(context, arm, float(context[arm % N_FEATURES]))
+    return agent, rng
+
+
+def test_a_refit_takes_a_few_arms_per_round() -> None:
+    agent, _ = in_a_refit()
+    assert 0 < agent.state.moved <= refit.ARMS_PER_ROUND
+    before, moved = agent.state, agent.state.moved
+    agent.update(np.ones(N_FEATURES), 10, 0.0)
+    assert agent.state.moved == moved + refit.ARMS_PER_ROUND
+    changed = (agent.state.posterior.root != before.posterior.root).any(axis=(1, 2))
+    assert changed.tolist() == [moved <= i < moved + refit.ARMS_PER_ROUND or i == 10 for i in range(11)]
+    agent.update(np.ones(N_FEATURES), 0, 0.0)
+    assert agent.state.before is None
+
+
+def test_in_the_middle_of_a_refit_every_arm_is_scored_in_its_own_features() -> None:
+    agent, rng = in_a_refit()
+    how, state, contexts = cast(AdaptiveTS, agent.algorithm), agent.state, rng.normal(size=(3, N_FEATURES))
+    expected = np.empty((3, 11))
+    for i in range(11):
+        z = how.features(state.view if i < state.moved else state.before, contexts)
+        expected[:, i] = z @ state.posterior.mu[i]
+    np.testing.assert_allclose(agent.means(contexts), expected, rtol=1e-12)
+    np.testing.assert_allclose(agent.means(contexts[0]), expected[0], rtol=1e-12)
+
+
+def test_a_refit_goes_on_in_a_loaded_agent(tmp_path: Any) -> None:
+    agent, rng = in_a_refit()
+    agent.save(tmp_path / "agent.lim2")
+    twin = lim2.load(tmp_path / "agent.lim2")
+    for context in rng.normal(size=(30, N_FEATURES)):
+        assert twin.act(context) == agent.act(context)
+        agent.update(context, 3, float(context[0]))
+        twin.update(context, 3, float(context[0]))
+    np.testing.assert_array_equal(twin.means(context), agent.means(context))
+
+
+@pytest.mark.parametrize("like", [None, 0, 10])
+def test_arms_may_change_in_the_middle_of_a_refit(like: int | None) -> None:
+    agent, rng = in_a_refit()
+    agent.add_arm("new", like=like)
+    assert agent.state.before is None
+    if like is not None:
+        means = agent.means(np.ones(N_FEATURES))
+        assert means[11] == means[like]
+    other, _ = in_a_refit()
+    other.remove_arm(0)
+    for context in rng.normal(size=(40, N_FEATURES)):
+        for each in (agent, other):
+            each.update(context, each.act(context), float(context[0]))
+            assert np.isfinite(each.means(context)).all()
 
 
 @pytest.mark.parametrize("like", [None, 1])

@@ -300,7 +300,7 @@ def test_a_new_arm_starts_in_the_scale_of_the_others(like: int | None) -> None:
 def test_settings_that_are_not_given_are_those_of_the_kind_of_start() -> None:
     plain, own, neural = LinearTS(4, 2), LinearTS(4, 2, scaled=True), AdaptiveTS(4, 2)
     assert (plain.turns, plain.policy) == (2, Thompson())
-    assert (own.turns, own.policy) == (neural.turns, neural.policy) == (6, Thompson(0.2, 0.2))
+    assert (own.turns, own.policy) == (neural.turns, neural.policy) == (6, Thompson(0.1, 0.4))
     assert LinearTS(30, 2, scaled=True).turns == 2
     given = LinearTS(4, 2, scaled=True, initial_pulls=0, exploration="thompson")
     assert (given.turns, given.policy) == (0, Thompson())

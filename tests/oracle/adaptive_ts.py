@@ -120,7 +120,7 @@ class OracleAdaptive(Explorer):
         own = self.arms[arm]
         z = own.view.features(context)
         cov, mu = self.believed(arm, [e for e in self.of(arm) if e.stamp < self.t - 1])
-        own.errors += 0.5 * (reward - mu @ z) ** 2 / (1 + z @ cov @ z)
+        own.errors += 0.5 * float((reward - mu @ z) ** 2 / (1 + z @ cov @ z))
         own.count += 0.5
         for i in self.queue[:ARMS_PER_ROUND]:
             self.refit(i)
@@ -143,8 +143,8 @@ class OracleAdaptive(Explorer):
         for z, r, weight in [*arm.evicted, *((arm.view.features(e.context), e.reward, 1.0) for e in tuples)]:
             P += weight * np.outer(z, z)
             psi += weight * r * z
-        cov = np.linalg.inv(P)
-        return cov, cov @ psi
+        cov: Array = np.asarray(np.linalg.inv(P), dtype=np.float64)
+        return cov, np.asarray(cov @ psi, dtype=np.float64)
 
     def begin(self) -> None:
         """Take over network and scales; decide what leaves the buffer."""
@@ -221,7 +221,7 @@ class OracleAdaptive(Explorer):
             h += weight * (r - self.centre) * z
             squares += weight * (r - self.centre) ** 2
         a, b = A0 + 0.5 * sum(weight for _, _, weight in past), A0 * self.scale**2
-        b += 0.5 * (squares - h @ np.linalg.solve(P, h))
+        b += 0.5 * float(squares - h @ np.linalg.solve(P, h))
         Z, y = np.array([z for z, _, _ in recent]), np.array([r for _, r, _ in recent]) - self.centre
         spread = np.eye(len(y)) + Z @ np.linalg.inv(P) @ Z.T
         return float(multivariate_t.logpdf(y, loc=Z @ np.linalg.solve(P, h), shape=b / a * spread, df=2 * a))

@@ -19,8 +19,8 @@ class OracleScaledLinearTS(Explorer):
         *,
         initial_pulls: int,
         forget: float = 0.0,
-        temperature: float = 0.2,
-        optimism: float = 0.2,
+        temperature: float = 0.1,
+        optimism: float = 0.4,
     ) -> None:
         super().__init__(
             n_arms,

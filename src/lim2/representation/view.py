@@ -43,8 +43,10 @@ def inputs(view: View, contexts: NDArray[Any]) -> NDArray[Any]:
 
 def features(net: Representation, view: View, contexts: NDArray[Any], linear: int) -> Array:
     """Return the features of rows of contexts: the network's hidden layer, the contexts themselves, and a 1."""
-    rows, hidden = inputs(view, contexts), net.width
-    out = np.empty((len(rows), hidden + linear + 1))
+    out, hidden = np.empty((len(contexts), net.width + linear + 1)), net.width
+    if not len(contexts):  # what not every network takes
+        return out
+    rows = inputs(view, contexts)
     out[:, :hidden] = net.features(view.network, rows)
     if linear:
         out[:, hidden:-1] = rows if view.projection is None else np.dot(rows, view.projection)
