@@ -22,10 +22,12 @@ from lim2 import problems
 # label: (agent, settings)
 AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "AdaptiveTS": ("AdaptiveTS", {}),
+    "AdaptiveTS, untrained": ("AdaptiveTS", {"train_every": 10**6}),
     "LiM2": ("LiM2", {}),
     "LiM2, intercept and all refreshed": ("LiM2", {"intercept": True, "refresh": "all"}),
     "LiM2, the same, noise of the buffer": ("LiM2", {"intercept": True, "refresh": "all", "noise": "buffer"}),
     "LinearTS": ("LinearTS", {}),
+    "LinearTS, scaled": ("LinearTS", {"scaled": True}),
 }
 
 
@@ -49,13 +51,16 @@ def coverage(name: str, seed: int, rounds: int = 2000, fresh: int = 500, **setti
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1000, help="the first run's")
     arguments = parser.parse_args()
     table = Table("agent", "coverage of 90% intervals", "least", "most")
     rows = []
     console = Console()
     for label, (name, settings) in AGENTS.items():
         with console.status(label):
-            shares = [coverage(name, seed, **settings) for seed in range(arguments.runs)]
+            shares = [
+                coverage(name, seed, **settings) for seed in range(arguments.seed, arguments.seed + arguments.runs)
+            ]
         rows.append({"agent": label, "mean": round(float(np.mean(shares)), 4), "runs": [round(s, 4) for s in shares]})
         table.add_row(label, f"{np.mean(shares):.1%}", f"{min(shares):.1%}", f"{max(shares):.1%}")
     console.print(table)

@@ -4,6 +4,7 @@ The paper's table comes from docs/results (`lim2 paper report --to docs/results`
 docs/results/past-the-paper (`python -m benchmarks.past_the_paper`), the rest from benchmarks/results.
 """
 
+import functools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -86,6 +87,11 @@ def rivals_verdict() -> str:
     return rivals_table().split("\n")[0]
 
 
+def adaptive_table(name: str) -> str:
+    """Return one of the tables of `python -m benchmarks.adaptive`."""
+    return (RESULTS / "past-the-paper" / f"{name}.md").read_text().strip()
+
+
 def calibration_table() -> str:
     """Return how many 90% intervals hold the truth."""
     rows = [
@@ -96,7 +102,11 @@ def calibration_table() -> str:
 
 
 IN_README = {"paper": paper_table, "speed": speed_table, "rivals": rivals_verdict}
-IN_PAST_PAGE = {"rivals": rivals_table, "calibration": calibration_table}
+IN_PAST_PAGE: dict[str, Callable[[], str]] = {
+    "rivals": rivals_table,
+    "calibration": calibration_table,
+    **{name: functools.partial(adaptive_table, name) for name in ("suite", "ablation", "cases")},
+}
 
 
 def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:

@@ -283,12 +283,7 @@ class AdaptiveTS(WithNetwork):
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the state's axes that are known from the settings."""
-        own = {
-            "g": self.width,
-            "linear": self.linear,
-            "column": self.shape[0],
-            "older": len(refit.OLDER),
-        }
+        own = {"g": self.width, "linear": self.linear, "column": self.shape[0], "older": len(refit.OLDER)}
         return {**super().sizes(n_arms), **self.network.sizes(self.shape, n_arms), **own}
 
     def check(self, state: State) -> None:
@@ -297,10 +292,9 @@ class AdaptiveTS(WithNetwork):
         for f in (state.network, state.view.network, *(() if state.before is None else (state.before.network,))):
             check_network(self.network, f, len(state.oldest))
         reward_scale.check(state.rewards.scale)
-        if (
-            not max(state.refitted, state.tested) <= state.rounds == state.memory.stored
-            or state.memory.capacity is not None
-        ):
+        if not max(state.refitted, state.tested) <= state.rounds == state.memory.stored:
             raise ValueError("rounds, and those of the last refit and change test, do not fit together")
+        if state.memory.capacity is not None:
+            raise ValueError("the memory has a capacity, which only refits should bound")
         if (state.moved and (state.before is None or state.moved >= len(state.oldest))) or state.keep > 1.0:
             raise ValueError("a refit is under way that cannot be")

@@ -1,0 +1,104 @@
+"""`python -m benchmarks.adaptive results/suite results/ablation results/fresh`: tables about AdaptiveTS.
+
+Reads the runs of `lim2 bench` with the plans `suite.toml`, `ablation.toml` and `past-the-paper.toml` of
+benchmarks/plans, keeps their rewards in docs/results/past-the-paper (`suite.csv`, `ablation.csv`, `cases.csv`), and
+writes tables beside them. Without folders the tables are made from the kept rewards.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from lim2.experiments.report.markdown import table
+
+OUT = Path(__file__).parents[1] / "docs" / "results" / "past-the-paper"
+OURS, UNIFORM = "AdaptiveTS", "Uniform"
+WITHOUT = ("AdaptiveTS untrained", "LinearTS scaled")  # no rivals: parts of our own agent
+SPECIAL = ("jester", "covertype", "drifting", "mushroom", "risky")
+
+
+def kept(folder: Path | None, name: str) -> pl.DataFrame:
+    """Return the rewards by problem, agent and seed, from a folder of runs, which are then kept, or as kept before."""
+    file = OUT / f"{name}.csv"
+    if folder is not None:
+        columns = ["status", "problem", "agent", "seed", "rounds", "reward"]
+        runs = pl.concat([pl.read_parquet(run, columns=columns) for run in sorted((folder / "runs").glob("*.parquet"))])
+        runs = runs.filter(pl.col("status") == "ok").drop("status")
+        runs = runs.with_columns(pl.col("problem").str.split(":").list.last())
+        if name == "cases":
+            ours = (pl.col("agent") == OURS) & pl.col("problem").is_in(["mushroom", "wheel", "drifting", "risky"])
+            runs = runs.filter(ours | pl.col("agent").str.starts_with("AdaptiveTS ") | (pl.col("agent") == UNIFORM))
+            runs = runs.filter(pl.col("problem").is_in(["mushroom", "wheel", "drifting", "risky"]))
+        runs.sort("problem", "agent", "seed").write_csv(file)
+    return pl.read_csv(file)
+
+
+def means(runs: pl.DataFrame, problem: str) -> dict[str, float]:
+    """Return the mean reward of every agent on a problem."""
+    here = runs.filter(pl.col("problem") == problem)
+    return {agent: float(rewards["reward"].to_numpy().mean()) for (agent,), rewards in here.group_by("agent")}
+
+
+def suite_table(runs: pl.DataFrame) -> list[str]:
+    """Return how AdaptiveTS does on the suite: 0 is the random policy, 1 the best rival on that dataset."""
+    rows, scores = [], []
+    for problem in sorted(set(runs["problem"])):
+        mean = means(runs, problem)
+        rivals = {agent: reward for agent, reward in mean.items() if agent not in (OURS, UNIFORM, *WITHOUT)}
+        best = max(rivals, key=lambda agent: rivals[agent])
+        peer = max((agent for agent in rivals if agent.startswith("vw:")), key=lambda agent: rivals[agent])
+        span = rivals[best] - mean[UNIFORM]
+        shown = [(mean[agent] - mean[UNIFORM]) / span for agent in (OURS, *WITHOUT, peer)]
+        scores.append(shown)
+        rows.append(
+            [problem, f"{mean[OURS]:,.0f}", f"{rivals[best]:,.0f} {best}", *(f"{score:.3f}" for score in shown)]
+        )
+    columns = np.array(scores)
+    rows.append(["**mean**", "", "", *(f"{score:.3f}" for score in columns.mean(axis=0))])
+    rows.append(["**worst**", "", "", *(f"{score:.3f}" for score in columns.min(axis=0))])
+    head = ["dataset", "AdaptiveTS", "best rival", "AdaptiveTS, normalised", "untrained", "LinearTS(scaled=True)"]
+    return table([*head, "best of Vowpal Wabbit"], rows)
+
+
+def ablation_table(runs: pl.DataFrame) -> list[str]:
+    """Return what is left of the lead over the random policy without a mechanism, in per cent."""
+    suite = [problem for problem in sorted(set(runs["problem"])) if problem not in SPECIAL]
+    variants = [agent for agent in runs["agent"].unique(maintain_order=True) if agent not in (OURS, UNIFORM)]
+    rows = []
+    for variant in sorted(variants):
+        left = {}
+        for problem in (*suite, *SPECIAL):
+            mean = means(runs, problem)
+            left[problem] = 100.0 * (mean[variant] - mean[UNIFORM]) / (mean[OURS] - mean[UNIFORM])
+        average = float(np.mean([left[problem] for problem in suite]))
+        least = min(suite, key=lambda problem: left[problem])
+        rows.append(
+            [variant, f"{average:.1f}", f"{left[least]:.1f} {least}", *(f"{left[problem]:.1f}" for problem in SPECIAL)]
+        )
+    return table(["without", "suite, mean", "suite, least", *SPECIAL], rows)
+
+
+def cases_table(runs: pl.DataFrame) -> list[str]:
+    """Return mean and least reward of AdaptiveTS on the problems that a weaker agent breaks on."""
+    rows = []
+    for (problem, agent), here in runs.group_by("problem", "agent", maintain_order=True):
+        rewards = here["reward"].to_numpy()
+        rows.append([str(problem), str(agent), f"{rewards.mean():,.0f}", f"{rewards.min():,.0f}", str(len(rewards))])
+    return table(["problem", "agent", "mean", "least", "runs"], rows, left=2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", nargs="*", type=Path, help="suite, ablation, fresh runs: in this order")
+    folders = parser.parse_args().folders
+    makers = {"suite": suite_table, "ablation": ablation_table, "cases": cases_table}
+    for (name, make), folder in zip(makers.items(), folders or [None] * len(makers), strict=True):
+        lines = make(kept(folder, name))
+        (OUT / f"{name}.md").write_text("\n".join(lines) + "\n")
+        print(*lines, "", sep="\n")
+
+
+if __name__ == "__main__":
+    main()
