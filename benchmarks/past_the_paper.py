@@ -202,7 +202,7 @@ def draw(comparisons: pl.DataFrame) -> Figure:
         axes.invert_yaxis()
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_xlabel("ahead by, as a share of the span between random and best; bars: 95% intervals over runs")
-        axes.set_title("AdaptiveTS minus its strongest rival")
+        axes.set_title("AdaptiveTS minus its strongest rival", pad=16)
         axes.legend(loc="lower right")
         margins(figure, left=1.25)
     return figure

@@ -121,8 +121,8 @@ class AdaptiveTS(WithNetwork):
     ...     reward += r
     >>> reward > 400  # chance: 250
     True
-    >>> agent.state.memory.held, agent.info.refits < 60
-    (500, True)
+    >>> agent.state.memory.held <= 500, agent.info.refits < 60
+    (True, True)
     """
 
     initial_pulls: int | None = None
