@@ -199,10 +199,10 @@ def draw(comparisons: pl.DataFrame) -> Figure:
         axes.set_yticks(list(place.values()), list(place))
         axes.tick_params(axis="y", labelcolor=INK, length=0)
         axes.grid(axis="y", visible=False)
-        axes.invert_yaxis()
+        axes.set_ylim(max(place.values()) + 0.8, -1.3)  # from top to bottom
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_xlabel("ahead by, as a share of the span between random and best; bars: 95% intervals over runs")
-        axes.set_title("AdaptiveTS minus its strongest rival", pad=16)
+        axes.set_title("AdaptiveTS minus its strongest rival")
         axes.legend(loc="lower right")
         margins(figure, left=1.25)
     return figure
