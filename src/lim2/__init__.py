@@ -27,6 +27,7 @@ from lim2.agents import (
 from lim2.decision import Decision
 from lim2.evaluation import evaluate
 from lim2.info import Info
+from lim2.items import ItemAgent
 from lim2.loading import load
 from lim2.log import DecisionLog
 from lim2.matching import match
@@ -38,7 +39,7 @@ logging.getLogger("lim2").addHandler(logging.NullHandler())  # silent until the 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AGENTS", "AdaptiveTS", "Agent", "Decision", "DecisionLog", "Info", "LiM2", "LinearTS", "LoadError", "NeuralLinear",
-    "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "Snapshot", "TransportTS",
-    "Uniform", "evaluate", "load", "match", "problems",
+    "AGENTS", "AdaptiveTS", "Agent", "Decision", "DecisionLog", "Info", "ItemAgent", "LiM2", "LinearTS", "LoadError",
+    "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "Snapshot",
+    "TransportTS", "Uniform", "evaluate", "load", "match", "problems",
 ]  # fmt: skip

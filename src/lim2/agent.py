@@ -8,12 +8,12 @@ import copy
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import fields, replace
 from itertools import starmap
 from operator import setitem
 from pathlib import Path
-from typing import Any, ParamSpec, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,6 @@ from lim2.snapshot import Snapshot
 from lim2.state import Ints
 from lim2.streams import Streams
 
-P = ParamSpec("P")
 _logger = logging.getLogger("lim2")
 
 
@@ -110,8 +109,8 @@ class Agent(Decider):
             self._streams.learn.bit_generator.state = position
             raise
 
-    def _learn(self, context: NDArray[Any], arm: int, reward: float) -> None:
-        """Swap the state for the one after a reward; if anything fails, nothing has happened."""
+    def _learn(self, context: NDArray[Any], arm: int, reward: float, also: Iterable[trees.Write] = ()) -> None:
+        """Swap the state for the one after a reward, and write ``also`` with it; if it fails, nothing has happened."""
         algorithm, rng = self.algorithm, self._streams.learn
         with one_thread:
             core = self._own_core() if self._shared else self._core
@@ -136,6 +135,7 @@ class Agent(Decider):
                         new, pulls, rows = trees.written(trees.Writes(new, rows)), pulls.copy(), []
                     rows.append((pulls, arm, pulls[arm] + 1))
                     rows.append((self.__dict__, "_core", Core(names, places, new, pulls, rounds + 1, latest)))
+                    rows.extend(also)
                     deque(starmap(setitem, rows), maxlen=0)  # one call: no interrupt comes between rows and swap
             except BaseException:
                 if position is not None and self._core is core:
@@ -342,18 +342,6 @@ class Agent(Decider):
         if not abs(value) < LARGEST:
             raise ValueError(f"a reward must be finite and smaller than {LARGEST:g}, got {value!r}")
         return value
-
-
-def agent_of(algorithm: Callable[P, Algorithm]) -> Callable[P, Agent]:
-    """Return what makes an agent that plays by an algorithm, from the algorithm's settings."""
-
-    def make(*args: P.args, **kwargs: P.kwargs) -> Agent:
-        return Agent(algorithm(*args, **kwargs))
-
-    for name in ("__name__", "__qualname__", "__doc__"):
-        setattr(make, name, getattr(algorithm, name))
-    make.__wrapped__ = algorithm  # type: ignore[attr-defined]  # its signature
-    return make
 
 
 def _core(names: tuple[Hashable, ...], state: Any, pulls: Ints, rounds: int) -> Core:

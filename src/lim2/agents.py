@@ -2,11 +2,40 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, Protocol, overload
 
 from lim2 import algorithms
-from lim2.agent import Agent, agent_of
+from lim2.agent import Agent
 from lim2.algorithms import Algorithm
+from lim2.items import ItemAgent
+
+P = ParamSpec("P")
+
+
+class Maker(Protocol[P]):
+    """Makes an agent that plays by an algorithm, from the algorithm's settings."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, *, n_item_features: int, **settings: Any) -> ItemAgent: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def __call__(self, *args: P.args, **settings: P.kwargs) -> Agent: ...
+
+
+def agent_of(algorithm: Callable[P, Algorithm]) -> Maker[P]:
+    """Return what makes an agent that plays by an algorithm; with ``n_item_features`` it is an :class:`ItemAgent`."""
+
+    def make(*args: P.args, **settings: P.kwargs) -> Agent | ItemAgent:
+        made = algorithm(*args, **settings)
+        return Agent(made) if made.n_item_features is None else ItemAgent(made)
+
+    for name in ("__name__", "__qualname__", "__doc__"):
+        setattr(make, name, getattr(algorithm, name))
+    make.__wrapped__ = algorithm  # type: ignore[attr-defined]  # its signature
+    return make  # type: ignore[return-value]
+
 
 LinearTS = agent_of(algorithms.LinearTS)
 NeuralLinear = agent_of(algorithms.NeuralLinear)
@@ -66,4 +95,5 @@ def TransportTS(*args: Any, **settings: Any) -> Agent:  # noqa: N802
             raise TypeError(f"the setting {name!r} went with TransportTS: {instead}")
     message = "TransportTS is replaced by AdaptiveTS; the name goes in the next version"
     warnings.warn(message, DeprecationWarning, stacklevel=2)
-    return AdaptiveTS(*args, **settings)
+    made: Agent = AdaptiveTS(*args, **settings)
+    return made

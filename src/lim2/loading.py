@@ -21,6 +21,7 @@ from lim2.algorithms import ALGORITHMS, Algorithm
 from lim2.algorithms.base import check_floor
 from lim2.arms import arm_names
 from lim2.exploration import UCB, Random, Thompson
+from lim2.items import ItemAgent
 from lim2.persistence.container import START, LoadError, check_start, pack, unpack
 from lim2.persistence.settings import decoded, encoded, made
 from lim2.representation import MLP, SGD, Adam, Intercept, Representation, RMSProp, Standardized
@@ -38,9 +39,7 @@ _FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError
 _HEADER = {"agent", "arms", "settings", "rounds", "streams", "metadata", "values"}
 
 
-def load(
-    path: str | os.PathLike[str], *, seed: int | None = None, representation: Representation | None = None
-) -> Agent:
+def load(path: str | os.PathLike[str], *, seed: int | None = None, representation: Representation | None = None) -> Any:
     """Return the agent that was saved to a file; it learns on, bit for bit, as the saved one would have.
 
     An agent that was made with a seed also goes on deciding as the saved one would have. One without a seed decides
@@ -84,9 +83,10 @@ def load(
             start = file.read(START)
             check_start(start)  # before reading on: whatever it is may be long
             content = start + file.read()
-        return parse(content, seed=seed, representation=representation)
+        agent = parse(content, seed=seed, representation=representation)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from error
+    return agent if agent.algorithm.n_item_features is None else ItemAgent(agent)
 
 
 # Saving

@@ -144,4 +144,4 @@ def test_bad_shares_to_forget_are_refused(name: str, bad: Any) -> None:
 
 def test_an_unknown_setting_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="bufer"):
-        lim2.LiM2(2, 3, bufer=3)  # type: ignore[call-arg]
+        lim2.LiM2(2, 3, bufer=3)  # type: ignore[call-overload]

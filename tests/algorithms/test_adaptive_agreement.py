@@ -86,7 +86,7 @@ def test_it_agrees_with_the_oracle(settings: dict[str, Any], monkeypatch: pytest
         assert arm == oracle.act(context, draws), f"decision of round {t}"
         reward = float(rewards_of(t, n_arms, context, world)[arm])
         agent.update(context, arm, reward)
-        assert len(drawn) == (t > 0 and (t + 1) % how.train_every == 0), f"batches of round {t}"
+        assert len(drawn) == (t > 0 and (t + 1) % how.period == 0), f"batches of round {t}"
         oracle.update(context, arm, reward, list(drawn))
         drawn.clear()
         if t % 20 == 0 or t == ROUNDS - 1:

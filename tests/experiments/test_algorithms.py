@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lim2.agent import Agent, agent_of
+from lim2.agent import Agent
+from lim2.agents import agent_of
 from lim2.algorithms import LinearTS
 from lim2.experiments import bench
 from lim2.experiments.names import PlanError, agent_named, given, maker_of
@@ -16,7 +17,8 @@ from lim2.experiments.names import PlanError, agent_named, given, maker_of
 OWN = '''
 from dataclasses import dataclass
 
-from lim2.agent import agent_of
+from lim2.agent import Agent
+from lim2.agents import agent_of
 from lim2.algorithms import LinearTS
 
 

@@ -15,7 +15,7 @@ from persistence import saved_agents as saved
 
 import lim2
 from lim2 import algorithms
-from lim2.agent import agent_of
+from lim2.agents import agent_of
 from lim2.algorithms import ALGORITHMS
 from lim2.exploration import UCB, Random, Thompson
 from lim2.loading import KNOWN, dump, parse
@@ -212,7 +212,7 @@ class Own(algorithms.LinearTS):
     [
         (lambda: lim2.LinearTS(2, 2, exploration=Mine()), "exploration of type Mine"),
         (lambda: agent_of(Own)(2, 2), "Own cannot be saved"),
-        (lambda: lim2.LiM2(2, 2, hidden={4}), "hidden cannot be saved"),  # type: ignore[arg-type]
+        (lambda: lim2.LiM2(2, 2, hidden={4}), "hidden cannot be saved"),  # type: ignore[call-overload]
         (lambda: _with_metadata({"t": (1, 2)}), "metadata"),
         (lambda: _with_metadata({1: 2}), "metadata"),
         (lambda: _with_metadata({"x": float("nan")}), "metadata"),

@@ -110,7 +110,7 @@ def test_a_column_that_varies_by_rounding_alone_changes_nothing(setting: str) ->
     """The mean of such a column moves from one renewal to the next; the column stays 0."""
     means = []
     for steps in (0, 8):
-        agent = lim2.LinearTS(2, 2, seed=0, **{setting: True})  # type: ignore[arg-type]
+        agent = lim2.LinearTS(2, 2, seed=0, **{setting: True})  # type: ignore[call-overload]
         rows = RAW[:300, :2] * [1.0, 0.0] + [0.0, 1.7e18]
         rows[0, 1] += 256.0 * steps  # units in the last place
         agent.update_many(rows, np.arange(300) % 2, 5.0 + rows[:, 0])

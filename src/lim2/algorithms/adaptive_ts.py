@@ -90,7 +90,8 @@ class AdaptiveTS(WithNetwork):
         How many tuples are kept at a refit, all arms together, in equal shares; until the next one there are an eighth
         more. None: 100 per arm, and at least 1,000.
     train_every
-        Rounds from one that trains to the next.
+        Rounds from one that trains to the next; math.inf: the network stays as it was drawn. None: 2; with items
+        math.inf, since products of context and item do what training would, at less cost.
     temperature, optimism
         A score is drawn as mean + scale * (optimism + temperature * t), t being Student-t: the share of a belief's
         scale with which it is drawn, and the share that an arm gets as a bonus.
@@ -129,7 +130,7 @@ class AdaptiveTS(WithNetwork):
     hidden: int | Sequence[int] = (64,)
     learning_rate: float = 0.02
     buffer: int | None = None
-    train_every: int = 2
+    train_every: float | None = None
     temperature: float = TEMPERATURE
     optimism: float = OPTIMISM
     change_threshold: float = 3.0
@@ -140,7 +141,8 @@ class AdaptiveTS(WithNetwork):
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""
         super().validate()
-        positive_int("train_every", self.train_every)
+        if self.train_every not in (None, math.inf):
+            positive_int("train_every", self.train_every)  # type: ignore[arg-type]  # refuses what is no number
         if self.change_threshold != math.inf:
             number("change_threshold", self.change_threshold, least=0.0)
         _ = self.capacity(len(self.names)), self.least_scale
@@ -149,6 +151,12 @@ class AdaptiveTS(WithNetwork):
     def turns(self) -> int:
         """How often every arm is played, in turn, at the start."""
         return turns_of(len(self.names)) if self.initial_pulls is None else super().turns
+
+    @functools.cached_property
+    def period(self) -> float:
+        """Rounds from one that trains to the next."""
+        usual = 2 if self.crossing is None else math.inf
+        return usual if self.train_every is None else self.train_every
 
     @functools.cached_property
     def network(self) -> Representation:
@@ -169,7 +177,12 @@ class AdaptiveTS(WithNetwork):
     @functools.cached_property
     def linear(self) -> int:
         """How many features are the context's own."""
-        return views.linear_columns(self.shape, self.takes_floats)
+        return views.linear_columns(self.columns, self.takes_floats)
+
+    @functools.cached_property
+    def columns(self) -> tuple[int, ...]:
+        """The shape of a context or, with items, of a context, an item and their products."""
+        return self.shape if self.crossing is None else (self.crossing.width,)
 
     @functools.cached_property
     def width(self) -> int:
@@ -186,7 +199,7 @@ class AdaptiveTS(WithNetwork):
         f, first = self.network.init(self.shape, n_arms, rng), None
         if self.takes_floats:
             first = scaling(no_moments(self.shape))
-        return self._first(n_arms, View(f, first, views.projection(self.shape[0], self.linear, rng)))
+        return self._first(n_arms, View(f, first, views.projection(self.columns[0], self.linear, rng)))
 
     def _first(self, n_arms: int, view: View) -> State:
         beliefs, evicted = roots.prior(n_arms, self.width, 1.0, A0, A0), no_sums(n_arms, self.width)
@@ -211,13 +224,17 @@ class AdaptiveTS(WithNetwork):
         ]
         return StudentT(*(np.concatenate(pair, axis=-1) for pair in zip(*scores, strict=True)))
 
+    def joint_covariance(self, state: State, rows: NDArray[Any]) -> Array:
+        """Return the covariances of the scores of rows of context and item."""
+        return roots.covariance(state.posterior, self.features(state.view, rows))
+
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
     ) -> tuple[State | Writes, Diagnostics]:
         """Store the tuple, train the network, begin a refit if it is time, count the tuple, refit some arms."""
         t, f, step = state.rounds + 1, state.network, None
         E, _ = store(state.memory, context, arm, reward)
-        if state.refits and t % self.train_every == 0:
+        if state.refits and t % self.period == 0:
             batch = sample(E, BATCH, rng)
             targets = (batch.rewards - state.rewards.mean) / state.rewards.scale
             _, f, step = self.network.train(f, views.inputs(state.view, batch.contexts), batch.arms, targets)
@@ -232,7 +249,7 @@ class AdaptiveTS(WithNetwork):
 
     def features(self, view: View, contexts: NDArray[Any]) -> Array:
         """Return the features of rows of contexts under a view."""
-        return views.features(self.network, view, contexts, self.linear)
+        return views.features(self.network, view, contexts, self.linear, self.crossing)
 
     def _report(self, new: State, step: Step | None) -> dict[str, Any]:
         counts = {"refits": new.refits, "changes": new.changes}
@@ -274,7 +291,7 @@ class AdaptiveTS(WithNetwork):
 
     def kinds(self) -> Mapping[str, Any]:
         """Return the types of the networks, and what is absent."""
-        scales, projects = self.takes_floats, 0 < self.linear < self.shape[0]
+        scales, projects = self.takes_floats, 0 < self.linear < self.columns[0]
         parts: dict[str, Any] = {**self.network.kinds("network"), "moments": Moments if scales else None}
         for view in ("view", "before"):
             parts |= self.network.kinds(f"{view}/network")
@@ -283,7 +300,7 @@ class AdaptiveTS(WithNetwork):
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the state's axes that are known from the settings."""
-        own = {"g": self.width, "linear": self.linear, "column": self.shape[0], "older": len(refit.OLDER)}
+        own = {"g": self.width, "linear": self.linear, "column": self.columns[0], "older": len(refit.OLDER)}
         return {**super().sizes(n_arms), **self.network.sizes(self.shape, n_arms), **own}
 
     def check(self, state: State) -> None:

@@ -1,5 +1,6 @@
 """What an algorithm is: settings, and pure functions of a state."""
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from lim2.arms import arm_names
 from lim2.checks import as_float, as_floats, positive_int
 from lim2.exploration import Exploration, StudentT
+from lim2.representation.crossing import Crossing
 from lim2.state import Array
 
 # The size of a context, its shape, or None where the representation knows it.
@@ -49,6 +51,9 @@ class Algorithm(ABC):
         Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
     seed
         The same seed and the same inputs give the same decisions, bit for bit. None: a fresh one from the system.
+    n_item_features
+        Instead of ``n_arms`` or ``arms``: what is chosen from are items, which come with every call and have so many
+        features. One belief about [context, item] is shared by all of them, see :class:`lim2.ItemAgent`.
     """
 
     n_arms: int | None = None
@@ -58,6 +63,7 @@ class Algorithm(ABC):
     initial_pulls: int | None = 2
     min_propensity: float = 0.0
     seed: int | None = None
+    n_item_features: int | None = None
 
     state_type: ClassVar[type[Any]]
     draws: ClassVar[bool] = True  # whether `learn` uses its random stream
@@ -87,6 +93,10 @@ class Algorithm(ABC):
         ``state.Writes`` instead: a state, and the rows of its arrays that change.
         """
 
+    def joint_covariance(self, state: Any, rows: NDArray[Any]) -> Array:
+        """Return the covariances of the scores of rows of context and item, (k, k): for joint draws among items."""
+        raise NotImplementedError(f"{self.name} has no joint draws: leave out joint=True")
+
     def add_arm(self, state: Any, like: int | None, rng: np.random.Generator) -> Any:
         """Return a state with one more arm: from the prior, or like another."""
         raise NotImplementedError(f"the arms of a {self.name} cannot change")
@@ -108,10 +118,19 @@ class Algorithm(ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of a context."""
+        """The shape of what is learned from: a context or, with items, a context and an item behind it."""
         if self.n_features is None:
             raise ValueError("n_features is missing: give the size of a context")
-        return (positive_int("n_features", self.n_features),)  # type: ignore[arg-type]  # refuses what is no number
+        size = positive_int("n_features", self.n_features)  # type: ignore[arg-type]  # refuses what is no number
+        return (size if self.crossing is None else size + self.crossing.item,)
+
+    @functools.cached_property
+    def crossing(self) -> Crossing | None:
+        """What multiplies the columns of contexts and items; None without items."""
+        if self.n_item_features is None:
+            return None
+        sizes = ("n_features", self.n_features), ("n_item_features", self.n_item_features)
+        return Crossing(*(positive_int(name, size) for name, size in sizes))  # type: ignore[arg-type]
 
     @property
     def turns(self) -> int:
@@ -147,7 +166,13 @@ class Algorithm(ABC):
 
     @property
     def names(self) -> Sequence[Hashable]:
-        """The names of the arms that the settings ask for."""
+        """The names of the arms that the settings ask for; with items, of the one belief that they share."""
+        if self.n_item_features is not None:
+            if self.n_arms is not None or self.arms is not None:
+                raise ValueError(
+                    "with n_item_features the items of a call are what is chosen from: leave out n_arms and arms"
+                )
+            return range(1)
         if (self.n_arms is None) == (self.arms is None):
             raise ValueError(
                 f"give either n_arms or arms, their names: got n_arms={self.n_arms!r} and arms={self.arms!r}"

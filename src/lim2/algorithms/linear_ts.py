@@ -161,7 +161,7 @@ class LinearTS(Algorithm):
     @functools.cached_property
     def width(self) -> int:
         """The number of features."""
-        return self.shape[0] + self.intercept
+        return (self.shape[0] if self.crossing is None else self.crossing.width) + self.intercept
 
     @functools.cached_property
     def _prior(self) -> tuple[float, float, float]:
@@ -174,7 +174,13 @@ class LinearTS(Algorithm):
         """Return the precisions of the weights, a and b that an arm starts from."""
         if used is None or rewards is None:
             return self._prior
-        return linear_start(self.width, int(np.count_nonzero(used.factor)), rewards.scale, n_arms)
+        varies = used.factor != 0.0
+        varying = int(np.count_nonzero(varies))
+        if self.crossing is not None:  # the products, too
+            varying += int(np.count_nonzero(varies[: self.crossing.context])) * int(
+                np.count_nonzero(varies[self.crossing.context :])
+            )
+        return linear_start(self.width, varying, rewards.scale, n_arms)
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:  # noqa: ARG002
         """Return the state before the first reward."""
@@ -186,15 +192,22 @@ class LinearTS(Algorithm):
         return State(start, kept, moments, used, 0.0, rewards)
 
     def features(self, state: State, contexts: NDArray[Any]) -> Array:
-        """Return the contexts in the scaling in use, with a constant 1."""
+        """Return the contexts in the scaling in use, with the products of items and a constant 1."""
         if state.scaling is not None:
             contexts = scaled(state.scaling, contexts)
+        if self.crossing is not None:
+            contexts = self.crossing(contexts)
         return with_one(contexts) if self.intercept else contexts
 
     def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
         """Return the score of every arm."""
         score: StudentT = self.beliefs.score(state.posterior, self.features(state, contexts))
         return score if state.rewards is None else score._replace(mean=score.mean + state.rewards.center)
+
+    def joint_covariance(self, state: State, rows: NDArray[Any]) -> Array:
+        """Return the covariances of the scores of rows of context and item."""
+        cov: Array = self.beliefs.covariance(state.posterior, self.features(state, rows))
+        return cov
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator  # noqa: ARG002
@@ -231,7 +244,8 @@ class LinearTS(Algorithm):
         if fits and not self.forget:
             return state._replace(moments=moments, rewards=rewards), False
         latest = scaling(moments)
-        kept = moved(kept, map_between(used, latest))
+        change = map_between(used, latest)
+        kept = moved(kept, change if self.crossing is None else self.crossing.mapping(change))
         if rewards is not None:
             before, rewards = rewards.center, running_rewards.renew(rewards)
             kept = shifted(kept, rewards.center - before)

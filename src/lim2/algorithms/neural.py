@@ -54,6 +54,8 @@ class WithNetwork(Algorithm):
     @functools.cached_property
     def shape(self) -> tuple[int, ...]:
         """The shape of a context, from what the user says and what the representation knows."""
+        if self.crossing is not None:
+            return super().shape
         known = self.network.context_shape if isinstance(self.network, ContextReader) else None
         given = self.n_features
         if given is None:
@@ -160,6 +162,10 @@ class Neural(WithNetwork):
     def score(self, state: Any, contexts: NDArray[Any]) -> StudentT:
         """Return the score phi' mu~ of every arm."""
         return beliefs.score(state.posterior, self.features(state.network, contexts))
+
+    def joint_covariance(self, state: Any, rows: NDArray[Any]) -> Array:
+        """Return the covariances of the scores of rows of context and item."""
+        return beliefs.covariance(state.posterior, self.features(state.network, rows))
 
     def observe(self, f: Any, context: NDArray[Any]) -> Any:
         """Let the scaling, if there is one, take in a context."""

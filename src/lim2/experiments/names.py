@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lim2.agent import agent_of
-from lim2.agents import AGENTS, TransportTS
+from lim2.agents import AGENTS, TransportTS, agent_of
 from lim2.algorithms import Algorithm
 from lim2.problems import from_csv
 from lim2.problems.registry import find, names

@@ -74,6 +74,12 @@ def score(posterior: Posterior, z: Array) -> StudentT:
     return StudentT(mean, np.sqrt(np.maximum(spread, 0.0) * (b / a)), a + a)
 
 
+def covariance(posterior: Posterior, rows: Array) -> Array:
+    """Return the covariances of the first arm's scores of several rows of features, (n, n), given the mean noise."""
+    cov: Array = rows @ posterior.cov[0] @ rows.T * (posterior.b[0] / posterior.a[0])
+    return cov
+
+
 def observe(posterior: Posterior, arm: int, z: Array, reward: float) -> list[Write]:
     """Condition one arm on one more (features, reward): the exact conjugate update, in O(g^2). Returns its new rows."""
     mu, cov, a, b = posterior

@@ -51,6 +51,13 @@ def score(posterior: RootPosterior, z: Array) -> StudentT:
     return StudentT(mean, np.sqrt(spread * (b / a)), a + a)
 
 
+def covariance(posterior: RootPosterior, rows: Array) -> Array:
+    """Return the covariances of the first arm's scores of several rows of features, (n, n), given the mean noise."""
+    whitened = rows @ posterior.root[0].T
+    cov: Array = whitened @ whitened.T * (posterior.b[0] / posterior.a[0])
+    return cov
+
+
 def observe(posterior: RootPosterior, arm: int, z: Array, reward: float) -> list[Write]:
     """Condition one arm on one more (features, reward): the exact conjugate update, in O(g^2). Returns its new rows.
 

@@ -56,6 +56,25 @@ class Thompson:
         drawn += score.mean
         return drawn
 
+    def joint_scores(self, score: StudentT, covariance: Array, rng: np.random.Generator) -> Array:
+        """Draw scores that are correlated: of items that share one belief, (k,).
+
+        Parameters
+        ----------
+        score
+            Their marginal distributions, of one number of degrees of freedom.
+        covariance
+            (k, k); its diagonal is that of the squared scales.
+        rng
+            The stream.
+        """
+        values, vectors = np.linalg.eigh(covariance)
+        drawn: Array = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(len(values)))
+        freedom = float(score.freedom[0])
+        if freedom < math.inf:
+            drawn /= math.sqrt(rng.chisquare(freedom) / freedom)
+        return score.mean + self.optimism * score.scale + self.temperature * drawn
+
     def propensities(self, score: StudentT) -> Array:
         """Return the probability that each arm's score is the largest, by quadrature; nothing is drawn."""
         mean, scale, freedom = score

@@ -61,8 +61,9 @@ def decoded(value: Any, known: Known) -> Any:
 
 
 def made(kind: type[Any], settings: Mapping[str, Any]) -> Any:
-    """Return a dataclass with these fields, which must be all that it has."""
-    names = [field.name for field in dataclasses.fields(kind)]
-    if set(settings) != set(names):
-        raise LoadError(f"the settings of {kind.__name__} must be {', '.join(names)}; got {', '.join(settings)}")
+    """Return a dataclass with these fields; one that is missing, because it is newer than the file, has its default."""
+    known = {field.name: field.default for field in dataclasses.fields(kind)}
+    required = {name for name, default in known.items() if default is dataclasses.MISSING}
+    if not required <= set(settings) <= set(known):
+        raise LoadError(f"the settings of {kind.__name__} must be {', '.join(known)}; got {', '.join(settings)}")
     return kind(**settings)

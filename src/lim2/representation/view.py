@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2.representation.crossing import Crossing
 from lim2.representation.protocol import Representation
 from lim2.representation.scaling import Scaling, scaled
 from lim2.state import Array
@@ -41,14 +42,20 @@ def inputs(view: View, contexts: NDArray[Any]) -> NDArray[Any]:
     return contexts if view.scaling is None else scaled(view.scaling, contexts)
 
 
-def features(net: Representation, view: View, contexts: NDArray[Any], linear: int) -> Array:
-    """Return the features of rows of contexts: the network's hidden layer, the contexts themselves, and a 1."""
+def features(
+    net: Representation, view: View, contexts: NDArray[Any], linear: int, crossing: Crossing | None = None
+) -> Array:
+    """Return the features of rows of contexts: the network's hidden layer, the contexts themselves, and a 1.
+
+    Where a row is a context and an item, their products are among the contexts' own features.
+    """
     out, hidden = np.empty((len(contexts), net.width + linear + 1)), net.width
     if not len(contexts):  # what not every network takes
         return out
     rows = inputs(view, contexts)
     out[:, :hidden] = net.features(view.network, rows)
     if linear:
+        rows = rows if crossing is None else crossing(rows)
         out[:, hidden:-1] = rows if view.projection is None else np.dot(rows, view.projection)
     out[:, -1] = 1.0
     return out
