@@ -1,0 +1,103 @@
+"""What an encoder has learned, as a value: which keys have columns of their own, and the moments of these columns."""
+
+from array import array
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from lim2.encoding.moments import Moments, Scale, observe, scale, scaled
+from lim2.encoding.times import DAY
+from lim2.encoding.values import EMBEDDING, NUMBER, TIME, size_of
+
+# Deviations of ages below an hour are delays of events, not a signal.
+_SMALLEST_AGE = 1.0 / 24.0
+
+
+class Column(NamedTuple):
+    """What is known of one key: of a number, of a time, or of an embedding."""
+
+    kind: str
+    at: int  # its first column
+    size: int  # how many it has
+    moments: Moments  # of the numbers, or of the ages in days; of an embedding the count only
+    scale: Scale
+    newest: float  # seconds of the newest time learned from
+
+
+class Known(NamedTuple):
+    """All that an encoder has learned. Nothing of it is ever written to."""
+
+    columns: Mapping[str, Column]  # by path
+    used: int  # columns that are taken
+    overflow: int  # values that came without a column being free for them, and were hashed
+    updates: int  # contexts learned from
+
+
+class Contribution(NamedTuple):
+    """What one value has added to one column; the column is None for a key that has not been learned from yet."""
+
+    path: str
+    value: Any
+    kind: str
+    column: int | None
+    encoded: float
+
+
+class ColumnInfo(NamedTuple):
+    """What is known of one key; ``mean`` and ``std`` of ages are in days, of an embedding there are none."""
+
+    name: str
+    kind: str
+    columns: range
+    mean: float | None
+    std: float | None
+    count: int
+
+
+def column(kind: str, at: int, size: int, moments: Moments = Moments(), newest: float = 0.0) -> Column:  # noqa: B008
+    """Return a column with the scale that its moments give."""
+    return Column(kind, at, size, moments, scale(moments, _SMALLEST_AGE if kind == TIME else 0.0), newest)
+
+
+def learned(old: Column, content: Any) -> Column:
+    """Return a column with one more value: a number, an instant or an embedding."""
+    moments, newest = old.moments, old.newest
+    if old.kind == NUMBER:
+        moments = observe(moments, content)
+    elif old.kind == TIME:
+        newest = max(newest, content.seconds) if moments.count else content.seconds
+        moments = observe(moments, (newest - content.seconds) / DAY)
+    else:
+        moments = moments._replace(count=moments.count + 1)
+    return column(old.kind, old.at, old.size, moments, newest)
+
+
+def fits(known: Column, kind: str, content: Any) -> bool:
+    """Return whether a value is of the kind and the size that a column was made for."""
+    return known.kind == kind and known.size == size_of(kind, content)
+
+
+def add_own(known: Column, content: Any, out: "array[float]", start: int) -> None:
+    """Add a value that fits its column to the vector that begins at ``start``."""
+    first = start + known.at
+    if known.kind == NUMBER:
+        out[first] += scaled(known.scale, content)
+    elif known.kind == TIME:
+        age = (known.newest - content.seconds) / DAY
+        out[first : first + known.size] = array("d", (*content.circles, scaled(known.scale, age)))
+    else:
+        out[first : first + known.size] = array("d", content)
+
+
+def infos(known: Known) -> tuple[ColumnInfo, ...]:
+    """Return what is known of every key that has columns."""
+    return tuple(
+        ColumnInfo(
+            path,
+            column.kind,
+            range(column.at, column.at + column.size),
+            None if column.kind == EMBEDDING else column.moments.mean,
+            None if column.kind == EMBEDDING else column.moments.std,
+            column.moments.count,
+        )
+        for path, column in sorted(known.columns.items(), key=lambda entry: entry[1].at)
+    )
