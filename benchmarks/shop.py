@@ -120,6 +120,7 @@ def main() -> None:
             for numbers, buckets, hashes in settings:
                 encoder = Encoder(numbers=numbers, buckets=buckets, hashes=hashes, seed=seed)
                 shares[numbers, buckets, hashes].append(earned_raw(world, seed, encoder))
+                print(f"  {encoder}: {shares[numbers, buckets, hashes][-1] / hand[-1]:.4f} of by hand", flush=True)
         for each, values in shares.items():
             ratios = np.array(values) / np.array(hand)
             record = dict(zip(("numbers", "buckets", "hashes"), each, strict=True), price_scale=price_scale)

@@ -2,11 +2,17 @@
 
 from array import array
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, NamedTuple
+
+import numpy as np
+
+from lim2.checks import LARGEST
 
 from lim2.encoding.moments import Moments, Scale, observe, scale, scaled
 from lim2.encoding.times import DAY
-from lim2.encoding.values import EMBEDDING, NUMBER, TIME, size_of
+from lim2.encoding.values import EMBEDDING, LARGEST_LISTED, NUMBER, NUMBERS, TIME, size_of
+from lim2.state import Array
 
 # Deviations of ages below an hour are delays of events, not a signal.
 _SMALLEST_AGE = 1.0 / 24.0
@@ -82,10 +88,33 @@ def add_own(known: Column, content: Any, out: "array[float]", start: int) -> Non
     if known.kind == NUMBER:
         out[first] += scaled(known.scale, content)
     elif known.kind == TIME:
-        age = (known.newest - content.seconds) / DAY
-        out[first : first + known.size] = array("d", (*content.circles, scaled(known.scale, age)))
+        out[first], out[first + 1], out[first + 2], out[first + 3] = content.circles
+        out[first + 4] += scaled(known.scale, (known.newest - content.seconds) / DAY)
     else:
         out[first : first + known.size] = array("d", content)
+
+
+def together(known: Column, values: list[Any]) -> Array | None:
+    """Return the columns of several values, (n, size), if all are good and of the column's kind; None if not."""
+    kinds = set(map(type, values))
+    listed = known.kind == EMBEDDING and kinds == {list} and set(map(len, values)) == {known.size}
+    if listed:
+        kinds = set(map(type, chain.from_iterable(values)))
+    elif known.kind != NUMBER:
+        return None
+    if not kinds <= NUMBERS:
+        return None
+    try:
+        block = np.array(values, dtype=np.float64).reshape(len(values), known.size)
+    except OverflowError:  # a whole number beyond all floats
+        return None
+    sizes = np.abs(block).sum(axis=1)
+    if not (sizes <= LARGEST_LISTED if listed else sizes < LARGEST).all():
+        return None
+    if listed:
+        return block
+    center, factor, limit = known.scale
+    return np.clip((block - center) * factor, -limit, limit)
 
 
 def infos(known: Known) -> tuple[ColumnInfo, ...]:

@@ -73,4 +73,6 @@ def scale(moments: Moments, smallest: float = 0.0) -> Scale:
 
 def scaled(by: Scale, x: float) -> float:
     """Return a number scaled."""
-    return max(-by.limit, min((x - by.center) * by.factor, by.limit))
+    center, factor, limit = by
+    z = (x - center) * factor
+    return z if -limit <= z <= limit else math.copysign(limit, z)

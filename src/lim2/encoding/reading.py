@@ -19,13 +19,14 @@ LEAVES = 1000  # values in one context
 LENGTH = 250  # characters of a path
 
 Raw = Any  # a dictionary, a row of pandas or polars, a dataclass, a named tuple
+Leaves = Mapping[str, Any]  # values by path
 
 EXPECTED = "a string, a number, True, False, None, a date or time, a list of strings or numbers, or a dictionary"
 
 _LEAVES = frozenset({str, int, float, bool, type(None), list, date, datetime})
 
 
-def leaves_of(raw: Raw) -> Mapping[str, Any]:
+def leaves_of(raw: Raw) -> Leaves:
     """Return the values of a context by their paths.
 
     A dictionary that is flat already is returned itself. Paths are not checked yet: :func:`check_path` does so. A key ``"basket.total"`` and a key ``"total"`` within ``"basket"`` are one path.

@@ -7,6 +7,7 @@ has no hour.
 
 import math
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 DAY = 86400.0
@@ -40,7 +41,8 @@ def instant(value: date | datetime) -> Instant:
     if not isinstance(value, datetime):
         return Instant((value.toordinal() - 719163) * DAY, (0.0, 0.0, *week))
     angle = (value.hour * 3600 + value.minute * 60 + value.second) * (2 * math.pi / DAY)
-    aware = value if value.utcoffset() is not None else value.replace(tzinfo=UTC)
+    zone = value.tzinfo
+    aware = value if zone is UTC or zone and value.utcoffset() is not None else value.replace(tzinfo=UTC)
     return Instant((aware - _EPOCH).total_seconds(), (math.sin(angle), math.cos(angle), *week))
 
 
@@ -56,6 +58,11 @@ def read(text: str) -> Instant | None:
     """
     if not 10 <= len(text) <= _LONGEST or text[4] != "-" or text[7] != "-":
         return None
+    return _parsed(text)
+
+
+@lru_cache(maxsize=4096)  # items have the same dates in every decision
+def _parsed(text: str) -> Instant | None:
     try:
         return instant(date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text))
     except ValueError:  # no time after all, but a category that looks like one

@@ -1,6 +1,5 @@
 """What one value of a context is: a number, a time, an embedding, a category, a list of categories, or missing."""
 
-import math
 from typing import Any
 
 from lim2.checks import LARGEST
@@ -13,7 +12,7 @@ MEASURED = frozenset({NUMBER, TIME, EMBEDDING})  # what has columns of its own
 LISTED = 4096  # values in one list
 LARGEST_LISTED = 1e6  # sum of the sizes in an embedding, which is taken as it is
 
-_NUMBERS = frozenset({int, float})
+NUMBERS = frozenset({int, float})
 _TOKENS = frozenset({str, bool, type(None)})
 
 
@@ -24,7 +23,7 @@ def read(path: str, value: Any) -> tuple[str, Any]:
     --------
     >>> read("age", 31), read("country", "AT"), read("tags", ["new", "red"]), read("tags", [])
     (('number', 31.0), ('category', 'AT'), ('list', ['new', 'red']), ('missing', None))
-    >>> read("age", math.nan)
+    >>> read("age", float("nan"))
     Traceback (most recent call last):
     ValueError: age is nan: a number must be finite and below 1e+30; None stands for a missing one
     """
@@ -71,14 +70,14 @@ def list_of(path: str, values: list[Any]) -> tuple[bool, list[Any]]:
     if len(values) > LISTED:
         raise ValueError(f"{path} is a list of {len(values)} values: at most {LISTED} are possible")
     kinds = set(map(type, values))
-    if not (kinds <= _TOKENS or kinds <= _NUMBERS):
+    if not (kinds <= _TOKENS or kinds <= NUMBERS):
         values = [plain(f"{path}[{place}]", value) for place, value in enumerate(values)]
         kinds = set(map(type, values))
     if kinds <= _TOKENS:
         return False, values
-    if not kinds <= _NUMBERS:
+    if not kinds <= NUMBERS:
         _refuse_list(path, values)
-    if not _size(values) <= LARGEST_LISTED:
+    if not _small(values):
         for place, value in enumerate(values):
             number(f"{path}[{place}]", value)
         raise ValueError(
@@ -88,18 +87,18 @@ def list_of(path: str, values: list[Any]) -> tuple[bool, list[Any]]:
     return True, values
 
 
-def _size(values: list[float]) -> float:
-    """Return the sum of absolute values, NaN if one is."""
+def _small(values: list[float]) -> bool:
+    """Return whether the numbers of an embedding are finite, and not too large."""
     try:
-        return sum(map(abs, values))
+        return sum(map(abs, values)) <= LARGEST_LISTED
     except OverflowError:  # a whole number beyond all floats, beside a float
-        return math.inf
+        return False
 
 
 def _refuse_list(path: str, values: list[Any]) -> None:
-    strange = next((value for value in values if type(value) not in _TOKENS | _NUMBERS), None)
+    strange = next((value for value in values if type(value) not in _TOKENS | NUMBERS), None)
     if strange is not None:
         raise ValueError(f"{path} holds {shown(strange)}: expected a list of strings or of numbers")
     one = next(value for value in values if type(value) in _TOKENS)
-    other = next(value for value in values if type(value) in _NUMBERS)
+    other = next(value for value in values if type(value) in NUMBERS)
     raise ValueError(f"{path} holds {shown(one)} and {shown(other)}: a list holds strings, or numbers, but not both")
