@@ -1,7 +1,7 @@
 """`python -m benchmarks.encode`: what it costs to encode one raw context, beside scikit-learn's FeatureHasher.
 
-The same context of ten keys: four numbers, a truth value, five strings. FeatureHasher takes flat dictionaries of strings
-and numbers, so that is what both are given; nested, with a time or with a list, only `lim2.encoding` is measured.
+The same context of ten keys: four numbers, a truth value, five strings. FeatureHasher takes flat dictionaries of
+strings and numbers, so that is what both are given; nested, with a time or a list, only `lim2.encoding` is measured.
 Blocks of each run in turn, and the figure to look at is the median of their ratios.
 """
 

@@ -116,7 +116,9 @@ def main() -> None:
             hand.append(earned_by_hand(world, seed))
             spent = time.perf_counter() - start
             best, chance = world.chances.max(axis=1).mean(), world.chances.mean()
-            print(f"seed {seed}: random {chance:.4f}, by hand {hand[-1]:.4f}, best {best:.4f} ({spent:.1f} s)", flush=True)
+            print(
+                f"seed {seed}: random {chance:.4f}, by hand {hand[-1]:.4f}, best {best:.4f} ({spent:.1f} s)", flush=True
+            )
             for numbers, buckets, hashes in settings:
                 encoder = Encoder(numbers=numbers, buckets=buckets, hashes=hashes, seed=seed)
                 shares[numbers, buckets, hashes].append(earned_raw(world, seed, encoder))

@@ -10,16 +10,25 @@ from typing import Any
 import numpy as np
 
 from lim2.checks import LARGEST, positive_int
-from lim2.encoding.known import ColumnInfo, Contribution, Known, add_own, column, fits, infos, learned, together
+from lim2.encoding.known import (
+    ColumnInfo,
+    Contribution,
+    Known,
+    add_own,
+    column,
+    explained,
+    fits,
+    infos,
+    learned,
+    together,
+)
 from lim2.encoding.reading import Leaves, Raw, leaves_of, rows_of
-from lim2.encoding.times import KINDS
 from lim2.encoding.tokens import Tokens, rounded
 from lim2.encoding.values import EMBEDDING, LIST, MEASURED, NUMBER, TIME, read, size_of
 from lim2.state import Array
 
 MOST_NUMBERS, MOST_BUCKETS, MOST_HASHES = 2**16, 2**20, 8
 _SQUASH = 0.1  # of asinh(x) of a number that has no column: 1e9 is about 2
-
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,20 +150,19 @@ class Encoder:
         The sum of all contributions to a column is the column of the encoded vector, in every bit.
         """
         values = {**dict.fromkeys(known.columns), **leaves_of(raw)}
-        out: list[Contribution] = []
-        for path in sorted(values):
-            vector = array("d", self._zeros)
-            kind = self._add(known, path, values[path], vector, 0)
-            own = known.columns.get(path)
-            if own is not None and own.kind == kind:
-                columns = list(range(own.at, own.at + own.size))
-            else:
-                columns = [place for place, x in enumerate(vector) if x]
-            kinds = KINDS if kind == TIME else [kind] * len(columns)
-            out += [Contribution(path, values[path], k, at, vector[at]) for k, at in zip(kinds, columns, strict=True)]
-            if not columns:
-                out.append(Contribution(path, values[path], kind, None, 0.0))
-        return tuple(out)
+        return explained(known, values, self.width, self._add)
+
+    def check(self, known: Known) -> None:
+        """Raise a ValueError unless this is what such an encoder can have learned."""
+        used = 0
+        for own in sorted(known.columns.values(), key=lambda each: each.at):
+            if own.at != used:
+                raise ValueError(f"the columns of {own.kind}s begin at {own.at}, expected {used}")
+            used += own.size
+        if known.used != used or used > self.numbers:
+            raise ValueError(f"{known.used} columns are used, expected {used}, and at most {self.numbers}")
+        if any(own.moments.weight == 0 for own in known.columns.values()):
+            raise ValueError("a column has not been learned from")
 
     def columns(self, known: Known) -> tuple[ColumnInfo, ...]:
         """Return what is known of the keys that have columns of their own."""

@@ -1,14 +1,15 @@
 """What an encoder has learned, as a value: which keys have columns of their own, and the moments of these columns."""
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lim2.checks import LARGEST
-
+from lim2.encoding import times
 from lim2.encoding.moments import Moments, Scale, observe, scale, scaled
 from lim2.encoding.times import DAY
 from lim2.encoding.values import EMBEDDING, LARGEST_LISTED, NUMBER, NUMBERS, TIME, size_of
@@ -24,7 +25,7 @@ class Column(NamedTuple):
     kind: str
     at: int  # its first column
     size: int  # how many it has
-    moments: Moments  # of the numbers, or of the ages in days; of an embedding the count only
+    moments: Moments  # of the numbers, or of the ages in days; of an embedding the weight only
     scale: Scale
     newest: float  # seconds of the newest time learned from
 
@@ -38,6 +39,10 @@ class Known(NamedTuple):
     updates: int  # contexts learned from
 
 
+# Adds the value of a path to the vector that begins at a place, and returns as which kind
+Add = Callable[[Known, str, Any, "array[float]", int], str]
+
+
 class Contribution(NamedTuple):
     """What one value has added to one column; the column is None for a key that has not been learned from yet."""
 
@@ -48,7 +53,8 @@ class Contribution(NamedTuple):
     encoded: float
 
 
-class ColumnInfo(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ColumnInfo:
     """What is known of one key; ``mean`` and ``std`` of ages are in days, of an embedding there are none."""
 
     name: str
@@ -70,10 +76,10 @@ def learned(old: Column, content: Any) -> Column:
     if old.kind == NUMBER:
         moments = observe(moments, content)
     elif old.kind == TIME:
-        newest = max(newest, content.seconds) if moments.count else content.seconds
+        newest = max(newest, content.seconds) if moments.weight else content.seconds
         moments = observe(moments, (newest - content.seconds) / DAY)
     else:
-        moments = moments._replace(count=moments.count + 1)
+        moments = moments._replace(weight=moments.weight + 1)
     return column(old.kind, old.at, old.size, moments, newest)
 
 
@@ -117,6 +123,24 @@ def together(known: Column, values: list[Any]) -> Array | None:
     return np.clip((block - center) * factor, -limit, limit)
 
 
+def explained(known: Known, values: Mapping[str, Any], width: int, add: Add) -> tuple[Contribution, ...]:
+    """Return what each value adds to which column: of its own columns all, of others those that it changes."""
+    out: list[Contribution] = []
+    for path in sorted(values):
+        vector = array("d", bytes(8 * width))
+        kind = add(known, path, values[path], vector, 0)
+        own = known.columns.get(path)
+        if own is not None and own.kind == kind:
+            places = list(range(own.at, own.at + own.size))
+        else:
+            places = [at for at, x in enumerate(vector) if x]
+        kinds = times.KINDS if kind == TIME else [kind] * len(places)
+        out += [Contribution(path, values[path], k, at, vector[at]) for k, at in zip(kinds, places, strict=True)]
+        if not places:
+            out.append(Contribution(path, values[path], kind, None, 0.0))
+    return tuple(out)
+
+
 def infos(known: Known) -> tuple[ColumnInfo, ...]:
     """Return what is known of every key that has columns."""
     return tuple(
@@ -126,7 +150,7 @@ def infos(known: Known) -> tuple[ColumnInfo, ...]:
             range(column.at, column.at + column.size),
             None if column.kind == EMBEDDING else column.moments.mean,
             None if column.kind == EMBEDDING else column.moments.std,
-            column.moments.count,
+            column.moments.weight,
         )
         for path, column in sorted(known.columns.items(), key=lambda entry: entry[1].at)
     )

@@ -15,7 +15,7 @@ ROUNDING = 4.0 * sys.float_info.epsilon
 class Moments(NamedTuple):
     """The moments of the numbers learned from, about the first of them."""
 
-    count: int = 0
+    weight: int = 0  # how many there were
     origin: float = 0.0
     offset: float = 0.0  # mean minus origin
     squares: float = 0.0  # sum of squares about the mean
@@ -28,7 +28,7 @@ class Moments(NamedTuple):
     @property
     def std(self) -> float:
         """The standard deviation."""
-        return math.sqrt(self.squares / self.count) if self.count else 0.0
+        return math.sqrt(self.squares / self.weight) if self.weight else 0.0
 
 
 class Scale(NamedTuple):
@@ -52,23 +52,23 @@ def observe(moments: Moments, x: float) -> Moments:
     >>> round(scaled(scale(moments), 1e9), 3)
     -1.225
     """
-    count = moments.count + 1
-    origin = moments.origin if moments.count else x
+    weight = moments.weight + 1
+    origin = moments.origin if moments.weight else x
     place = x - origin
     distance = place - moments.offset
-    offset = moments.offset + distance / count
-    return Moments(count, origin, offset, moments.squares + max(distance * (place - offset), 0.0))
+    offset = moments.offset + distance / weight
+    return Moments(weight, origin, offset, moments.squares + max(distance * (place - offset), 0.0))
 
 
 def scale(moments: Moments, smallest: float = 0.0) -> Scale:
     """Return the map that the moments give; the deviation counts as at least ``smallest``.
 
-    No number that the moments include is further than sqrt(count) deviations from the mean; a number that is further
+    No number that the moments include is further than sqrt(weight) deviations from the mean; a number that is further
     out is clipped to there.
     """
     mean, std = moments.mean, moments.std
     varies = std > ROUNDING * abs(mean)
-    return Scale(mean, 1.0 / max(std, smallest) if varies else 0.0, math.sqrt(moments.count))
+    return Scale(mean, 1.0 / max(std, smallest) if varies else 0.0, math.sqrt(moments.weight))
 
 
 def scaled(by: Scale, x: float) -> float:

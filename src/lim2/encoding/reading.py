@@ -29,7 +29,8 @@ _LEAVES = frozenset({str, int, float, bool, type(None), list, date, datetime})
 def leaves_of(raw: Raw) -> Leaves:
     """Return the values of a context by their paths.
 
-    A dictionary that is flat already is returned itself. Paths are not checked yet: :func:`check_path` does so. A key ``"basket.total"`` and a key ``"total"`` within ``"basket"`` are one path.
+    A dictionary that is flat already is returned itself. Paths are not checked yet: :func:`check_path` does so. A key
+    ``"basket.total"`` and a key ``"total"`` within ``"basket"`` are one path.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def _check_depth(path: str, depth: int) -> None:
 def _mapping(raw: Any) -> Mapping[Any, Any] | None:
     """Return what maps names to values as a mapping, None for all else."""
     if type(raw) is dict or isinstance(raw, Mapping):
-        return raw  # type: ignore[no-any-return]
+        return raw
     if isinstance(raw, type):
         return None
     if dataclasses.is_dataclass(raw):
@@ -138,7 +139,7 @@ def plain(path: str, value: Any) -> Any:
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, datetime):  # one of pandas, whose NaT differs from itself
-        return value if value == value else None  # noqa: PLR0124
+        return value if value == value else None
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, Real) or hasattr(value, "as_integer_ratio"):  # fractions, Decimal

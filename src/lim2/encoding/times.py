@@ -42,7 +42,7 @@ def instant(value: date | datetime) -> Instant:
         return Instant((value.toordinal() - 719163) * DAY, (0.0, 0.0, *week))
     angle = (value.hour * 3600 + value.minute * 60 + value.second) * (2 * math.pi / DAY)
     zone = value.tzinfo
-    aware = value if zone is UTC or zone and value.utcoffset() is not None else value.replace(tzinfo=UTC)
+    aware = value if zone is UTC or (zone and value.utcoffset() is not None) else value.replace(tzinfo=UTC)
     return Instant((aware - _EPOCH).total_seconds(), (math.sin(angle), math.cos(angle), *week))
 
 
