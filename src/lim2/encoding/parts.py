@@ -88,8 +88,7 @@ def _column(entry: list[Any], moments: Moments, newest: float) -> tuple[str, Col
     sizes = {NUMBER: range(1, 2), TIME: range(times.SIZE, times.SIZE + 1), EMBEDDING: range(1, LISTED + 1)}[kind]
     if type(at) is not int or type(size) is not int or at < 0 or size not in sizes:
         raise ValueError(f"{path} begins at {str(at)[:50]} and has {str(size)[:50]} columns, which a {kind} cannot")
-    if ((kind == EMBEDDING or not moments.weight) and any(moments[1:])) or (
-        (kind != TIME or not moments.weight) and newest
-    ):
+    no_moments, no_time = kind == EMBEDDING or not moments.weight, kind != TIME or not moments.weight
+    if (no_moments and any(moments[1:])) or (no_time and newest):
         raise ValueError(f"{path} has moments that a {kind} learned {moments.weight} times cannot have")
     return path, column(kind, at, size, moments, newest)

@@ -38,14 +38,14 @@ def leaves_of(raw: Raw) -> Leaves:
     {'age': 31, 'basket.items': 3, 'basket.total': 80.5}
     >>> leaves_of({"basket": {"total": 1j}})
     Traceback (most recent call last):
-    ValueError: basket.total is a complex number: expected a string, a number, True, False, None, ...
+    ValueError: basket.total is a value of type complex: expected a string, a number, True, False, None, ...
     """
     if type(raw) is dict and _LEAVES.issuperset(map(type, raw.values())):
         leaves = raw
     else:
         nested = _mapping(raw)
         if nested is None:
-            raise ValueError(f"a context must be a dictionary, a row or a dataclass, got one {shown(raw)}")
+            raise ValueError(f"a context must be a dictionary, a row or a dataclass, got {shown(raw)}")
         leaves = {}
         _flatten(nested, "", 1, leaves)
     if len(leaves) > LEAVES:
@@ -162,12 +162,10 @@ def _float(path: str, value: Any) -> float:
 
 def shown(value: Any) -> str:
     """Return a short text for a value, whatever it is."""
-    if isinstance(value, complex):
-        return "a complex number"
     if isinstance(value, int) and not -LARGEST < value < LARGEST:
         return f"a number of {value.bit_length()} bits"
-    if isinstance(value, str | int | float | type(None)):
-        text = repr(value)
-        return text if len(text) <= 50 else f"{text[:50]}..."
-    kind = type(value)
-    return f"of type {kind.__name__}" if kind.__module__ == "builtins" else f"of type {kind.__module__}.{kind.__name__}"
+    if isinstance(value, str):
+        return repr(value) if len(value) <= 50 else f"{value[:50]!r}..."
+    if isinstance(value, int | float | type(None)):
+        return repr(value)
+    return f"a value of type {type(value).__qualname__}"

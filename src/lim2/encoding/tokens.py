@@ -13,7 +13,7 @@ QUANTUM = 2.0**-20
 CACHED = 2**15  # tokens
 LONGEST_CACHED = 100  # characters
 LONGEST_BAG = 8  # tokens
-CACHED_PLACES = 2**18  # of the parts of vectors
+CACHED_PARTS = 2**15  # of vectors
 
 Token = str | bool | None
 Places = tuple[tuple[int, float], ...]  # columns, and what is added to each
@@ -45,7 +45,7 @@ class Tokens:
         self.cache: dict[str, dict[Token | tuple[Token, ...], Places]] = {}
         self._cached = 0
         self._vectors: dict[tuple[str, str, int], Places] = {}
-        self._cached_places = 0
+        self._cached_parts = 0
 
     def __reduce__(self) -> Any:
         return Tokens, self._settings  # the cache stays behind
@@ -77,7 +77,7 @@ class Tokens:
             self.cache.clear()
             self._cached = 0
         self.cache.setdefault(path, {})[value] = places
-        self._cached += 1
+        self._cached += len(value) if isinstance(value, tuple) else 1
 
     def vector(self, path: str, kind: str, size: int) -> Places:
         """Return where the parts of a vector go: each into one bucket, with a sign. Lengths are kept on average."""
@@ -88,11 +88,11 @@ class Tokens:
         for part in range(size):
             number = int.from_bytes(self._digest(path, b"%b/%d" % (kind.encode(), part), 8), "little")
             places.append((self._first + (number >> 1) % self._buckets, 1.0 if number & 1 else -1.0))
-        if self._cached_places + size > CACHED_PLACES:
+        if self._cached_parts + size + 4 > CACHED_PARTS:
             self._vectors.clear()
-            self._cached_places = 0
+            self._cached_parts = 0
         self._vectors[path, kind, size] = tuple(places)
-        self._cached_places += size
+        self._cached_parts += size + 4
         return tuple(places)
 
     def _hashed(self, path: str, value: Token) -> Places:

@@ -1,6 +1,9 @@
 """What one value of a context is: a number, a time, an embedding, a category, a list of categories, or missing."""
 
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from lim2.checks import LARGEST
 from lim2.encoding import times
@@ -71,7 +74,7 @@ def list_of(path: str, values: list[Any]) -> tuple[bool, list[Any]]:
         raise ValueError(f"{path} is a list of {len(values)} values: at most {LISTED} are possible")
     kinds = set(map(type, values))
     if not (kinds <= _TOKENS or kinds <= NUMBERS):
-        values = [plain(f"{path}[{place}]", value) for place, value in enumerate(values)]
+        values = [_element(f"{path}[{place}]", value) for place, value in enumerate(values)]
         kinds = set(map(type, values))
     if kinds <= _TOKENS:
         return False, values
@@ -85,6 +88,12 @@ def list_of(path: str, values: list[Any]) -> tuple[bool, list[Any]]:
             "is taken as it is. Scale it; if these are names of things, make them strings."
         )
     return True, values
+
+
+def _element(path: str, value: Any) -> Any:
+    if isinstance(value, Mapping | list | tuple | np.ndarray):
+        raise ValueError(f"{path} is {shown(value)}: a list holds strings or numbers only")
+    return plain(path, value)
 
 
 def _small(values: list[float]) -> bool:
