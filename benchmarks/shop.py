@@ -19,9 +19,7 @@ from lim2.encoding import Encoder
 
 Array = NDArray[np.float64]
 
-COUNTRIES = ("AT", "DE", "CH", "FR", "IT", "ES", "PL", "CZ")
 DEVICES = ("ios", "android", "desktop", "tablet")
-CATEGORIES = tuple(f"category {letter}" for letter in "ABCDEFGHIJKL")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 N_ARMS = 4
 
@@ -35,10 +33,10 @@ class Shop(NamedTuple):
     clicks: Array
 
 
-def shop(rounds: int, seed: int, price_scale: float = 100.0) -> Shop:
+def shop(rounds: int, seed: int, price_scale: float, n_countries: int, n_categories: int) -> Shop:
     """Make a shop; ``price_scale`` is what prices, of about 30, are multiplied by in raw contexts."""
     rng = np.random.default_rng(seed)
-    country, device, category = (rng.integers(0, len(of), rounds) for of in (COUNTRIES, DEVICES, CATEGORIES))
+    country, device, category = (rng.integers(0, n, rounds) for n in (n_countries, len(DEVICES), n_categories))
     no_device, no_price = rng.random(rounds) < 0.1, rng.random(rounds) < 0.15
     log_price = rng.normal(3.0, 0.7, rounds)
     price = np.exp(log_price)
@@ -48,9 +46,9 @@ def shop(rounds: int, seed: int, price_scale: float = 100.0) -> Shop:
     scaled = np.where(no_price, 0.0, (price - price.mean()) / price.std())
     by_hand = np.column_stack(
         (
-            np.eye(len(COUNTRIES))[country],
+            np.eye(n_countries)[country],
             np.eye(len(DEVICES) + 1)[np.where(no_device, len(DEVICES), device)],
-            np.eye(len(CATEGORIES))[category],
+            np.eye(n_categories)[category],
             np.column_stack((np.sin(hours), np.cos(hours), np.sin(days), np.cos(days), scaled, no_price)),
         )
     )
@@ -60,8 +58,8 @@ def shop(rounds: int, seed: int, price_scale: float = 100.0) -> Shop:
     raw = []
     for t in range(rounds):
         context: dict[str, Any] = {
-            "customer": {"country": COUNTRIES[country[t]]},
-            "category": CATEGORIES[category[t]],
+            "customer": {"country": f"country {country[t]}"},
+            "category": f"category {category[t]}",
             "device": None if no_device[t] else DEVICES[device[t]],
             "at": at[t].isoformat(),
         }
@@ -105,13 +103,15 @@ def main() -> None:
     parser.add_argument("--buckets", type=int, nargs="+", default=[Encoder().buckets])
     parser.add_argument("--hashes", type=int, nargs="+", default=[Encoder().hashes])
     parser.add_argument("--price-scale", type=float, nargs="+", default=[100.0])
+    parser.add_argument("--countries", type=int, default=8)
+    parser.add_argument("--categories", type=int, default=12)
     arguments = parser.parse_args()
     settings = [(n, b, h) for n in arguments.numbers for b in arguments.buckets for h in arguments.hashes]
     for price_scale in arguments.price_scale:
         shares: dict[tuple[int, int, int], list[float]] = {each: [] for each in settings}
         hand: list[float] = []
         for seed in range(arguments.seed, arguments.seed + arguments.runs):
-            world = shop(arguments.rounds, seed, price_scale)
+            world = shop(arguments.rounds, seed, price_scale, arguments.countries, arguments.categories)
             start = time.perf_counter()
             hand.append(earned_by_hand(world, seed))
             spent = time.perf_counter() - start

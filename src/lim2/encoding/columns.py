@@ -74,6 +74,11 @@ class Category:
         """Columns without that for missing values."""
         return len(self.values)
 
+    @cached_property
+    def places(self) -> dict[tuple[type, str | int], int]:
+        """The place of every value, by its type and itself: True is not 1."""
+        return {(type(value), value): place for place, value in enumerate(self.values)}
+
 
 @dataclass(frozen=True)
 class Tags:
@@ -89,6 +94,11 @@ class Tags:
     def size(self) -> int:
         """Columns without that for missing values."""
         return len(self.values)
+
+    @cached_property
+    def places(self) -> dict[tuple[type, str | int], int]:
+        """The place of every value, by its type and itself."""
+        return {(type(value), value): place for place, value in enumerate(self.values)}
 
 
 Declared = Number | Time | Embedding | Category | Tags
@@ -249,10 +259,10 @@ class Columns:
 
 
 def _place(path: str, value: Any, kind: Category | Tags) -> int:
-    """Return which of the declared values this is; True is not 1."""
-    for place, each in enumerate(kind.values):
-        if each == value and type(each) is type(value):
-            return place
+    """Return which of the declared values this is."""
+    place = kind.places.get((type(value), value)) if isinstance(value, str | int) else None
+    if place is not None:
+        return place
     raise ValueError(f"{path} is {shown(value)}: expected one of {', '.join(map(repr, kind.values[:20]))}")
 
 
