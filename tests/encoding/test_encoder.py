@@ -265,6 +265,23 @@ def test_other_lists_are_refused_with_their_path(value: Any, message: str) -> No
             call(known, {"basket": {"tags": value}})
 
 
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"age": math.nan}, "^age is nan"),
+        ({"age": 10**400}, "^age is a number of 1329 bits"),
+        ({"vector": [0.5, math.inf]}, r"^vector\[1\] is inf"),
+        ({"vector": [10**400, 0.5]}, r"^vector\[0\] is a number of 1329 bits"),
+        ({"vector": [1e6, 0.5]}, "^the numbers of vector add up"),
+        ({"vector": [True, 0.5]}, "^vector holds True and 0.5"),
+    ],
+)
+def test_many_refuse_what_one_refuses(bad: dict[str, Any], message: str) -> None:
+    good = {"age": 1, "vector": [0.5, 1]}
+    with pytest.raises(ValueError, match=message):
+        ENCODER.encode_many(learned(good, {**good, "age": 3}), [good, {**good, **bad}, good])
+
+
 # Times
 
 

@@ -122,8 +122,9 @@ def test_10_000_json_values_are_encoded_or_refused_with_the_path_of_what_is_bad(
                 assert any(path in str(error) for path in bad_paths(raw)), (str(error), bad_paths(raw))
             else:
                 assert "a context must be a dictionary" in str(error)
-            with pytest.raises(ValueError):
-                encoder.observe(known, raw)
+            for call in (encoder.observe, lambda known, raw: encoder.encode_many(known, [raw, raw])):
+                with pytest.raises(ValueError):
+                    call(known, raw)
             continue
         accepted += 1
         assert isinstance(raw, dict) and not bad_paths(raw)
