@@ -207,6 +207,9 @@ def test_a_cached_bag_is_not_taken_for_a_list_that_equals_it() -> None:
         encoder.encode(encoder.init(), {"x": ["a", 1]})
     encoder.encode(encoder.init(), {"x": [True]})
     assert encoder.explain(encoder.init(), {"x": [1]})[0].kind == "new embedding"
+    encoder.encode(encoder.init(), {"x": ["2026-11-16", "b"]})  # as a tag it is no time
+    known = encoder.observe(encoder.init(), {"y": 1.0})
+    assert not np.array_equal(encoder.encode(known, {"x": "2026-11-16"}), encoder.encode(known, {"x": ["2026-11-16"]}))
 
 
 @pytest.mark.parametrize("make", [list, tuple, np.array])
@@ -487,6 +490,24 @@ def test_copies_leave_the_cache_behind() -> None:
 def test_settings_that_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be"):
         Encoder(**settings)
+
+
+def test_settings_are_plain_numbers() -> None:
+    encoder = Encoder(numbers=np.int64(3), buckets=np.int32(8), seed=np.int64(5))  # type: ignore[arg-type]
+    assert encoder == Encoder(numbers=3, buckets=8, seed=5) and {type(n) for n in vars(encoder).values()} == {int}
+    assert encoder.encode(encoder.init(), EVENT).shape == (11,)
+
+
+def test_neither_pandas_nor_polars_nor_scikit_learn_is_imported() -> None:
+    code = "import sys, lim2.encoding; print(*{name.split('.')[0] for name in sys.modules})"
+    path = [entry for entry in sys.path if entry]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}\n{code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not {"pandas", "polars", "sklearn", "torch", "numba"} & set(done.stdout.split())
 
 
 def test_the_shell_learns_on_update_only() -> None:

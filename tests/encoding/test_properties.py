@@ -1,5 +1,6 @@
 """What must hold of every context: bounded, the same in every order, nothing learned by encoding, no NaN."""
 
+import dataclasses
 import math
 import random
 from typing import Any
@@ -69,6 +70,15 @@ def test_contributions_add_up_to_the_vector_in_every_bit(
         else:
             total[part.column] += part.encoded
     assert total.tobytes() == encoder.encode(known, raw).tobytes()
+
+
+@given(settings_of_encoders, histories, contexts)
+def test_what_an_encoder_has_cached_changes_nothing(
+    encoder: Encoder, history: list[dict[str, Any]], raw: dict[str, Any]
+) -> None:
+    known = learned(encoder, history)
+    encoder.encode_many(known, history)
+    assert encoder.encode(known, raw).tobytes() == dataclasses.replace(encoder).encode(known, raw).tobytes()
 
 
 @given(settings_of_encoders, histories, st.lists(contexts, max_size=4))

@@ -50,7 +50,7 @@ class Embedding:
     optional: bool = False
 
     def __post_init__(self) -> None:
-        positive_int("the size of an Embedding", self.size, most=LISTED)
+        object.__setattr__(self, "size", positive_int("the size of an Embedding", self.size, most=LISTED))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from lim2.encoding.known import (
     together,
 )
 from lim2.encoding.reading import Leaves, Raw, leaves_of, rows_of
-from lim2.encoding.tokens import Tokens, rounded
+from lim2.encoding.tokens import Tokens, rounded, strings
 from lim2.encoding.values import EMBEDDING, LIST, MEASURED, NUMBER, TIME, read, size_of
 from lim2.state import Array
 
@@ -86,10 +86,10 @@ class Encoder:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        positive_int("numbers", self.numbers, least=0, most=MOST_NUMBERS)
-        positive_int("hashes", self.hashes, most=MOST_HASHES)
-        positive_int("buckets", self.buckets, least=self.hashes, most=MOST_BUCKETS)
-        positive_int("seed", self.seed, least=0, most=2**63 - 1)
+        bounds = {"numbers": (0, MOST_NUMBERS), "hashes": (1, MOST_HASHES), "seed": (0, 2**63 - 1)}
+        for name, (least, most) in bounds.items():
+            object.__setattr__(self, name, positive_int(name, getattr(self, name), least, most))
+        object.__setattr__(self, "buckets", positive_int("buckets", self.buckets, self.hashes, MOST_BUCKETS))
 
     @property
     def width(self) -> int:
@@ -188,10 +188,10 @@ class Encoder:
                     z = (value - center) * factor
                     out[start + own.at] += z if -limit <= z <= limit else math.copysign(limit, z)
                     continue
-            elif kind is str or kind is bool or value is None:
-                tokens = cache.get(path)
-                if tokens is not None and value in tokens:
-                    for at, weight in tokens[value]:
+            elif (tokens := cache.get(path)) is not None:
+                places = tokens.get(value if kind is not list else strings(value))
+                if places is not None:
+                    for at, weight in places:
                         out[start + at] += weight
                     continue
             self._add(known, path, value, out, start)
@@ -211,11 +211,13 @@ class Encoder:
                 continue
             tokens = self._tokens.cache.get(path, {})
             for start, value in zip(range(0, len(out), self.width), values, strict=True):
-                if type(value) is str and value in tokens:
-                    for at, weight in tokens[value]:
-                        out[start + at] += weight
-                else:
+                kind = type(value)
+                places = tokens.get(value) if kind is str else tokens.get(strings(value)) if kind is list else None
+                if places is None:
                     self._add(known, path, value, out, start)
+                else:
+                    for at, weight in places:
+                        out[start + at] += weight
         for path in known.columns.keys() - rows[0].keys():
             for at, weight in self._tokens.places(path, None):
                 matrix[:, at] += weight

@@ -18,10 +18,17 @@ CACHED_PARTS = 2**15  # of vectors
 Token = str | bool | None
 Places = tuple[tuple[int, float], ...]  # columns, and what is added to each
 
+_STRINGS = frozenset({str})
+
 
 def rounded(x: float) -> float:
     """Return the nearest multiple of ``QUANTUM``."""
     return round(x / QUANTUM) * QUANTUM
+
+
+def strings(values: list[Any]) -> tuple[str, ...]:
+    """Return a list as a tuple if it holds strings only; if not, an empty one, which is never in a cache."""
+    return tuple(values) if _STRINGS.issuperset(map(type, values)) else ()
 
 
 class Tokens:
@@ -42,7 +49,7 @@ class Tokens:
         self._buckets, self._first = buckets, first
         self._weight = rounded(1.0 / math.sqrt(banks))
         # By path, then by value; a tuple of strings is a bag.
-        self.cache: dict[str, dict[Token | tuple[Token, ...], Places]] = {}
+        self.cache: dict[str, dict[Token | tuple[str, ...], Places]] = {}
         self._cached = 0
         self._vectors: dict[tuple[str, str, int], Places] = {}
         self._cached_parts = 0
@@ -61,18 +68,24 @@ class Tokens:
         return places
 
     def bag(self, path: str, values: list[Token]) -> Places:
-        """Return where tokens of one path go together, as a vector whose length is 1 on average."""
-        bag = tuple(values)
-        known = self.cache.get(path)
-        if known is not None and bag in known:
+        """Return where tokens of one path go together, as a vector whose length is 1 on average.
+
+        Strings of lists are kept as tuples, apart from strings alone: among those, times are not tokens.
+        """
+        bag, known = strings(values), self.cache.get(path, {})
+        if bag in known:
             return known[bag]
-        share = 1.0 / math.sqrt(len(values))
-        places = tuple((at, rounded(weight * share)) for value in values for at, weight in self.places(path, value))
-        if len(values) <= LONGEST_BAG and all(type(value) is str and len(value) <= LONGEST_CACHED for value in values):
+        if len(values) == 1:
+            places = self._hashed(path, values[0])
+        else:
+            share = 1.0 / math.sqrt(len(values))
+            ones = (self.bag(path, [value]) for value in values)
+            places = tuple((at, rounded(weight * share)) for one in ones for at, weight in one)
+        if 0 < len(bag) <= LONGEST_BAG and max(map(len, bag)) <= LONGEST_CACHED:
             self._keep(path, bag, places)
         return places
 
-    def _keep(self, path: str, value: Token | tuple[Token, ...], places: Places) -> None:
+    def _keep(self, path: str, value: Token | tuple[str, ...], places: Places) -> None:
         if self._cached >= CACHED:
             self.cache.clear()
             self._cached = 0
