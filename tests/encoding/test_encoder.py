@@ -45,6 +45,15 @@ def by_path(parts: tuple[Contribution, ...]) -> dict[str, list[tuple[str, int | 
     return out
 
 
+def run(code: str, **environment: str) -> str:
+    """Return what Python prints in a process of its own that finds the same packages."""
+    start = f"import sys; sys.path[:0] = {[entry for entry in sys.path if entry]!r}\n"
+    done = subprocess.run(
+        [sys.executable, "-c", start + code], capture_output=True, text=True, check=True, env=environment
+    )
+    return done.stdout
+
+
 # Hashes
 
 
@@ -68,14 +77,7 @@ for age in (20, 30, 41):
     known = encoder.observe(known, {{**{EVENT!r}, "age": age, "tags": {{"new", "red", "sale"}}}})
 print(encoder.encode(known, {EVENT!r}).tobytes().hex())
 """
-    path = [entry for entry in sys.path if entry]
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}\n{code}"],
-            capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2", "3")
-    }  # fmt: skip
+    outputs = {run(code, PYTHONHASHSEED=seed) for seed in ("1", "2", "3")}
     known = learned(*({**EVENT, "age": age, "tags": {"new", "red", "sale"}} for age in (20, 30, 41)))
     assert outputs == {ENCODER.encode(known, EVENT).tobytes().hex() + "\n"}
 
@@ -214,11 +216,13 @@ def test_a_cached_bag_is_not_taken_for_a_list_that_equals_it() -> None:
 
 @pytest.mark.parametrize("make", [list, tuple, np.array])
 def test_an_embedding_is_taken_as_it_is(make: Any) -> None:
-    numbers = [0.25, -3.0, 1e-9, 0.0]
-    known = learned({"age": 1, "vector": make(numbers)})
-    x = ENCODER.encode(known, {"age": 1, "vector": make(numbers)})
+    numbers = [0.25, -3.0, 1e-9, -0.0]
+    raw = {"age": 1, "vector": make(numbers)}
+    known = learned(raw)
+    x = ENCODER.encode(known, raw)
     start = known.columns["vector"].at
     assert x[start : start + 4].tolist() == numbers
+    assert ENCODER.encode_many(known, [raw, raw]).tobytes() == 2 * x.tobytes()
 
 
 def test_an_embedding_of_another_length_or_without_columns_is_hashed() -> None:

@@ -97,7 +97,7 @@ def add_own(known: Column, content: Any, out: "array[float]", start: int) -> Non
         out[first], out[first + 1], out[first + 2], out[first + 3] = content.circles
         out[first + 4] += scaled(known.scale, (known.newest - content.seconds) / DAY)
     else:
-        out[first : first + known.size] = array("d", content)
+        out[first : first + known.size] = array("d", [x + 0.0 for x in content])  # no -0.0
 
 
 def together(known: Column, values: list[Any]) -> Array | None:
@@ -146,11 +146,11 @@ def infos(known: Known) -> tuple[ColumnInfo, ...]:
     return tuple(
         ColumnInfo(
             path,
-            column.kind,
-            range(column.at, column.at + column.size),
-            None if column.kind == EMBEDDING else column.moments.mean,
-            None if column.kind == EMBEDDING else column.moments.std,
-            column.moments.weight,
+            own.kind,
+            range(own.at, own.at + own.size),
+            None if own.kind == EMBEDDING else own.moments.mean,
+            None if own.kind == EMBEDDING else own.moments.std,
+            own.moments.weight,
         )
-        for path, column in sorted(known.columns.items(), key=lambda entry: entry[1].at)
+        for path, own in sorted(known.columns.items(), key=lambda entry: entry[1].at)
     )
