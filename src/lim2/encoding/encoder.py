@@ -47,10 +47,13 @@ class Encoder:
     - A **list of numbers** is an embedding, taken as it is. Its length is that of the first update; one of another
       length is hashed.
     - A **date or time**, as an object or as a string in ISO format, has five columns: the hour and the weekday as
-      places on circles, and its age in days, against the newest time learned from under its key, standardised.
+      places on circles, and its age in days, against the newest time learned from under its key, standardised. Hour
+      and weekday are those of the clock that wrote the time; a time without an offset is UTC.
 
-    Whether a context is accepted depends on the context only. The order of its keys does not matter: vectors are
-    the same in every bit.
+    Keys are strings. A key of a key has a path, as in ``basket.total``; a key with a dot is the same path. In a row of
+    pandas NaN stands for missing, as it does there; elsewhere NaN is an error. Whether a context is accepted depends on
+    the context only: what can be encoded now can be learned from later. The order of its keys does not matter: vectors
+    are the same in every bit.
 
     Parameters
     ----------
