@@ -7,9 +7,11 @@ the median of the ratios of blocks that ran next to each other.
 """
 
 import argparse
+import itertools
 import json
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,9 @@ def measured(blocks: int, repeat: int, n_items: int) -> dict[str, float]:
     for t in range(100):
         known = encoder.observe(known, {**FLAT, "age": 20 + t, "total": 1.5 * t})
     nested = encoder.observe(encoder.init(), JSON)
+    # Every event has a time of its own, and more of them come by than are cached.
+    start = datetime(2026, 11, 16, tzinfo=UTC)
+    events = itertools.cycle([{**JSON, "at": (start + timedelta(seconds=t)).isoformat()} for t in range(20_000)])
     of_items = encoder.init()
     for item in items:
         of_items = encoder.observe(of_items, item)
@@ -66,7 +71,7 @@ def measured(blocks: int, repeat: int, n_items: int) -> dict[str, float]:
     calls = (
         (lambda: encoder.encode(known, FLAT), repeat),
         (lambda: hasher.transform([sklearn_row]).toarray(), repeat),
-        (lambda: encoder.encode(nested, JSON), repeat),
+        (lambda: encoder.encode(nested, next(events)), repeat),
         (lambda: encoder.observe(known, FLAT), repeat),
         (lambda: [encoder.encode(of_items, item) for item in items], max(repeat // n_items, 1)),
         (lambda: encoder.encode_many(of_items, items), max(repeat // n_items, 1)),
