@@ -12,7 +12,7 @@ from lim2.checks import LARGEST
 from lim2.encoding import times
 from lim2.encoding.moments import Moments, Scale, observe, scale, scaled
 from lim2.encoding.times import DAY
-from lim2.encoding.values import EMBEDDING, LARGEST_LISTED, NUMBER, NUMBERS, TIME, size_of
+from lim2.encoding.values import EMBEDDING, LARGEST_LISTED, NUMBER, NUMBERS, TIME
 from lim2.state import Array
 
 # Deviations of ages below an hour are delays of events, not a signal.
@@ -85,7 +85,7 @@ def learned(old: Column, content: Any) -> Column:
 
 def fits(known: Column, kind: str, content: Any) -> bool:
     """Return whether a value is of the kind and the size that a column was made for."""
-    return known.kind == kind and known.size == size_of(kind, content)
+    return known.kind == kind and (kind != EMBEDDING or known.size == len(content))
 
 
 def add_own(known: Column, content: Any, out: "array[float]", start: int) -> None:

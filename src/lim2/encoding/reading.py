@@ -43,7 +43,7 @@ def leaves_of(raw: Raw) -> Leaves:
     if type(raw) is dict and _LEAVES.issuperset(map(type, raw.values())):
         leaves = raw
     else:
-        nested = _mapping(raw)
+        nested = raw if type(raw) is dict else _mapping(raw)
         if nested is None:
             raise ValueError(f"a context must be a dictionary, a row or a dataclass, got {shown(raw)}")
         leaves = {}
@@ -105,7 +105,7 @@ def _check_depth(path: str, depth: int) -> None:
 
 def _mapping(raw: Any) -> Mapping[Any, Any] | None:
     """Return what maps names to values as a mapping, None for all else."""
-    if type(raw) is dict or isinstance(raw, Mapping):
+    if isinstance(raw, Mapping):
         return raw
     if isinstance(raw, type):
         return None

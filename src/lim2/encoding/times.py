@@ -15,7 +15,14 @@ KINDS = ("hour sin", "hour cos", "weekday sin", "weekday cos", "age")  # of the 
 SIZE = len(KINDS)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_WEEK = tuple((math.sin(2 * math.pi * day / 7), math.cos(2 * math.pi * day / 7)) for day in range(7))
+
+
+def _circle(n: int) -> tuple[tuple[float, float], ...]:
+    angles = [2.0 * math.pi * place / n for place in range(n)]
+    return tuple((math.sin(angle), math.cos(angle)) for angle in angles)
+
+
+_MINUTES, _WEEK = _circle(24 * 60), _circle(7)
 _LONGEST = 40  # characters of a time
 
 
@@ -40,10 +47,9 @@ def instant(value: date | datetime) -> Instant:
     week = _WEEK[value.weekday()]
     if not isinstance(value, datetime):
         return Instant((value.toordinal() - 719163) * DAY, (0.0, 0.0, *week))
-    angle = (value.hour * 3600 + value.minute * 60 + value.second) * (2 * math.pi / DAY)
     zone = value.tzinfo
     aware = value if zone is UTC or (zone and value.utcoffset() is not None) else value.replace(tzinfo=UTC)
-    return Instant((aware - _EPOCH).total_seconds(), (math.sin(angle), math.cos(angle), *week))
+    return Instant((aware - _EPOCH).total_seconds(), _MINUTES[value.hour * 60 + value.minute] + week)
 
 
 def read(text: str) -> Instant | None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from lim2.checks import LARGEST
 from lim2.encoding import times
-from lim2.encoding.reading import check_path, plain, shown
+from lim2.encoding.reading import LENGTH, check_path, plain, shown
 
 NUMBER, TIME, EMBEDDING, CATEGORY, LIST, MISSING = "number", "time", "embedding", "category", "list", "missing"
 MEASURED = frozenset({NUMBER, TIME, EMBEDDING})  # what has columns of its own
@@ -30,7 +30,8 @@ def read(path: str, value: Any) -> tuple[str, Any]:
     Traceback (most recent call last):
     ValueError: age is nan: a number must be finite and below 1e+30; None stands for a missing one
     """
-    check_path(path)
+    if type(path) is not str or len(path) > LENGTH:
+        check_path(path)
     kind = type(value)
     if kind is float or kind is int:
         return NUMBER, number(path, value)
