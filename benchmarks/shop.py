@@ -1,0 +1,133 @@
+"""`python -m benchmarks.shop`: what an agent earns from a shop's raw JSON, beside columns encoded by hand.
+
+A country, a device, a category, a time and a price in cents, some of them missing; four arms, clicks. The columns by
+hand are one-hot, circles of hour and weekday, and a price scaled by its true mean and deviation. Both play the
+same rounds; the figure is the share of the clicks above chance that raw contexts earn, paired by seed.
+"""
+
+import argparse
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lim2
+from lim2.encoding import Encoder
+
+Array = NDArray[np.float64]
+
+DEVICES = ("ios", "android", "desktop", "tablet")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+N_ARMS = 4
+
+
+class Shop(NamedTuple):
+    """Rounds of a shop: raw contexts, the same by hand, and each arm's chance of a click and click."""
+
+    raw: list[dict[str, Any]]
+    by_hand: Array
+    chances: Array
+    clicks: Array
+
+
+def shop(rounds: int, seed: int, price_scale: float, n_countries: int, n_categories: int) -> Shop:
+    """Make a shop; ``price_scale`` is what prices, of about 30, are multiplied by in raw contexts."""
+    rng = np.random.default_rng(seed)
+    country, device, category = (rng.integers(0, n, rounds) for n in (n_countries, len(DEVICES), n_categories))
+    no_device, no_price = rng.random(rounds) < 0.1, rng.random(rounds) < 0.15
+    log_price = rng.normal(3.0, 0.7, rounds)
+    price = np.exp(log_price)
+    at = [START + timedelta(seconds=600.0 * t + float(rng.uniform(0, 300))) for t in range(rounds)]
+    hours = 2 * np.pi * np.array([t.hour * 3600 + t.minute * 60 + t.second for t in at]) / 86400
+    days = 2 * np.pi * np.array([t.weekday() for t in at]) / 7
+    scaled = np.where(no_price, 0.0, (price - price.mean()) / price.std())
+    by_hand = np.column_stack(
+        (
+            np.eye(n_countries)[country],
+            np.eye(len(DEVICES) + 1)[np.where(no_device, len(DEVICES), device)],
+            np.eye(n_categories)[category],
+            np.column_stack((np.sin(hours), np.cos(hours), np.sin(days), np.cos(days), scaled, no_price)),
+        )
+    )
+    effects = rng.normal(size=(N_ARMS, by_hand.shape[1])) * 0.8
+    chances = 1.0 / (1.0 + np.exp(1.5 - by_hand @ effects.T))
+    clicks = (rng.random((rounds, N_ARMS)) < chances).astype(float)
+    raw = []
+    for t in range(rounds):
+        context: dict[str, Any] = {
+            "customer": {"country": f"country {country[t]}"},
+            "category": f"category {category[t]}",
+            "device": None if no_device[t] else DEVICES[device[t]],
+            "at": at[t].isoformat(),
+        }
+        if not no_price[t]:
+            context["price"] = round(float(price[t]), 2) * price_scale
+        raw.append(context)
+    return Shop(raw, by_hand, chances, clicks)
+
+
+def earned_by_hand(world: Shop, seed: int) -> float:
+    """Return the mean chance of a click of the arms that an agent plays with columns by hand."""
+    agent = lim2.AdaptiveTS(n_arms=N_ARMS, n_features=world.by_hand.shape[1], seed=seed)
+    total = 0.0
+    for t, x in enumerate(world.by_hand):
+        arm = agent.act(x)
+        total += world.chances[t, arm]
+        agent.update(x, arm, world.clicks[t, arm])
+    return total / len(world.by_hand)
+
+
+def earned_raw(world: Shop, seed: int, encoder: Encoder) -> float:
+    """Return the mean chance of a click of the arms that an agent plays from raw contexts."""
+    agent = lim2.AdaptiveTS(n_arms=N_ARMS, n_features=encoder.width, seed=seed)
+    known = encoder.init()
+    total = 0.0
+    for t, raw in enumerate(world.raw):
+        x = encoder.encode(known, raw)
+        arm = agent.act(x)
+        total += world.chances[t, arm]
+        agent.update(x, arm, world.clicks[t, arm])
+        known = encoder.observe(known, raw)
+    return total / len(world.raw)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=4000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=100)
+    parser.add_argument("--numbers", type=int, nargs="+", default=[Encoder().numbers])
+    parser.add_argument("--buckets", type=int, nargs="+", default=[Encoder().buckets])
+    parser.add_argument("--hashes", type=int, nargs="+", default=[Encoder().hashes])
+    parser.add_argument("--price-scale", type=float, nargs="+", default=[100.0])
+    parser.add_argument("--countries", type=int, default=8)
+    parser.add_argument("--categories", type=int, default=12)
+    arguments = parser.parse_args()
+    settings = [(n, b, h) for n in arguments.numbers for b in arguments.buckets for h in arguments.hashes]
+    for price_scale in arguments.price_scale:
+        shares: dict[tuple[int, int, int], list[float]] = {each: [] for each in settings}
+        hand: list[float] = []
+        for seed in range(arguments.seed, arguments.seed + arguments.runs):
+            world = shop(arguments.rounds, seed, price_scale, arguments.countries, arguments.categories)
+            start = time.perf_counter()
+            hand.append(earned_by_hand(world, seed))
+            spent = time.perf_counter() - start
+            best, chance = world.chances.max(axis=1).mean(), world.chances.mean()
+            print(
+                f"seed {seed}: random {chance:.4f}, by hand {hand[-1]:.4f}, best {best:.4f} ({spent:.1f} s)", flush=True
+            )
+            for numbers, buckets, hashes in settings:
+                encoder = Encoder(numbers=numbers, buckets=buckets, hashes=hashes, seed=seed)
+                shares[numbers, buckets, hashes].append(earned_raw(world, seed, encoder))
+                print(f"  {encoder}: {shares[numbers, buckets, hashes][-1] / hand[-1]:.4f} of by hand", flush=True)
+        for each, values in shares.items():
+            ratios = np.array(values) / np.array(hand)
+            record = dict(zip(("numbers", "buckets", "hashes"), each, strict=True), price_scale=price_scale)
+            print(json.dumps(record), f"earns {ratios.mean():.4f} of by hand, {ratios.min():.4f} to {ratios.max():.4f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""A declared schema: exact columns for keys that are known beforehand, and errors for everything else."""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lim2.checks import positive_int
+from lim2.encoding.known import Column, ColumnInfo, Contribution, Known, add_own, column, explained, fits, learned
+from lim2.encoding.reading import Leaves, Raw, check_path, leaves_of, rows_of, shown
+from lim2.encoding.times import SIZE
+from lim2.encoding.values import CATEGORY, EMBEDDING, LIST, LISTED, MEASURED, MISSING, NUMBER, TIME, read
+from lim2.state import Array
+
+MOST_COLUMNS = 2**16
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, standardised by the running mean and deviation of the updates."""
+
+    optional: bool = False  # whether it may be missing; a column of its own says so, here and below
+
+    @property
+    def size(self) -> int:
+        """Columns without that for missing values."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Time:
+    """A date or time: hour and weekday as places on circles, and its age in days, standardised."""
+
+    optional: bool = False
+
+    @property
+    def size(self) -> int:
+        """Columns without that for missing values."""
+        return SIZE
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """A list of ``size`` numbers, taken as it is."""
+
+    size: int
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", positive_int("the size of an Embedding", self.size, most=LISTED))
+
+
+@dataclass(frozen=True)
+class Category:
+    """One of some strings, whole numbers or truth values, as a column for each.
+
+    Examples
+    --------
+    >>> Category(["AT", "DE"]).size
+    2
+    """
+
+    values: Sequence[str | int]
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _distinct(self.values, (str, int, bool)))
+
+    @property
+    def size(self) -> int:
+        """Columns without that for missing values."""
+        return len(self.values)
+
+    @cached_property
+    def places(self) -> dict[tuple[type, str | int], int]:
+        """The place of every value, by its type and itself: True is not 1."""
+        return {(type(value), value): place for place, value in enumerate(self.values)}
+
+
+@dataclass(frozen=True)
+class Tags:
+    """A list of some strings, as a column for each: 1 if the list has it, else 0. The list may be empty."""
+
+    values: Sequence[str]
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _distinct(self.values, (str,)))
+
+    @property
+    def size(self) -> int:
+        """Columns without that for missing values."""
+        return len(self.values)
+
+    @cached_property
+    def places(self) -> dict[tuple[type, str | int], int]:
+        """The place of every value, by its type and itself."""
+        return {(type(value), value): place for place, value in enumerate(self.values)}
+
+
+Declared = Number | Time | Embedding | Category | Tags
+
+_KINDS = {Number: NUMBER, Time: TIME, Embedding: EMBEDDING, Category: CATEGORY, Tags: LIST}
+_EXPECTED = {Number: "a number", Time: "a date or a time", Embedding: "a list of numbers", Tags: "a list of strings"}
+
+
+@dataclass(frozen=True, init=False)
+class Columns:
+    """Turn contexts of declared keys into vectors; a key or a category that is not declared is a ValueError.
+
+    It has the methods of :class:`Encoder`, and none of its buckets. Columns are in the order of the declaration. A
+    value that may be missing is declared so, ``Number(optional=True)``, and has one more column, which is 1 if it is.
+
+    Parameters
+    ----------
+    declared
+        Pairs of a path and what is there; for keys of keys, and for names that Python does not take as keywords.
+    **kinds
+        The same by keyword.
+
+    Examples
+    --------
+    >>> columns = Columns([("basket.total", Number())], country=Category(["AT", "DE"]), age=Number(optional=True))
+    >>> columns.width
+    5
+    >>> known = columns.init()
+    >>> for total in (10.0, 30.0):
+    ...     known = columns.observe(known, {"basket": {"total": total}, "country": "AT", "age": None})
+    >>> columns.encode(known, {"basket": {"total": 30.0}, "country": "DE"}).tolist()
+    [1.0, 0.0, 1.0, 0.0, 1.0]
+    >>> columns.encode(known, {"basket": {"total": 30.0}, "country": "FR"})
+    Traceback (most recent call last):
+    ValueError: country is 'FR': expected one of 'AT', 'DE'
+    """
+
+    declared: tuple[tuple[str, Declared], ...]
+
+    def __init__(self, declared: Iterable[tuple[str, Declared]] | Declared = (), **kinds: Declared) -> None:
+        if isinstance(declared, Declared):  # a key of that name
+            kinds, declared = {"declared": declared, **kinds}, ()
+        pairs = (*(tuple(pair) for pair in declared), *kinds.items())
+        object.__setattr__(self, "declared", pairs)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        for path, kind in self.declared:
+            check_path(path)
+            if not isinstance(kind, Declared):
+                raise ValueError(f"{path} must be declared as Number(), Category([...]) or the like, got {kind!r}")
+            if not isinstance(kind.optional, bool):
+                raise ValueError(f"optional must be True or False, got {kind.optional!r} for {path}")
+        if len(self._layout) != len(self.declared):
+            raise ValueError("a path is declared twice")
+        if not 0 < self.width <= MOST_COLUMNS:
+            raise ValueError(f"1 to {MOST_COLUMNS} columns must be declared, got {self.width}")
+
+    @cached_property
+    def width(self) -> int:
+        """The number of columns of a vector."""
+        return sum(kind.size + kind.optional for _, kind in self.declared)
+
+    def init(self) -> Known:
+        """Return what is known before any update."""
+        columns = {path: column(_KINDS[type(kind)], at, kind.size) for path, (kind, at) in self._layout.items()}
+        return Known({path: own for path, own in columns.items() if own.kind in MEASURED}, self.width, 0, 0)
+
+    def encode(self, known: Known, raw: Raw) -> Array:
+        """Return the vector of a context: (width,). A ValueError names the path of what was not declared so."""
+        out = array("d", bytes(8 * self.width))
+        self._fill(known, self._values(raw), out, 0)
+        return np.frombuffer(out)
+
+    def encode_many(self, known: Known, raws: Iterable[Raw]) -> Array:
+        """Return the vectors of contexts, or of the rows of a data frame: (n, width)."""
+        rows = [self._values(raw) for raw in rows_of(raws)]
+        out = array("d", bytes(8 * self.width * len(rows)))
+        for place, row in enumerate(rows):
+            self._fill(known, row, out, place * self.width)
+        return np.frombuffer(out).reshape(len(rows), self.width)
+
+    def observe(self, known: Known, raw: Raw) -> Known:
+        """Return what is known after learning from one more context; the old value stays as it is."""
+        values = self._values(raw)
+        self._fill(known, values, array("d", bytes(8 * self.width)), 0)  # says what is wrong, if anything is
+        columns = dict(known.columns)
+        for path, own in known.columns.items():
+            kind, content = read(path, values[path])
+            if kind != MISSING:
+                columns[path] = learned(own, content)
+        return known._replace(columns=columns, updates=known.updates + 1)
+
+    def explain(self, known: Known, raw: Raw) -> tuple[Contribution, ...]:
+        """Return what every value of a context adds to which column, sorted by path."""
+        return explained(known, self._values(raw), self.width, self._add)
+
+    def columns(self, known: Known) -> tuple[ColumnInfo, ...]:
+        """Return what is known of every declared key."""
+        return tuple(
+            ColumnInfo(path, _KINDS[type(kind)], range(at, at + kind.size + kind.optional), *_moments(known, path))
+            for path, (kind, at) in self._layout.items()
+        )
+
+    def check(self, known: Known) -> None:
+        """Raise a ValueError unless this is what such a schema can have learned."""
+        expected = self.init()
+        layout = [(path, own.kind, own.at, own.size) for path, own in expected.columns.items()]
+        if layout != [(path, own.kind, own.at, own.size) for path, own in known.columns.items()]:
+            raise ValueError("what was learned is of other columns than those that are declared")
+        if known.used != expected.used or known.overflow:
+            raise ValueError(
+                f"{known.used} columns are used and {known.overflow} hashed, expected {expected.used} and 0"
+            )
+
+    @cached_property
+    def _layout(self) -> dict[str, tuple[Declared, int]]:
+        at, layout = 0, {}
+        for path, kind in self.declared:
+            layout[path] = kind, at
+            at += kind.size + kind.optional
+        return layout
+
+    def _values(self, raw: Raw) -> Leaves:
+        """Return the values of all declared paths; None for what is missing."""
+        leaves = leaves_of(raw)
+        if not leaves.keys() <= self._layout.keys():
+            unknown = min(map(str, leaves.keys() - self._layout.keys()))
+            known = ", ".join(list(self._layout)[:20])
+            raise ValueError(f"{unknown[:250]} is not a declared key; declared are {known}")
+        return {path: leaves.get(path) for path in self._layout}
+
+    def _fill(self, known: Known, values: Leaves, out: "array[float]", start: int) -> None:
+        for path, value in values.items():
+            self._add(known, path, value, out, start)
+
+    def _add(self, known: Known, path: str, value: Any, out: "array[float]", start: int) -> str:
+        kind, at = self._layout[path]
+        if value is None:
+            if not kind.optional:
+                raise ValueError(f"{path} is missing; if that may be, declare it with optional=True")
+            out[start + at + kind.size] += 1.0
+            return MISSING
+        if isinstance(kind, Category):
+            out[start + at + _place(path, value, kind)] += 1.0
+            return CATEGORY
+        found, content = (LIST, []) if value == [] and isinstance(kind, Tags) else read(path, value)
+        expected = _KINDS[type(kind)]
+        if found != expected or (found in MEASURED and not fits(known.columns[path], found, content)):
+            many = f"{kind.size} of them" if isinstance(kind, Embedding) else ""
+            raise ValueError(f"{path} is {shown(value)}: expected {_EXPECTED[type(kind)]}{many and ', '}{many}")
+        if isinstance(kind, Tags):
+            for place in {_place(path, tag, kind) for tag in content}:
+                out[start + at + place] += 1.0
+        else:
+            add_own(known.columns[path], content, out, start)
+        return found
+
+
+def _place(path: str, value: Any, kind: Category | Tags) -> int:
+    """Return which of the declared values this is."""
+    place = kind.places.get((type(value), value)) if isinstance(value, str | int) else None
+    if place is not None:
+        return place
+    raise ValueError(f"{path} is {shown(value)}: expected one of {', '.join(map(repr, kind.values[:20]))}")
+
+
+def _distinct(values: Any, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"values must be a sequence, got {values!r}")
+    out = tuple(values)
+    if not out or any(type(value) not in kinds for value in out):
+        raise ValueError(f"values must be {' or '.join(kind.__name__ for kind in kinds)}, at least one, got {out!r}")
+    if len({(type(value), value) for value in out}) != len(out):
+        raise ValueError(f"values must differ, got {out!r}")
+    return out
+
+
+def _moments(known: Known, path: str) -> tuple[float | None, float | None, int]:
+    own: Column | None = known.columns.get(path)
+    if own is None:
+        return None, None, known.updates
+    moments = own.moments
+    return (None, None, moments.weight) if own.kind == EMBEDDING else (moments.mean, moments.std, moments.weight)

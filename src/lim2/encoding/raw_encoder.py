@@ -1,0 +1,67 @@
+"""An encoder with what it has learned: for those who use it alone."""
+
+from collections.abc import Iterable
+
+from lim2.encoding.columns import Columns
+from lim2.encoding.encoder import Encoder
+from lim2.encoding.known import ColumnInfo, Contribution, Known
+from lim2.encoding.reading import Raw
+from lim2.state import Array
+
+
+class RawEncoder:
+    """Settings, and what was learned with them so far; ``known`` is a value that is replaced as a whole.
+
+    Parameters
+    ----------
+    settings
+        An :class:`Encoder` or :class:`Columns`; None is ``Encoder()``.
+    known
+        What was learned before; None: nothing.
+
+    Examples
+    --------
+    >>> encoder = RawEncoder(Encoder(numbers=4, buckets=8))
+    >>> for age in (20, 30, 40):
+    ...     encoder.update({"age": age, "country": "AT"})
+    >>> x = encoder.encode({"age": 40, "country": "DE"})
+    >>> x.shape, x[:2].round(3).tolist()
+    ((12,), [1.225, 0.0])
+    >>> encoder.columns[0]
+    ColumnInfo(name='age', kind='number', columns=range(0, 1), mean=30.0, std=8.16496580927726, count=3)
+    """
+
+    def __init__(self, settings: Encoder | Columns | None = None, known: Known | None = None) -> None:
+        self.settings = Encoder() if settings is None else settings
+        if known is not None:
+            self.settings.check(known)
+        self.known = self.settings.init() if known is None else known
+
+    def __repr__(self) -> str:
+        return f"RawEncoder({self.settings!r}, updates={self.known.updates})"
+
+    @property
+    def width(self) -> int:
+        """The number of columns of a vector."""
+        return self.settings.width
+
+    @property
+    def columns(self) -> tuple[ColumnInfo, ...]:
+        """What is known of the keys that have columns of their own."""
+        return self.settings.columns(self.known)
+
+    def encode(self, context: Raw) -> Array:
+        """Return the vector of a context; nothing is learned from it."""
+        return self.settings.encode(self.known, context)
+
+    def encode_many(self, contexts: Iterable[Raw]) -> Array:
+        """Return the vectors of contexts, or of the rows of a data frame."""
+        return self.settings.encode_many(self.known, contexts)
+
+    def update(self, context: Raw) -> None:
+        """Learn from a context."""
+        self.known = self.settings.observe(self.known, context)
+
+    def explain(self, context: Raw) -> tuple[Contribution, ...]:
+        """Return which key of a context goes where, with which value."""
+        return self.settings.explain(self.known, context)

@@ -1,0 +1,75 @@
+"""Dates and times: hour and weekday as places on circles, and the seconds from which an age is computed.
+
+Hour and weekday are those of the clock that wrote the time: 10 in the morning is 10 in the morning, whatever the
+offset. The seconds are those of the moment itself. A time without an offset is UTC; a date is its midnight in UTC, and
+has no hour.
+"""
+
+import math
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+DAY = 86400.0
+KINDS = ("hour sin", "hour cos", "weekday sin", "weekday cos", "age")  # of the columns that a time has
+SIZE = len(KINDS)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _circle(n: int) -> tuple[tuple[float, float], ...]:
+    angles = [2.0 * math.pi * place / n for place in range(n)]
+    return tuple((math.sin(angle), math.cos(angle)) for angle in angles)
+
+
+_MINUTES, _WEEK = _circle(24 * 60), _circle(7)
+_LONGEST = 40  # characters of a time
+
+
+class Instant(NamedTuple):
+    """A time: its seconds since 1970, and where it lies on the circles of the day and of the week."""
+
+    seconds: float
+    circles: tuple[float, float, float, float]
+
+
+def instant(value: date | datetime) -> Instant:
+    """Return a date or time as an instant.
+
+    Examples
+    --------
+    >>> at = instant(datetime(2026, 11, 16, 6))  # a Monday
+    >>> at.seconds, [round(x, 3) for x in at.circles]
+    (1794808800.0, [1.0, 0.0, 0.0, 1.0])
+    >>> instant(date(2026, 11, 16)).circles
+    (0.0, 0.0, 0.0, 1.0)
+    """
+    week = _WEEK[value.weekday()]
+    if not isinstance(value, datetime):
+        return Instant((value.toordinal() - 719163) * DAY, (0.0, 0.0, *week))
+    zone = value.tzinfo
+    aware = value if zone is UTC or (zone and value.utcoffset() is not None) else value.replace(tzinfo=UTC)
+    return Instant((aware - _EPOCH).total_seconds(), _MINUTES[value.hour * 60 + value.minute] + week)
+
+
+def read(text: str) -> Instant | None:
+    """Return the instant that a string in ISO format names, None if it names none.
+
+    Examples
+    --------
+    >>> read("2026-11-16T10:00:00Z").seconds, read("2026-11-16T10:00:00+02:00").seconds
+    (1794823200.0, 1794816000.0)
+    >>> read("2026-11-16").circles, read("new"), read("2026-99-99")
+    ((0.0, 0.0, 0.0, 1.0), None, None)
+    """
+    if not 10 <= len(text) <= _LONGEST or text[4] != "-" or text[7] != "-":
+        return None
+    return _parsed(text)
+
+
+@lru_cache(maxsize=4096)  # items have the same dates in every decision
+def _parsed(text: str) -> Instant | None:
+    try:
+        return instant(date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text))
+    except ValueError:  # no time after all, but a category that looks like one
+        return None

@@ -1,0 +1,122 @@
+"""Where categories go: a keyed hash that is the same in every process and on every machine, behind a bounded cache.
+
+A token is a path with a value. It goes into one bucket of each of several banks, with a sign, so that two tokens that
+share a bucket of one bank still differ in another. What is added to a bucket is always a multiple of
+``QUANTUM``: sums of such numbers are exact, and therefore the same in every order.
+"""
+
+import hashlib
+import math
+from typing import Any
+
+QUANTUM = 2.0**-20
+CACHED = 2**15  # tokens
+LONGEST_CACHED = 100  # characters
+LONGEST_BAG = 8  # tokens
+CACHED_PARTS = 2**15  # of vectors
+
+Token = str | bool | None
+Places = tuple[tuple[int, float], ...]  # columns, and what is added to each
+
+_STRINGS = frozenset({str})
+
+
+def rounded(x: float) -> float:
+    """Return the nearest multiple of ``QUANTUM``."""
+    return round(x / QUANTUM) * QUANTUM
+
+
+def strings(values: list[Any]) -> tuple[str, ...]:
+    """Return a list as a tuple if it holds strings only; if not, an empty one, which is never in a cache."""
+    return tuple(values) if _STRINGS.issuperset(map(type, values)) else ()
+
+
+class Tokens:
+    """The buckets, which are the columns from ``first`` on.
+
+    Examples
+    --------
+    >>> tokens = Tokens(seed=0, buckets=8, banks=2, first=100)
+    >>> tokens.places("country", "AT")
+    ((100, -0.7071065902709961), (104, 0.7071065902709961))
+    """
+
+    def __init__(self, seed: int, buckets: int, banks: int, first: int) -> None:
+        self._settings = seed, buckets, banks, first
+        self._key = seed.to_bytes(8, "little")
+        self._sizes = [buckets // banks + (bank < buckets % banks) for bank in range(banks)]
+        self._starts = [first + sum(self._sizes[:bank]) for bank in range(banks)]
+        self._buckets, self._first = buckets, first
+        self._weight = rounded(1.0 / math.sqrt(banks))
+        # By path, then by value; a tuple of strings is a bag.
+        self.cache: dict[str, dict[Token | tuple[str, ...], Places]] = {}
+        self._cached = 0
+        self._vectors: dict[tuple[str, str, int], Places] = {}
+        self._cached_parts = 0
+
+    def __reduce__(self) -> Any:
+        return Tokens, self._settings  # the cache stays behind
+
+    def places(self, path: str, value: Token) -> Places:
+        """Return where a token goes, and with which weights; they are ready in ``cache`` the next time."""
+        known = self.cache.get(path)
+        if known is not None and value in known:
+            return known[value]
+        places = self._hashed(path, value)
+        if not isinstance(value, str) or len(value) <= LONGEST_CACHED:
+            self._keep(path, value, places)
+        return places
+
+    def bag(self, path: str, values: list[Token]) -> Places:
+        """Return where tokens of one path go together, as a vector whose length is 1 on average.
+
+        Strings of lists are kept as tuples, apart from strings alone: among those, times are not tokens.
+        """
+        bag, known = strings(values), self.cache.get(path, {})
+        if bag in known:
+            return known[bag]
+        if len(values) == 1:
+            places = self._hashed(path, values[0])
+        else:
+            share = 1.0 / math.sqrt(len(values))
+            ones = (self.bag(path, [value]) for value in values)
+            places = tuple((at, rounded(weight * share)) for one in ones for at, weight in one)
+        if 0 < len(bag) <= LONGEST_BAG and max(map(len, bag)) <= LONGEST_CACHED:
+            self._keep(path, bag, places)
+        return places
+
+    def _keep(self, path: str, value: Token | tuple[str, ...], places: Places) -> None:
+        if self._cached >= CACHED:
+            self.cache.clear()
+            self._cached = 0
+        self.cache.setdefault(path, {})[value] = places
+        self._cached += len(value) if isinstance(value, tuple) else 1
+
+    def vector(self, path: str, kind: str, size: int) -> Places:
+        """Return where the parts of a vector go: each into one bucket, with a sign. Lengths are kept on average."""
+        known = self._vectors.get((path, kind, size))
+        if known is not None:
+            return known
+        places: list[tuple[int, float]] = []
+        for part in range(size):
+            number = int.from_bytes(self._digest(path, b"%b/%d" % (kind.encode(), part), 8), "little")
+            places.append((self._first + (number >> 1) % self._buckets, 1.0 if number & 1 else -1.0))
+        if self._cached_parts + size + 4 > CACHED_PARTS:
+            self._vectors.clear()
+            self._cached_parts = 0
+        self._vectors[path, kind, size] = tuple(places)
+        self._cached_parts += size + 4
+        return tuple(places)
+
+    def _hashed(self, path: str, value: Token) -> Places:
+        text = b"s" + value.encode("utf-8", "surrogatepass") if isinstance(value, str) else str(value).encode()
+        digest = self._digest(path, text, 8 * len(self._sizes))
+        numbers = (int.from_bytes(digest[at : at + 8], "little") for at in range(0, len(digest), 8))
+        return tuple(
+            (start + (number >> 1) % size, self._weight if number & 1 else -self._weight)
+            for start, size, number in zip(self._starts, self._sizes, numbers, strict=True)
+        )
+
+    def _digest(self, path: str, text: bytes, size: int) -> bytes:
+        name = path.encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(b"%d:%b%b" % (len(name), name, text), digest_size=size, key=self._key).digest()

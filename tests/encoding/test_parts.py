@@ -1,0 +1,99 @@
+"""What was learned, saved and altered: what cannot have been learned is refused."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lim2.encoding import Columns, Encoder, Known, Number, from_parts, to_parts
+from lim2.persistence.container import pack, unpack
+from lim2.persistence.settings import decoded, encoded
+
+ENCODER = Encoder(numbers=10, buckets=8)
+Values = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+
+
+def learned() -> Known:
+    known = ENCODER.init()
+    for t in range(3):
+        known = ENCODER.observe(known, {"age": t, "at": f"2026-01-0{t + 1}", "vector": [0.5, 1.0], "x\ud800": 1e9 + t})
+    return known
+
+
+def test_parts_survive_a_file_in_every_bit() -> None:
+    known = learned()
+    values, arrays = to_parts(known)
+    header, back = unpack(pack(values, arrays))
+    assert from_parts(ENCODER, header, back) == known
+    assert decoded(json.loads(json.dumps(encoded(ENCODER, "x", {"Encoder": Encoder}))), {"Encoder": Encoder}) == ENCODER
+
+
+def column(place: int, part: int, value: Any) -> Callable[[Values, Arrays], None]:
+    def change(values: Values, arrays: Arrays) -> None:
+        values["columns"][place][part] = value
+
+    return change
+
+
+def entry(name: str, value: Any) -> Callable[[Values, Arrays], None]:
+    return lambda values, arrays: values.__setitem__(name, value)
+
+
+def array(name: str, change: Callable[[NDArray[Any]], Any]) -> Callable[[Values, Arrays], None]:
+    def changed(values: Values, arrays: Arrays) -> None:
+        arrays[name] = change(arrays[name])
+
+    return changed
+
+
+def at(place: int, value: Any) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    def change(numbers: NDArray[Any]) -> NDArray[Any]:
+        numbers[place] = value
+        return numbers
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        entry("used", 8), entry("used", 9.0), entry("used", True), entry("overflow", -1), entry("updates", 2),
+        entry("updates", 2**70), entry("updates", None), entry("more", 1), entry("columns", None),
+        entry("columns", [["age"]]), lambda values, arrays: values.pop("overflow"),
+        lambda values, arrays: values["columns"].pop(), column(0, 0, 3), column(0, 0, "at"), column(0, 0, "k" * 251),
+        column(0, 1, "category"), column(0, 1, "time"), column(0, 1, ["number"]), column(0, 2, 1), column(0, 2, -1),
+        column(0, 2, 0.0), column(0, 3, 2), column(1, 3, 4), column(2, 3, 3), column(2, 3, True),
+        array("count", at(0, 0)), array("count", at(0, -1)), array("count", at(0, 4)),
+        array("count", lambda x: x.astype(np.float64)), array("count", lambda x: x[:-1]),
+        array("origin", at(0, np.nan)), array("origin", at(0, np.inf)), array("offset", at(0, 1e200)),
+        array("origin", at(2, 1.0)), array("squares", at(0, -1.0)), array("squares", lambda x: x[:, None]),
+        array("newest", at(1, np.nan)), array("newest", at(0, 1.0)), array("newest", lambda x: x.astype(np.float32)),
+        lambda values, arrays: arrays.pop("newest"), lambda values, arrays: arrays.update(more=np.zeros(4)),
+    ],
+)  # fmt: skip
+def test_altered_parts_are_refused(alter: Callable[[Values, Arrays], Any]) -> None:
+    values, arrays = copy.deepcopy(to_parts(learned()))
+    assert [path for path, *_ in values["columns"]] == ["age", "at", "vector", "x\ud800"]
+    alter(values, arrays)
+    with pytest.raises(ValueError):
+        from_parts(ENCODER, values, arrays)
+
+
+def test_parts_of_another_encoder_are_refused() -> None:
+    parts = to_parts(learned())
+    with pytest.raises(ValueError, match="at most 8"):
+        from_parts(Encoder(numbers=8), *parts)
+    with pytest.raises(ValueError, match="other columns than those that are declared"):
+        from_parts(Columns(age=Number()), *parts)
+    columns = Columns(age=Number())
+    values, arrays = to_parts(columns.init())
+    assert from_parts(columns, values, arrays) == columns.init()
+    with pytest.raises(ValueError, match="hashed, expected 1 and 0"):
+        from_parts(columns, {**values, "overflow": 1}, arrays)
+    with pytest.raises(ValueError, match="has not been learned from"):
+        from_parts(Encoder(), values, arrays)
