@@ -1,5 +1,6 @@
 """Datasets and synthetic environments: one file each, one interface."""
 
+from lim2.problems.choices import from_choices
 from lim2.problems.errors import DataError, FetchError, MissingDataError
 from lim2.problems.item_problem import ItemProblem, from_items
 from lim2.problems.own import from_arrays, from_csv, from_rewards
@@ -14,6 +15,7 @@ __all__ = [
     "MissingDataError",
     "Problem",
     "from_arrays",
+    "from_choices",
     "from_csv",
     "from_items",
     "from_rewards",
