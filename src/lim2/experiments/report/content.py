@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -126,9 +127,15 @@ def _about(tables: Tables, problem: str, text: str) -> About:
     first = group.row(0, named=True)
     runs = sorted({entry.row["runs"] for entry in entries})
     many = f"{runs[0]} runs" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
-    facts = f"{first['rounds']:,} rounds, {first['n_arms']} arms, {first['n_features']} features, {many} of each agent"
+    facts = f"{first['rounds']:,} rounds, {_arms(first)}, {first['n_features']} features, {many} of each agent"
     notes = sorted({note for notes in group["notes"].to_list() for note in notes})
     return About(problem, text, facts, notes, entries)
+
+
+def _arms(run: Mapping[str, Any]) -> str:
+    if run["n_item_features"] is None:
+        return f"{run['n_arms']} arms"
+    return f"{run['n_candidates']:.3g} items per round with {run['n_item_features']} features each"
 
 
 def _headline(tables: Tables) -> str:

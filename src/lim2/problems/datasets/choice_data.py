@@ -287,7 +287,7 @@ SWISSMETRO_FACTS = _facts(
     sizes=(29, 7, 3),
     rows=30_501,
     rounds=10_719,
-    text="wide format, made long; 2 or 3 alternatives, those that were available; purpose, ticket and who pays one-hot; "
+    text="wide format, made long; 2 or 3 alternatives, those that were available; purpose, ticket and payer one-hot; "
     "origin and destination are left out; a car's headway and seats are 0; 9 situations without a choice are left out",
     alternatives=(("swissmetro.dat",),),
 )
