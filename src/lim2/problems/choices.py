@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 YES, NO = ("1", "true", "yes", "1.0"), ("0", "false", "no", "0.0")
 CONSTANT = "(constant)"
+MOST_VALUES = 1000  # of a column of text: with more of them it is an identifier
 
 
 def from_choices(
@@ -146,39 +147,34 @@ def choice_problem(
 
     if not item:
         raise ValueError("item names no column; the alternatives need at least one feature")
+    about_choosers, about_items = _Side.of(frame, context, categorical, path), _Side.of(frame, item, categorical, path)
     frame = frame.with_columns(_chosen(frame[chosen], path), frame[alternative].cast(pl.String))
-    frame, remarks = _complete(frame, situation, chosen, path)
-    _check_situations(frame, situation, alternative, chosen, context, path)
-    # The rows of a situation next to one another, situations in the order in which they first occur.
-    frame = frame.select(pl.all(), pl.first().cum_count().first().over(situation).alias("(first)"))
-    frame = frame.sort("(first)", maintain_order=True)
-    sizes = frame.group_by(situation, maintain_order=True).len()["len"].to_numpy().astype(np.int64)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    n = len(sizes) if rounds == "all" else rounds
+    groups, left_out = _situations(frame, situation, alternative, chosen, context, path)
+    sizes = np.array([len(rows) for rows in groups])
+    n = len(groups) if rounds == "all" else rounds
     if seed is not None:
-        drawn = draw_rows(len(sizes), rounds, seed, replace=replace, name=name)
-    elif 1 <= n <= len(sizes):
+        drawn = draw_rows(len(groups), rounds, seed, replace=replace, name=name)
+    elif 1 <= n <= len(groups):
         drawn = np.arange(n)
     else:
-        raise ValueError(f"{name} has {len(sizes)} choice situations, but {n} rounds were asked for")
+        raise ValueError(f"{name} has {len(groups)} choice situations, but {n} rounds were asked for")
+    rows = np.concatenate([groups[i] for i in drawn.tolist()])
     offsets = np.concatenate([[0], np.cumsum(sizes[drawn])])
-    rows = np.repeat(starts[drawn] - offsets[:-1], sizes[drawn]) + np.arange(offsets[-1])
-    contexts, context_names, raw_contexts, about_context = _side(frame, context, categorical, starts[drawn], path)
-    items, item_names, raw_items, about_items = _side(frame, item, categorical, rows, path)
+    choosers = rows[offsets[:-1]]
     return ItemProblem(
         name,
-        contexts,
-        items,
+        about_choosers.vectors[choosers],
+        about_items.vectors[rows],
         offsets,
         frame[chosen].to_numpy()[rows].astype(np.float64),
         seed=seed,
         item_names=tuple(frame[alternative][rows].to_list()),
-        feature_names=context_names,
-        item_feature_names=item_names,
-        raw_contexts=raw_contexts,
-        raw_items=raw_items,
+        feature_names=about_choosers.names,
+        item_feature_names=about_items.names,
+        raw_contexts=about_choosers.dictionaries(choosers),
+        raw_items=about_items.dictionaries(rows),
         settings={"context": tuple(context), "item": tuple(item), "replace": replace},
-        notes=(*notes, *remarks, *about_context, *about_items),
+        notes=(*notes, *left_out, *about_choosers.notes, *about_items.notes),
     )
 
 
@@ -221,14 +217,20 @@ def wide_to_long(
     """
     import polars as pl
 
+    for key in item:
+        if not any(pattern.format(item=key, alternative=name) in frame.columns for name in alternatives):
+            wanted = pattern.format(item=key, alternative=next(iter(alternatives), ""))
+            raise ValueError(
+                f"no alternative has a column for {key!r}: there is no {wanted!r}, by the pattern {pattern!r}"
+            )
     described = {
         alternative: {key: pattern.format(item=key, alternative=alternative) for key in item}
         for alternative in alternatives
     }
-    if available is not None:
-        flags = {alternative: pattern.format(item=available, alternative=alternative) for alternative in alternatives}
-    else:
-        flags = {}
+    flags = {
+        alternative: pattern.format(item=available, alternative=alternative)
+        for alternative in (alternatives if available is not None else ())
+    }
     own = {column for columns in described.values() for column in columns.values()} | set(flags.values())
     frame = frame.with_row_index("situation")
     parts = []
@@ -255,7 +257,9 @@ def _polars(table: Any) -> pl.DataFrame:
     if isinstance(table, pl.DataFrame):
         return table
     if hasattr(table, "columns") and hasattr(table, "to_dict"):
-        return pl.DataFrame({str(column): table[column].tolist() for column in table.columns}, strict=False)
+        # Value by value: pandas marks what is missing in a way of its own in each type of column.
+        present = table.astype(object).where(table.notna(), None)
+        return pl.DataFrame({str(column): present[column].tolist() for column in table.columns}, strict=False)
     raise TypeError(f"table must be a path, or a Polars or pandas frame, not {type(table).__name__}")
 
 
@@ -275,52 +279,66 @@ def _chosen(column: pl.Series, path: Path) -> pl.Series:
     return text.is_in(YES).alias(column.name)
 
 
-def _complete(frame: pl.DataFrame, situation: str, chosen: str, path: Path) -> tuple[pl.DataFrame, list[str]]:
-    """Return the situations in which one of several alternatives was chosen, and what to say of the others."""
+def _situations(
+    frame: pl.DataFrame, situation: str, alternative: str, chosen: str, context: Sequence[str], path: Path
+) -> tuple[list[NDArray[np.int64]], list[str]]:
+    """Return the rows of each situation in which one of several alternatives was chosen; what to say of the others."""
     import polars as pl
 
-    none = ~pl.col(chosen).any().over(situation)
-    single = pl.len().over(situation) == 1
+    for column in (situation, alternative):
+        absent = frame[column].is_null().arg_true()
+        if len(absent):
+            raise DataError(path, "a missing value; every row needs one", line=absent[0] + 2, column=column)
+    groups = frame.with_row_index("(row)").group_by(situation, maintain_order=True)
+    found = groups.agg(
+        pl.col("(row)").alias("(rows)"),
+        pl.col(chosen).sum().alias("(chosen)"),
+        (pl.col(alternative).n_unique() < pl.len()).alias("(twice)"),
+        *((pl.col(column).n_unique() > 1).alias(f"(differs) {column}") for column in context),
+    )
+    _refuse(found, situation, pl.col("(chosen)") > 1, "several alternatives were chosen, expected one", chosen, path)
+    _refuse(found, situation, pl.col("(twice)"), "an alternative occurs twice", alternative, path)
+    for column in context:
+        what = "the values differ, but a context is the same for all alternatives"
+        _refuse(found, situation, pl.col(f"(differs) {column}"), what, column, path)
+    none, single = pl.col("(chosen)") == 0, pl.col("(rows)").list.len() == 1
     notes = []
     for which, what in ((none, "in which nothing was chosen"), (~none & single, "with one alternative only")):
-        if count := frame.filter(which)[situation].n_unique():
+        if count := found.filter(which).height:
             notes.append(f"{count} choice situations {what} were left out")
-    frame = frame.filter(~none & ~single)
-    if frame.height == 0:
+    rows = found.filter(~none & ~single)["(rows)"]
+    if not len(rows):
         raise DataError(path, "no choice situation has several alternatives of which one was chosen", column=situation)
-    return frame, notes
+    return [group.to_numpy().astype(np.int64) for group in rows], notes
 
 
-def _check_situations(
-    frame: pl.DataFrame, situation: str, alternative: str, chosen: str, context: Sequence[str], path: Path
-) -> None:
-    """Raise a `DataError` for the first situation that does not hang together."""
-    import polars as pl
-
-    checks = {
-        chosen: (pl.col(chosen).sum() > 1, "two alternatives were chosen; expected one"),
-        alternative: (pl.col(alternative).n_unique() < pl.len(), "an alternative occurs twice"),
-        **{
-            column: (pl.col(column).n_unique() > 1, "the values differ, but it describes the situation")
-            for column in context
-        },
-    }
-    for column, (wrong, what) in checks.items():
-        found = frame.group_by(situation, maintain_order=True).agg(wrong.alias("(wrong)")).filter("(wrong)")
-        if found.height:
-            raise DataError(path, f"in choice situation {found[situation][0]!r} {what}", column=column)
+def _refuse(found: pl.DataFrame, situation: str, wrong: pl.Expr, what: str, column: str, path: Path) -> None:
+    """Raise a `DataError` for the first situation of which something is true that must not be."""
+    first = found.filter(wrong)[situation]
+    if len(first):
+        raise DataError(path, f"choice situation {first[0]!r}: {what}", column=column)
 
 
-def _side(
-    frame: pl.DataFrame, columns: Sequence[str], categorical: Sequence[str], rows: NDArray[np.int64], path: Path
-) -> tuple[Array, tuple[str, ...], tuple[Raw, ...], list[str]]:
-    """Return vectors of some rows, the names of their columns, dictionaries, and what to say of them."""
-    if not columns:
-        return np.ones((len(rows), 1)), (CONSTANT,), ({},) * len(rows), []
-    chosen = frame.select(columns)
-    features, notes = feature_columns(path, chosen, set(categorical), 1000)
-    vectors, names = encoded(features)
-    vectors = standardized(vectors, None)[rows]  # the mean of the whole column where a number is missing
-    names_of = [column for column in categorical if column in columns]
-    dictionaries = chosen.with_columns(features.select(names_of)) if names_of else chosen
-    return vectors, names, tuple(dictionaries[rows].to_dicts()), notes
+class _Side(NamedTuple):
+    """What a table says of the choosers, or of the alternatives: a vector and a dictionary per row."""
+
+    vectors: Array
+    names: tuple[str, ...]
+    frame: pl.DataFrame | None
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, columns: Sequence[str], categorical: Sequence[str], path: Path) -> _Side:
+        if not columns:
+            return cls(np.ones((frame.height, 1)), (CONSTANT,), None, ())
+        import polars as pl
+
+        raw = frame.select(columns)
+        features, notes = feature_columns(path, raw, set(categorical), MOST_VALUES)
+        vectors, names = encoded(features)
+        words = [column for column in columns if column in categorical]
+        # A missing number is the mean of its column; in dictionaries it stays missing.
+        return cls(standardized(vectors, None), names, raw.cast(dict.fromkeys(words, pl.String)), tuple(notes))
+
+    def dictionaries(self, rows: NDArray[np.int64]) -> tuple[Raw, ...]:
+        return ({},) * len(rows) if self.frame is None else tuple(self.frame[rows].to_dicts())

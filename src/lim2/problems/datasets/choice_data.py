@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lim2.problems.cache import Parser, parsed
 from lim2.problems.choices import choice_problem, wide_to_long
 from lim2.problems.facts import Facts, Rows
-from lim2.problems.files import Folder
+from lim2.problems.files import Folder, find
 from lim2.problems.item_problem import ItemProblem
 from lim2.problems.own import MARKS, check_columns, read_table
 from lim2.problems.registry import register
@@ -136,8 +136,9 @@ def _problem(
     replace: bool,
     data: Folder,
     verify: bool,
-    files: Sequence[str] | None = None,
 ) -> ItemProblem:
+    there = [files for files in (facts.files, *facts.alternatives) if all(find(file, data) for file in files)]
+    files = there[0] if there else None
     table = parsed(name, facts, parse, data=data, verify=verify, files=files)
     return choice_problem(
         name,
