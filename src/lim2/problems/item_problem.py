@@ -251,7 +251,7 @@ class ItemProblem:
         start
             The first of those rounds.
         """
-        rewards: Array = self.rewards[self.offsets[start : start + len(chosen)] + chosen]
+        rewards: Array = self.rewards[self._taken(chosen, start)]
         return rewards
 
     def expected(self, chosen: NDArray[np.int64]) -> Array:
@@ -262,8 +262,14 @@ class ItemProblem:
         chosen
             The place of the chosen candidate within its round.
         """
-        rewards: Array = self.expected_rewards[self.offsets[: len(chosen)] + chosen]
+        rewards: Array = self.expected_rewards[self._taken(chosen, 0)]
         return rewards
+
+    def _taken(self, chosen: NDArray[np.int64], start: int) -> NDArray[np.int64]:
+        first, end = self.offsets[start : start + len(chosen)], self.offsets[start + 1 : start + len(chosen) + 1]
+        if ((chosen < 0) | (first + chosen >= end)).any():
+            raise IndexError(f"problem {self.name!r}: a choice that is none of the candidates of its round")
+        return first + chosen
 
     def head(self, rounds: int) -> ItemProblem:
         """Return the same problem cut after its first `rounds` rounds.
