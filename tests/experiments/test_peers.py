@@ -9,8 +9,8 @@ import pytest
 from lim2 import problems
 from lim2.experiments import PlanError, bench
 from lim2.experiments.names import agent_named
-from lim2.experiments.peers import ADF, ALGORITHMS, maker
-from lim2.experiments.runner import play
+from lim2.experiments.peers import ADF, ALGORITHMS, item_maker, maker
+from lim2.experiments.runner import make, play
 
 installed = pytest.mark.skipif(
     pytest.importorskip("importlib.util").find_spec("vowpalwabbit") is None,
@@ -38,6 +38,38 @@ def test_regcb_is_given_costs_from_minus_1_to_0() -> None:
     assert problem.rewards[np.arange(1500), arms].mean() > 1.1 * problem.rewards.mean()
     with pytest.raises(PlanError, match="no agent is called 'vw:regcb'"):
         agent_named("vw:regcb")
+
+
+def catalogue(rounds: int) -> problems.ItemProblem:
+    return problems.load("catalogue", rounds=rounds, seed=0, n_items=60, arrivals=10, eligible=8)
+
+
+@installed
+@pytest.mark.parametrize("name", sorted(set(ALGORITHMS) - {"regcb"}))  # which is slow to learn
+def test_it_learns_to_choose_items_and_repeats_itself(name: str) -> None:
+    problem = catalogue(rounds=1200)
+    arms = [play(make(agent_named(f"vw:{ADF}{name}"), problem, 1), problem).arms for _ in range(2)]
+    assert (arms[0] == arms[1]).all()
+    late = problem.expected(arms[0])[600:].mean()
+    assert late > problem.uniform_reward + 0.15 * (problem.best_rewards.mean() - problem.uniform_reward)
+
+
+@installed
+def test_items_need_action_features() -> None:
+    with pytest.raises(TypeError, match="vw:squarecb chooses among arms and cannot play items; name vw:adf-squarecb"):
+        make(agent_named("vw:squarecb"), catalogue(rounds=2), 0)
+
+
+@installed
+def test_it_learns_from_its_latest_decision() -> None:
+    agent = item_maker("vw:adf-squarecb")(1, 2, seed=0)
+    items = np.array([[1.0, 0.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="learns from its latest decision only"):
+        agent.update([1.0], items[0], 1.0)
+    row = agent.act([1.0], items)
+    with pytest.raises(ValueError, match="learns from its latest decision only"):
+        agent.update([1.0], items[1 - row], 1.0)
+    agent.update([1.0], items[row], 1.0)
 
 
 @installed

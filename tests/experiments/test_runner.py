@@ -129,6 +129,7 @@ def test_problems_of_functions_and_tables(outside: Path) -> None:
     assert coins.rewards.max() == 2.0
     (outside / "own.csv").write_text("x,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(20)))
     own = draw(Spec("own", f"csv:{outside / 'own.csv'}", {"label": "y"}), "all", 0)
+    assert isinstance(own, problems.Problem)
     assert (own.rounds, own.n_arms) == (20, 2)
     record = run_once(Run(Spec("x", "json:dumps"), Spec("LiM2", "LiM2"), 10, 0))
     assert record["status"] == "failed"

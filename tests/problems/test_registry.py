@@ -38,7 +38,7 @@ def test_an_unknown_setting_is_told_with_those_that_exist() -> None:
 @pytest.mark.parametrize("rounds", [0, -1, 2.5, True, "some"])
 def test_rounds_must_be_a_positive_integer(rounds: object) -> None:
     with pytest.raises(ValueError, match="rounds must be a positive integer"):
-        lim2.problems.load("wheel", rounds=rounds)  # type: ignore[arg-type]
+        lim2.problems.load("wheel", rounds=rounds)  # type: ignore[call-overload]
 
 
 def test_a_synthetic_world_has_no_end() -> None:
@@ -47,7 +47,7 @@ def test_a_synthetic_world_has_no_end() -> None:
 
 
 def test_numpy_integers_are_rounds_too() -> None:
-    assert lim2.problems.load("wheel", rounds=np.int64(3), seed=0).rounds == 3  # type: ignore[arg-type]
+    assert lim2.problems.load("wheel", rounds=np.int64(3), seed=0).rounds == 3  # type: ignore[call-overload]
 
 
 def test_without_a_seed_one_is_drawn_and_kept() -> None:

@@ -127,15 +127,15 @@ def test_adult_columns_and_missing_values(tmp_path: Path) -> None:
     fields[1] = "?"
     path.write_text("\n".join([", ".join(fields), *lines[1:]]) + "\n")
     options = {"rounds": "all", "seed": 1, "data": tmp_path, "verify": False}
-    dropped = lim2.problems.load("adult", **options)  # type: ignore[arg-type]
+    dropped = lim2.problems.load("adult", **options)  # type: ignore[call-overload]
     assert dropped.rounds == 2 * ROWS - 1
     assert "1 rows with a missing value were dropped" in dropped.notes
-    kept = lim2.problems.load("adult", incomplete="keep", standardize=None, **options)  # type: ignore[arg-type]
+    kept = lim2.problems.load("adult", incomplete="keep", standardize=None, **options)  # type: ignore[call-overload]
     assert kept.rounds == 2 * ROWS
     workclass = [i for i, name in enumerate(kept.feature_names) if name.startswith("workclass=")]
     assert sorted(kept.contexts[:, workclass].sum(axis=1).tolist()) == [0.0] + [1.0] * (2 * ROWS - 1)
     assert not any("occupation" in name for name in dropped.feature_names)
-    more = lim2.problems.load("adult", occupation=True, **options)  # type: ignore[arg-type]
+    more = lim2.problems.load("adult", occupation=True, **options)  # type: ignore[call-overload]
     assert more.n_features == dropped.n_features + 14
 
 
@@ -148,14 +148,14 @@ def test_scania_reads_its_preamble_and_its_costs(tmp_path: Path) -> None:
     body[1] = ",".join(fields)
     path.write_text("\n".join(body) + "\n")
     options = {"rounds": "all", "seed": 1, "data": tmp_path, "verify": False}
-    bare = lim2.problems.load("scania", **options)  # type: ignore[arg-type]
+    bare = lim2.problems.load("scania", **options)  # type: ignore[call-overload]
     path.write_text("\n".join([f"licence line {i}, text" for i in range(20)] + body) + "\n")
-    with_preamble = lim2.problems.load("scania", **options)  # type: ignore[arg-type]
+    with_preamble = lim2.problems.load("scania", **options)  # type: ignore[call-overload]
     np.testing.assert_array_equal(bare.contexts, with_preamble.contexts)
     assert (bare.contexts[:, 2] == 0).sum() == 1  # the missing value is the mean
-    zero = lim2.problems.load("scania", missing="zero", standardize=None, **options)  # type: ignore[arg-type]
+    zero = lim2.problems.load("scania", missing="zero", standardize=None, **options)  # type: ignore[call-overload]
     assert (zero.contexts[:, 2] == 0).sum() == 1
-    costs = lim2.problems.load("scania", rewards="costs", **options)  # type: ignore[arg-type]
+    costs = lim2.problems.load("scania", rewards="costs", **options)  # type: ignore[call-overload]
     faulty = bare.rewards[:, 1] == 1
     assert (costs.rewards[faulty] == [-500, 0]).all()
     assert (costs.rewards[~faulty] == [0, -10]).all()

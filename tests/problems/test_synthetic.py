@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lim2.problems
-from lim2.problems import Problem
+from lim2.problems import ItemProblem, Problem
 
 WORLDS: list[tuple[str, dict[str, Any]]] = [
     ("wheel", {}),
@@ -24,8 +24,10 @@ WORLDS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def digest(problem: Problem) -> str:
+def digest(problem: Problem | ItemProblem) -> str:
     both = problem.contexts.astype("<f8").tobytes() + problem.rewards.astype("<f8").tobytes()
+    if isinstance(problem, ItemProblem):
+        both += problem.candidates.astype("<f8").tobytes() + problem.expected_rewards.astype("<f8").tobytes()
     return hashlib.sha256(both).hexdigest()[:12]
 
 
@@ -58,6 +60,7 @@ def test_the_seed_decides_all(name: str, settings: dict[str, Any]) -> None:
         ("sparse-linear", "ecf849e04639"),
         ("nonlinear", "a40cd30435e4"),
         ("drifting", "62095f44d158"),
+        ("catalogue", "786820c12981"),
     ],
 )
 def test_the_same_bits_on_every_machine(name: str, expected: str) -> None:

@@ -89,7 +89,7 @@ def _here(data: Path | None) -> Table:
         table.add_row(
             entry.name,
             str(facts.n_features),
-            str(facts.n_arms),
+            str(facts.n_arms) if facts.n_item_features is None else f"{facts.n_arms} items",
             rows,
             _state(facts, found.state, copies(facts, found.paths)),
             size_text(found.size),

@@ -18,7 +18,10 @@ from lim2.problems import from_csv
 from lim2.problems.registry import find, names
 
 # What the runner gives an agent or a problem; anything else in a signature is a setting.
-GIVEN = {"agent": ("n_arms", "n_features", "seed"), "problem": ("rounds", "seed")}
+GIVEN = {
+    "agent": ("n_arms", "n_features", "n_item_features", "scales", "seed"),
+    "problem": ("rounds", "seed"),
+}
 GONE = "TransportTS is gone: name AdaptiveTS, which replaces it"
 
 

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from lim2.experiments.items import Scale
 from lim2.experiments.names import PlanError, nearest
 
 # How each algorithm explores, with the options that Vowpal Wabbit's own guides use.
@@ -66,18 +67,11 @@ class VowpalWabbit:
         options: str = "",
         **exploration: float,
     ) -> None:
-        import vowpalwabbit
-
-        flag, defaults = ALGORITHMS[algorithm]
-        explore = " ".join([flag, *(f"--{key} {value}" for key, value in {**defaults, **exploration}.items())])
         if action_features:
             kind = "--cb_explore_adf -q xa" + " --interactions xxa" * interactions
         else:
             kind = f"--cb_explore {n_arms}" + " --interactions xx" * interactions
-        self._vw = vowpalwabbit.Workspace(
-            f"{kind} {explore} --learning_rate {learning_rate} {options} "
-            f"--random_seed {0 if seed is None else seed} --quiet"
-        )
+        self._vw = _workspace(kind, algorithm, learning_rate, options, seed, exploration)
         self._names = [f"f{i}" for i in range(n_features)]
         self._actions = [f"|a {arm}" for arm in range(n_arms)] if action_features else None
         self._rng = np.random.default_rng(seed)
@@ -86,8 +80,7 @@ class VowpalWabbit:
     def act(self, context: ArrayLike) -> int:
         """Draw an arm from the probabilities that Vowpal Wabbit gives."""
         chances = np.asarray(self._vw.predict(self._example(context)))
-        edges = chances.cumsum()
-        arm = min(int(edges.searchsorted(self._rng.random() * edges[-1], side="right")), len(edges) - 1)
+        arm = _drawn(chances, self._rng)
         self._chance[arm] = float(chances[arm])
         return arm
 
@@ -105,6 +98,90 @@ class VowpalWabbit:
         if cost is not None:
             lines[arm + 1] = f"0:{cost} {lines[arm + 1]}"
         return lines
+
+
+class VowpalWabbitItems:
+    """Vowpal Wabbit's ``--cb_explore_adf`` as an agent that chooses among items.
+
+    The context is shared, a candidate is one line with its own features, ``-q`` crosses the two, and the cost is the
+    negative reward. Columns of numbers are standardised first, by their moments over all rounds: more than an online
+    agent can know, and in Vowpal Wabbit's favour.
+
+    Parameters
+    ----------
+    n_features, n_item_features
+        The sizes of a context and of an item.
+    scales
+        The scales of contexts and of items; None: as they are.
+    algorithm, seed, learning_rate, interactions, options, **exploration
+        As of `VowpalWabbit`.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_item_features: int,
+        *,
+        scales: tuple[Scale, Scale] | None = None,
+        algorithm: str = "squarecb",
+        seed: int | None = None,
+        learning_rate: float = 0.5,
+        interactions: bool = False,
+        options: str = "",
+        **exploration: float,
+    ) -> None:
+        kind = "--cb_explore_adf -q xa" + " --interactions xxa" * interactions
+        self._vw = _workspace(kind, algorithm, learning_rate, options, seed, exploration)
+        self._scales = scales
+        self._names = [f"f{i}" for i in range(n_features)]
+        self._item_names = [f"i{i}" for i in range(n_item_features)]
+        self._rng = np.random.default_rng(seed)
+        self._latest: tuple[list[str], NDArray[Any], int, float] | None = None
+
+    def act(self, context: ArrayLike, items: ArrayLike) -> int:
+        """Draw an item from the probabilities that Vowpal Wabbit gives; return its row."""
+        x, rows = np.asarray(context, dtype=np.float64), np.asarray(items, dtype=np.float64)
+        lines = self._lines(x, rows)
+        chances = np.asarray(self._vw.predict(lines))
+        row = _drawn(chances, self._rng)
+        self._latest = (lines, rows, row, float(chances[row]))
+        return row
+
+    def update(self, context: ArrayLike, item: ArrayLike, reward: float) -> None:  # noqa: ARG002
+        """Learn the cost of the item that was chosen last, weighted by the probability with which it was chosen."""
+        if self._latest is None or not np.array_equal(self._latest[1][self._latest[2]], np.asarray(item)):
+            raise ValueError("Vowpal Wabbit learns from its latest decision only: update with the item that act chose")
+        lines, _, row, chance = self._latest
+        self._latest = None
+        self._vw.learn([*lines[: row + 1], f"0:{-reward}:{chance} {lines[row + 1]}", *lines[row + 2 :]])
+
+    def _lines(self, context: NDArray[Any], items: NDArray[Any]) -> list[str]:
+        if self._scales is not None:
+            context, items = self._scales[0](context), self._scales[1](items)
+        shared = "shared |x " + _features(self._names, context.tolist())
+        return [shared, *("|a " + _features(self._item_names, row) for row in items.tolist())]
+
+
+def _features(names: Sequence[str], values: Sequence[float]) -> str:
+    return " ".join([f"{name}:{value:.7g}" for name, value in zip(names, values, strict=True) if value])
+
+
+def _workspace(
+    kind: str, algorithm: str, learning_rate: float, options: str, seed: int | None, exploration: Mapping[str, float]
+) -> Any:
+    import vowpalwabbit
+
+    flag, defaults = ALGORITHMS[algorithm]
+    explore = " ".join([flag, *(f"--{key} {value}" for key, value in {**defaults, **exploration}.items())])
+    return vowpalwabbit.Workspace(
+        f"{kind} {explore} --learning_rate {learning_rate} {options} "
+        f"--random_seed {0 if seed is None else seed} --quiet"
+    )
+
+
+def _drawn(chances: NDArray[Any], rng: np.random.Generator) -> int:
+    edges = chances.cumsum()
+    return min(int(edges.searchsorted(rng.random() * edges[-1], side="right")), len(edges) - 1)
 
 
 def _algorithm(word: str) -> str:
@@ -147,3 +224,16 @@ def maker(word: str) -> Callable[..., Any]:
         Such as ``vw:squarecb``.
     """
     return partial(VowpalWabbit, algorithm=_algorithm(word), action_features=word.startswith(PREFIX + ADF))
+
+
+def item_maker(word: str) -> Callable[..., Any]:
+    """Return what makes an agent of that name that chooses among items.
+
+    Parameters
+    ----------
+    word
+        Such as ``vw:adf-squarecb``.
+    """
+    if not word.startswith(PREFIX + ADF):
+        raise TypeError(f"{word} chooses among arms and cannot play items; name {PREFIX}{ADF}{_algorithm(word)}")
+    return partial(VowpalWabbitItems, algorithm=_algorithm(word))

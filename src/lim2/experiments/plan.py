@@ -124,8 +124,8 @@ def rounds_of(problem: Spec, asked: int | None) -> int | str:
     entry = find(problem.source)
     if asked is None:
         return entry.rounds
-    has = entry.facts.published.rows if entry.facts and entry.facts.published else asked
-    return asked if problem.settings.get("replace") else min(asked, has)
+    has = entry.facts.most_rounds if entry.facts else None
+    return asked if has is None or problem.settings.get("replace") else min(asked, has)
 
 
 def with_uniform(agents: Sequence[Spec]) -> tuple[Spec, ...]:

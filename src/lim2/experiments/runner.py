@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from lim2._blas import one_thread
 from lim2.experiments import machine
+from lim2.experiments.items import PlaysItems, check_arms, make_for_items
 from lim2.experiments.names import Spec, maker_of, takes
 from lim2.experiments.plan import FORMAT, Run, canonical
-from lim2.problems import Problem, from_csv, load
+from lim2.problems import ItemProblem, Problem, from_csv, load
 
 LOOKS = 64  # at the agent's memory
 POINTS = 200  # of a curve in a run's file
@@ -50,7 +51,7 @@ class Played:
     Parameters
     ----------
     arms
-        The arm that was played.
+        The arm that was played; the row of the item, where arms are items.
     act_ns, update_ns
         Nanoseconds of deciding and of learning.
     memory_rounds, memory_bytes
@@ -67,13 +68,13 @@ class Played:
     traces: Mapping[str, Sequence[float]]
 
 
-def play(agent: Plays, problem: Problem, tick: Tick | None = None) -> Played:
+def play(agent: Plays | PlaysItems, problem: Problem | ItemProblem, tick: Tick | None = None) -> Played:
     """Let an agent play a problem to its end.
 
     Parameters
     ----------
     agent
-        Anything with ``act`` and ``update``.
+        Anything with ``act`` and ``update``; they are given items if the problem has items.
     problem
         What to play.
     tick
@@ -91,24 +92,16 @@ def play(agent: Plays, problem: Problem, tick: Tick | None = None) -> Played:
     times = np.empty((n, 2), dtype=np.int64)
     rounds: list[int] = []
     sizes: list[int] = []
-    act, update, clock = agent.act, agent.update, time.perf_counter_ns
+    stretch = _play_items if isinstance(problem, ItemProblem) else _play_arms
+    limits = problem.n_candidates if isinstance(problem, ItemProblem) else np.full(n, problem.n_arms)
     total, start, step = 0.0, 0, 16
     looks = iter(np.unique(np.linspace(0, n, min(LOOKS, n) + 1).astype(int))[1:].tolist())
     look = next(looks)
     with one_thread:
         while start < n:
             stop = min(start + step, look)
-            chosen: list[int] = []
-            note_arm = chosen.append
-            stamps = [clock()]
-            stamp = stamps.append
-            for context, rewards in zip(problem.contexts[start:stop], problem.rewards[start:stop], strict=True):
-                arm = act(context)
-                stamp(clock())
-                update(context, arm, float(rewards[arm]))
-                stamp(clock())
-                note_arm(arm)
-            arms[start:stop] = _checked(chosen, start, problem.n_arms)
+            chosen, stamps = stretch(agent, problem, start, stop)
+            arms[start:stop] = _checked(chosen, start, limits[start:stop])
             times[start:stop] = np.diff(stamps).reshape(-1, 2)
             if stop == look:
                 look = next(looks, n)
@@ -117,12 +110,45 @@ def play(agent: Plays, problem: Problem, tick: Tick | None = None) -> Played:
                     rounds.append(stop)
                     sizes.append(int(size))
             if tick is not None:
-                total += float(problem.rewards[np.arange(start, stop), arms[start:stop]].sum())
+                total += float(problem.earned(arms[start:stop], start).sum())
                 tick(stop, total)
             step = _next_step(step, stamps[-1] - stamps[0])
             start = stop
     traces: Mapping[str, Sequence[float]] = getattr(agent, "traces", {})
     return Played(arms, times[:, 0], times[:, 1], rounds, sizes, traces)
+
+
+def _play_arms(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[int], list[int]]:
+    """Play some rounds of a problem with arms; return the arms, and a time before, between and after each two calls."""
+    act, update, clock = agent.act, agent.update, time.perf_counter_ns
+    chosen: list[int] = []
+    note_arm = chosen.append
+    stamps = [clock()]
+    stamp = stamps.append
+    for context, rewards in zip(problem.contexts[start:stop], problem.rewards[start:stop], strict=True):
+        arm = act(context)
+        stamp(clock())
+        update(context, arm, float(rewards[arm]))
+        stamp(clock())
+        note_arm(arm)
+    return chosen, stamps
+
+
+def _play_items(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[int], list[int]]:
+    """Play some rounds of a problem with items, likewise."""
+    act, update, clock = agent.act, agent.update, time.perf_counter_ns
+    chosen: list[int] = []
+    edges = problem.offsets[start : stop + 1]
+    candidates, rewards = np.split(problem.candidates, edges)[1:-1], np.split(problem.rewards, edges)[1:-1]
+    stamps = [clock()]
+    stamp = stamps.append
+    for context, items, pays in zip(problem.contexts[start:stop], candidates, rewards, strict=True):
+        row = act(context, items)
+        stamp(clock())
+        update(context, items[row], float(pays[row]))
+        stamp(clock())
+        chosen.append(row)
+    return chosen, stamps
 
 
 def _next_step(step: int, nanoseconds: int) -> int:
@@ -132,14 +158,14 @@ def _next_step(step: int, nanoseconds: int) -> int:
     return step if nanoseconds < 1e9 else max(1, step // 4)
 
 
-def _checked(chosen: list[int], start: int, n_arms: int) -> NDArray[np.int64]:
+def _checked(chosen: list[int], start: int, limits: NDArray[np.int64]) -> NDArray[np.int64]:
     arms = np.asarray(chosen)
     if arms.dtype.kind not in "iu" or arms.ndim != 1:
         raise TypeError(f"act must return a whole number, but it returned {chosen[0]!r} in round {start + 1}")
-    wrong = np.flatnonzero((arms < 0) | (arms >= n_arms))
+    wrong = np.flatnonzero((arms < 0) | (arms >= limits))
     if wrong.size:
         at = int(wrong[0])
-        raise ValueError(f"act returned arm {arms[at]} in round {start + at + 1}; arms are 0 to {n_arms - 1}")
+        raise ValueError(f"act returned arm {arms[at]} in round {start + at + 1}; arms are 0 to {limits[at] - 1}")
     return arms
 
 
@@ -190,7 +216,7 @@ def identity(run: Run) -> Record:
     }
 
 
-def draw(spec: Spec, rounds: int | str, seed: int) -> Problem:
+def draw(spec: Spec, rounds: int | str, seed: int) -> Problem | ItemProblem:
     """Draw a problem.
 
     Parameters
@@ -204,8 +230,10 @@ def draw(spec: Spec, rounds: int | str, seed: int) -> Problem:
     """
     if spec.maker is not None or (":" in spec.source and not spec.source.startswith("csv:")):
         problem = maker_of(spec)(rounds=rounds, seed=seed, **spec.settings)
-        if not isinstance(problem, Problem):
-            raise TypeError(f"{spec.source} returned {type(problem).__name__}, but a lim2.problems.Problem is needed")
+        if not isinstance(problem, Problem | ItemProblem):
+            raise TypeError(
+                f"{spec.source} returned {type(problem).__name__}, but a lim2.problems.Problem or ItemProblem is needed"
+            )
         return problem
     key = f"{spec.source} {canonical(dict(spec.settings))} {rounds} {seed}"
     if key not in _kept:
@@ -214,16 +242,16 @@ def draw(spec: Spec, rounds: int | str, seed: int) -> Problem:
     return _kept[key]
 
 
-_kept: dict[str, Problem] = {}  # the last draw: agents of one seed follow one another
+_kept: dict[str, Problem | ItemProblem] = {}  # the last draw: agents of one seed follow one another
 
 
-def _loaded(spec: Spec, rounds: Any, seed: int) -> Problem:
+def _loaded(spec: Spec, rounds: Any, seed: int) -> Problem | ItemProblem:
     if spec.source.startswith("csv:"):
         return from_csv(spec.source.removeprefix("csv:"), rounds=rounds, seed=seed, **spec.settings)
     return load(spec.source, rounds, seed, **spec.settings)
 
 
-def make(spec: Spec, problem: Problem, seed: int) -> Plays:
+def make(spec: Spec, problem: Problem | ItemProblem, seed: int) -> Plays | PlaysItems:
     """Make an agent for a problem.
 
     Parameters
@@ -235,17 +263,22 @@ def make(spec: Spec, problem: Problem, seed: int) -> Plays:
     seed
         Given if the agent takes one.
     """
+    agent: Any = make_for_items(spec, problem, seed) if isinstance(problem, ItemProblem) else _make(spec, problem, seed)
+    for method in ("act", "update"):
+        if not callable(getattr(agent, method, None)):
+            raise TypeError(f"{spec.source} made a {type(agent).__name__} without the method {method!r}")
+    playing: Plays | PlaysItems = agent
+    return playing
+
+
+def _make(spec: Spec, problem: Problem, seed: int) -> Any:
     maker = maker_of(spec)
+    check_arms(spec, maker, problem.name)
     seeded = {"seed": seed} if takes(maker, "seed") else {}
     reads = {}
     if problem.n_tokens is not None and "representation" not in spec.settings and takes(maker, "representation"):
         reads["representation"] = _text_network(problem.n_tokens)
-    agent: Any = maker(problem.n_arms, problem.n_features, **seeded, **reads, **spec.settings)
-    for method in ("act", "update"):
-        if not callable(getattr(agent, method, None)):
-            raise TypeError(f"{spec.source} made a {type(agent).__name__} without the method {method!r}")
-    playing: Plays = agent
-    return playing
+    return maker(problem.n_arms, problem.n_features, **seeded, **reads, **spec.settings)
 
 
 def _text_network(n_tokens: int) -> Any:
@@ -255,7 +288,14 @@ def _text_network(n_tokens: int) -> Any:
     return Torch(partial(TextCNN, n_tokens))
 
 
-def measured(problem: Problem, played: Played) -> Record:
+def _sizes(problem: Problem | ItemProblem) -> Record:
+    if isinstance(problem, ItemProblem):
+        mean = float(problem.n_candidates.mean())
+        return {"n_features": problem.n_features, "n_item_features": problem.n_item_features, "n_candidates": mean}
+    return {"n_features": problem.n_features, "n_arms": problem.n_arms}
+
+
+def measured(problem: Problem | ItemProblem, played: Played) -> Record:
     """Return what a run's file says about how the agent did.
 
     Parameters
@@ -266,17 +306,14 @@ def measured(problem: Problem, played: Played) -> Record:
         What happened.
     """
     n = problem.rounds
-    every = np.arange(n)
-    rewards = problem.rewards[every, played.arms]
-    expected = problem.expected_rewards[every, played.arms]
+    rewards, expected = problem.earned(played.arms), problem.expected(played.arms)
     regrets = problem.best_rewards - expected
     optimal = expected == problem.best_rewards
     at = np.unique(np.linspace(1, n, min(POINTS, n)).round().astype(int))
     cumulative = rewards.cumsum()
     record: Record = {
         "rounds": n,
-        "n_arms": problem.n_arms,
-        "n_features": problem.n_features,
+        **_sizes(problem),
         "reward": float(cumulative[-1]),
         "regret": float(regrets.sum()),
         "best_reward": float(problem.best_rewards.sum()),

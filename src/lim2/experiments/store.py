@@ -44,6 +44,8 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "rounds": pl.Int64,
     "n_arms": pl.Int64,
     "n_features": pl.Int64,
+    "n_item_features": pl.Int64,  # where arms are items; then their mean number is n_candidates, and n_arms is null
+    "n_candidates": pl.Float64,
     "reward": pl.Float64,
     "regret": pl.Float64,
     "best_reward": pl.Float64,

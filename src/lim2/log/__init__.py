@@ -3,6 +3,7 @@
 from lim2.log.decision_log import DecisionLog
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
+from lim2.log.open_bandit import OpenBandit, read_open_bandit
 from lim2.log.table import Table
 
 __all__ = [
@@ -10,7 +11,9 @@ __all__ = [
     "DecisionLog",
     "LogError",
     "LoggedDecision",
+    "OpenBandit",
     "PrunedLogError",
     "Table",
     "UnknownDecisionError",
+    "read_open_bandit",
 ]

@@ -1,6 +1,8 @@
 """Datasets and synthetic environments: one file each, one interface."""
 
+from lim2.problems.choices import from_choices, wide_to_long
 from lim2.problems.errors import DataError, FetchError, MissingDataError
+from lim2.problems.item_problem import ItemProblem, from_items
 from lim2.problems.own import from_arrays, from_csv, from_rewards
 from lim2.problems.problem import Problem
 from lim2.problems.registry import load, register, unregister
@@ -9,13 +11,17 @@ from lim2.problems.registry import names as list  # noqa: A004  # the public nam
 __all__ = [
     "DataError",
     "FetchError",
+    "ItemProblem",
     "MissingDataError",
     "Problem",
     "from_arrays",
+    "from_choices",
     "from_csv",
+    "from_items",
     "from_rewards",
     "list",
     "load",
     "register",
     "unregister",
+    "wide_to_long",
 ]

@@ -11,6 +11,8 @@ from lim2.problems.cache import parsed
 from lim2.problems.errors import DataError
 from lim2.problems.facts import Facts, balance
 from lim2.problems.files import Folder, find, remembered_sha256
+from lim2.problems.item_problem import ItemProblem
+from lim2.problems.problem import Problem
 from lim2.problems.registry import Entry, entries
 from lim2.problems.registry import find as find_entry
 from lim2.problems.sources import SOURCES
@@ -158,12 +160,13 @@ def _check(
         n_features, n_arms = facts.n_features, facts.n_arms
         if default:
             problem = entry.loader(rounds=1, seed=0, data=data)
-            n_features, n_arms = problem.n_features, problem.n_arms
+            found, documented = _sizes(problem), _documented(facts)
+            n_features, n_arms = problem.n_features, facts.n_arms
             right_size = facts.features_vary or n_features == facts.n_features
-            if not right_size or n_arms != facts.n_arms:
+            if not right_size or found[1] != documented[1]:
                 raise DataError(
                     paths[0],
-                    f"{n_features} features and {n_arms} arms, documented are {facts.n_features} and {facts.n_arms}",
+                    f"{found[0]} features and {found[1]}, documented are {documented[0]} and {documented[1]}",
                 )
     except DataError as error:
         return Finding(entry.name, paths, default, error=str(error))
@@ -177,6 +180,18 @@ def _check(
         balance(table.codes, facts.n_arms),
         table.notes,
     )
+
+
+def _sizes(problem: Problem | ItemProblem) -> tuple[int, str]:
+    if isinstance(problem, ItemProblem):
+        return problem.n_features, f"{problem.n_item_features} features of items"
+    return problem.n_features, f"{problem.n_arms} arms"
+
+
+def _documented(facts: Facts) -> tuple[int, str]:
+    if facts.n_item_features is not None:
+        return facts.n_features, f"{facts.n_item_features} features of items"
+    return facts.n_features, f"{facts.n_arms} arms"
 
 
 def _all_files(facts: Facts) -> tuple[str, ...]:

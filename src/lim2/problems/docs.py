@@ -25,8 +25,30 @@ def datasets_table() -> str:
         "rows of each class",
         "preprocessing",
     )
-    rows = [_dataset(entry, entry.facts) for entry in entries() if entry.facts is not None]
-    return _markdown(head, rows)
+    found = [(entry, entry.facts) for entry in entries() if entry.facts is not None]
+    return _markdown(head, [_dataset(entry, facts) for entry, facts in found if facts.n_item_features is None])
+
+
+def items_table() -> str:
+    """Return the table of the datasets whose arms are items, in Markdown."""
+    head = ("problem", "files, source", "licence", "rounds", "d", "d of an item", "items a round", "preprocessing")
+    found = [(entry, entry.facts) for entry in entries() if entry.facts is not None]
+    return _markdown(head, [_with_items(entry, facts) for entry, facts in found if facts.n_item_features is not None])
+
+
+def _with_items(entry: Entry, facts: Facts) -> tuple[str, ...]:
+    source = SOURCES[facts.files[0]]
+    files = ", ".join(f"`{file}`" for file in facts.files)
+    return (
+        f"`{entry.name}`",
+        f"{files}, <{source.page}>",
+        source.licence,
+        f"{facts.most_rounds:,}",
+        str(facts.n_features),
+        str(facts.n_item_features),
+        f"at most {facts.n_arms}",
+        facts.preprocessing,
+    )
 
 
 def _dataset(entry: Entry, facts: Facts) -> tuple[str, ...]:
@@ -80,7 +102,8 @@ def renewed(text: str) -> str:
     text
         The page, with the two marks of each table in it.
     """
-    for name, table in (("datasets", datasets_table()), ("synthetic", synthetic_table())):
+    tables = {"datasets": datasets_table(), "items": items_table(), "synthetic": synthetic_table()}
+    for name, table in tables.items():
         start, end = START.format(name=name), END.format(name=name)
         before, found, rest = text.partition(start)
         _, closed, after = rest.partition(end)

@@ -57,6 +57,10 @@ class Facts:
         Whether the size of a context depends on which part of the published file is there.
     alternatives
         Other sets of files that it may be read from.
+    n_item_features
+        The size of an item, where the arms are items; `n_arms` is then the largest number of candidates.
+    n_rounds
+        How many rounds the published files give; None: as many as they have rows.
     """
 
     title: str
@@ -70,6 +74,15 @@ class Facts:
     difference: str = ""
     features_vary: bool = False
     alternatives: tuple[tuple[str, ...], ...] = ()
+    n_item_features: int | None = None
+    n_rounds: int | None = None
+
+    @property
+    def most_rounds(self) -> int | None:
+        """How many rounds can be played without playing one twice; None when that is not known."""
+        if self.n_rounds is not None or self.published is None:
+            return self.n_rounds
+        return self.published.rows
 
     def check(self, frame: pl.DataFrame, path: Path) -> None:
         """Raise a `DataError` unless rows and classes are as documented.

@@ -202,8 +202,8 @@ def from_csv(
     import polars as pl
 
     path = Path(path).expanduser()
-    frame = _read(path, separator, missing)
-    _check_columns(path, frame, label, categorical, drop)
+    frame = read_table(path, separator, missing)
+    _check_label(path, frame, label, categorical, drop)
     frame = frame.drop(drop)
     notes = []
     if unlabelled := frame[label].null_count():
@@ -221,7 +221,7 @@ def from_csv(
         )
     # Their numbers, by joining: works for text, numbers and booleans alike.
     codes = frame[label].replace_strict(classes, list(range(len(classes))), return_dtype=pl.Int64)
-    features, remarks = _features(path, frame.drop(label), set(categorical), max_categories)
+    features, remarks = feature_columns(path, frame.drop(label), set(categorical), max_categories)
     rows = _rows(frame.height, rounds, seed, path.name)
     contexts, feature_names = encoded(features[rows])
     numeric = np.array(["=" not in n or n in features.columns for n in feature_names])
@@ -238,7 +238,18 @@ def from_csv(
     )
 
 
-def _read(path: Path, separator: str, missing: Sequence[str]) -> pl.DataFrame:
+def read_table(path: Path, separator: str, missing: Sequence[str]) -> pl.DataFrame:
+    """Return a table in a CSV or Parquet file.
+
+    Parameters
+    ----------
+    path
+        A .csv (also .csv.gz, .csv.xz) with a header, or a .parquet file.
+    separator
+        What stands between the fields of a CSV file.
+    missing
+        What stands for a missing value in a CSV file.
+    """
     import polars as pl
 
     if not path.is_file():
@@ -280,23 +291,48 @@ def _blame(path: Path, separator: str) -> None:
                 )
 
 
-def _check_columns(
-    path: Path, frame: pl.DataFrame, label: str, categorical: Sequence[str], drop: Sequence[str]
-) -> None:
-    for wanted in (label, *categorical, *drop):
-        if wanted not in frame.columns:
+def check_columns(path: Path, frame: pl.DataFrame, wanted: Sequence[str]) -> None:
+    """Raise a `DataError` for the first column that a table does not have.
+
+    Parameters
+    ----------
+    path
+        The file to name.
+    frame
+        The table.
+    wanted
+        The names of columns.
+    """
+    for column in wanted:
+        if column not in frame.columns:
             shown = ", ".join(frame.columns[:20]) + (", ..." if frame.width > 20 else "")
-            raise DataError(path, f"there is no such column; the file has {shown}", line=1, column=wanted)
+            raise DataError(path, f"there is no such column; the file has {shown}", line=1, column=column)
+
+
+def _check_label(path: Path, frame: pl.DataFrame, label: str, categorical: Sequence[str], drop: Sequence[str]) -> None:
+    check_columns(path, frame, (label, *categorical, *drop))
     if label in drop:
         raise ValueError(f"column {label!r} is the label and cannot be dropped")
     if frame.width - len(set(drop)) < 2:
         raise DataError(path, f"no column is left beside the label {label!r} to be a feature", line=1)
 
 
-def _features(
+def feature_columns(
     path: Path, frame: pl.DataFrame, categorical: set[str], max_categories: int
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return the columns as numbers and Enums, and what to report of them."""
+    """Return the columns as numbers and Enums, and what to report of them.
+
+    Parameters
+    ----------
+    path
+        The file to name in errors.
+    frame
+        The columns as they were read.
+    categorical
+        Columns of numbers whose values are names.
+    max_categories
+        How many values a column of text may have.
+    """
     import polars as pl
 
     columns, notes = [], []

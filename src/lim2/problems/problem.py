@@ -139,6 +139,30 @@ class Problem:
             f"n_arms={self.n_arms}, seed={self.seed})"
         )
 
+    def earned(self, chosen: NDArray[np.int64], start: int = 0) -> Array:
+        """Return the rewards of the arms that were played in successive rounds.
+
+        Parameters
+        ----------
+        chosen
+            The arms.
+        start
+            The first of those rounds.
+        """
+        rewards: Array = self.rewards[np.arange(start, start + len(chosen)), chosen]
+        return rewards
+
+    def expected(self, chosen: NDArray[np.int64]) -> Array:
+        """Return the expected rewards of the arms that were played in the first rounds.
+
+        Parameters
+        ----------
+        chosen
+            The arms.
+        """
+        rewards: Array = self.expected_rewards[np.arange(len(chosen)), chosen]
+        return rewards
+
     def head(self, rounds: int) -> Problem:
         """Return the same problem cut after its first `rounds` rounds.
 

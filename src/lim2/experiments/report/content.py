@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -126,9 +127,16 @@ def _about(tables: Tables, problem: str, text: str) -> About:
     first = group.row(0, named=True)
     runs = sorted({entry.row["runs"] for entry in entries})
     many = f"{runs[0]} runs" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
-    facts = f"{first['rounds']:,} rounds, {first['n_arms']} arms, {first['n_features']} features, {many} of each agent"
+    facts = f"{first['rounds']:,} rounds, {_sizes(first)}, {many} of each agent"
     notes = sorted({note for notes in group["notes"].to_list() for note in notes})
     return About(problem, text, facts, notes, entries)
+
+
+def _sizes(run: Mapping[str, Any]) -> str:
+    if run["n_item_features"] is None:
+        return f"{run['n_arms']} arms, {run['n_features']} features"
+    items, d, e = run["n_candidates"], run["n_features"], run["n_item_features"]
+    return f"{items:.3g} items per round, {d} features of the context and {e} of an item"
 
 
 def _headline(tables: Tables) -> str:

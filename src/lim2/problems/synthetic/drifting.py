@@ -105,6 +105,7 @@ def _stages(
     if world == "nonlinear":
         return _nonlinear_stages(rounds, seed, n, noise, options)
     base = loader(rounds=rounds, seed=seed, **options)
+    assert isinstance(base, Problem)
     nonzero = base.settings.get("nonzero")
     seeds = [seed, *stream(seed, "stages").integers(2**32, size=n - 1).tolist()]
     stages = [ordered_product(base.contexts, weights(s, base.n_features, base.n_arms, nonzero)) for s in seeds]
