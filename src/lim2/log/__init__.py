@@ -3,6 +3,7 @@
 from lim2.log.decision_log import DecisionLog
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
+from lim2.log.slates import LoggedSlate
 from lim2.log.table import Table
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "DecisionLog",
     "LogError",
     "LoggedDecision",
+    "LoggedSlate",
     "PrunedLogError",
     "Table",
     "UnknownDecisionError",
