@@ -12,12 +12,15 @@ Snapshots are of the kind of what they were taken of.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from lim2.arms import is_range
 from lim2.decision import Decision
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError
+from lim2.log.raw import JSON
 from lim2.log.situation import Situation
 
 
@@ -91,37 +94,75 @@ def rank(agent: Any, about: Situation, k: int) -> list[Decision]:
     return list(agent.rank(about.context, about.items, k))
 
 
-def teach(agent: Any, entry: LoggedDecision) -> None:
-    """Let an agent of any kind learn the reward of a decision; raise LogError if it was not kept in its form.
+class Lesson(NamedTuple):
+    """A reward and what it was earned with, in all forms that were kept; None for those that were not."""
+
+    of: str  # such as "decision 'x'", for an error message
+    arm: Hashable
+    reward: float
+    vector: NDArray[Any] | None
+    item: NDArray[Any] | None
+    raw: JSON | None
+    raw_item: JSON | None
+    numbered: bool  # whether the arm is an item without a name of its own, called by its place
+    position: int = 1  # in a slate
+
+
+def lesson_of(entry: LoggedDecision) -> Lesson:
+    """Return what is to be learned of a decision that has a reward.
+
+    Parameters
+    ----------
+    entry
+        The decision.
+    """
+    assert entry.reward is not None
+    return Lesson(
+        of=f"decision {entry.id!r}",
+        arm=entry.arm,
+        reward=entry.reward,
+        vector=entry.vector,
+        item=None if entry.vectors is None else entry.vectors[entry.arms.index(entry.arm)],
+        raw=entry.raw,
+        raw_item=None if entry.raw_items is None else entry.raw_items[entry.arm],
+        numbered=entry.items is not None and is_range(entry.arms),
+        position=max(entry.position, 1),
+    )
+
+
+def teach(agent: Any, lesson: Lesson) -> None:
+    """Let an agent of any kind learn a reward; raise LogError if it was not kept in a form that it takes.
 
     Parameters
     ----------
     agent
         Who learns.
-    entry
-        A decision with its reward.
+    lesson
+        The reward, and what for.
     """
+    chooses_items = arms_of(agent) is None
     if takes_raw(agent):
-        if entry.raw is None:
+        if lesson.raw is None:
             raise LogError(
-                f"decision {entry.id!r} has no raw context, which this agent learns from: decide by a lim2.Bandit, or "
-                f"keep what is raw beside vectors by raw= and raw_items="
+                f"{lesson.of} has no raw context, from which this agent learns: decide by a lim2.Bandit, or keep what "
+                f"is raw beside vectors by raw= and raw_items="
             )
-        if entry.raw_items is None and arms_of(agent) is None:
-            raise LogError(f"decision {entry.id!r} has no raw items, from which this agent learns: raw_items=")
-        item = None if entry.raw_items is None else entry.raw_items[entry.arm]
-        agent.learn(entry.raw, entry.arm, entry.reward, item=item, position=max(entry.position, 1))
-        return
-    if entry.vector is None:
-        raise LogError(
-            f"decision {entry.id!r} has a raw context only, and this agent learns from vectors: train a lim2.Bandit"
-        )
-    if arms_of(agent) is not None:
-        agent.update(entry.vector, entry.arm, entry.reward)
-    elif entry.vectors is None:
-        raise LogError(f"decision {entry.id!r} has no items as vectors, from which this agent learns: items=")
+        if lesson.raw_item is None and chooses_items:
+            raise LogError(f"{lesson.of} has no raw items, from which this agent learns: raw_items= keeps them")
+        agent.learn(lesson.raw, lesson.arm, lesson.reward, item=lesson.raw_item, position=lesson.position)
+    elif lesson.vector is None:
+        raise LogError(f"{lesson.of} has a raw context only, and this agent learns from vectors: train a lim2.Bandit")
+    elif not chooses_items:
+        if lesson.numbered:
+            raise LogError(
+                f"{lesson.of} chose among items without names of their own, which cannot be learned as arms: train an "
+                f"agent for items"
+            )
+        agent.update(lesson.vector, lesson.arm, lesson.reward)
+    elif lesson.item is None:
+        raise LogError(f"{lesson.of} has no items as vectors, from which this agent learns: items= keeps them")
     else:
-        agent.update(entry.vector, entry.vectors[entry.arms.index(entry.arm)], entry.reward)
+        agent.update(lesson.vector, lesson.item, lesson.reward)
 
 
 def situation_of(entry: LoggedDecision) -> Situation:
@@ -154,22 +195,15 @@ def eligible_in(agent: Any, entry: LoggedDecision) -> Sequence[Hashable] | None:
     return None if arms is None or entry.arms == arms else entry.arms
 
 
-def lacks(agent: Any, entry: LoggedDecision) -> bool:
-    """Return whether an agent with fixed arms does not have the arm that was played.
+def lacks(agent: Any, arm: Hashable) -> bool:
+    """Return whether an agent has fixed arms, and this is none of them.
 
     Parameters
     ----------
     agent
-        Who learns.
-    entry
-        The decision.
+        Of any kind.
+    arm
+        Its name.
     """
     arms = arms_of(agent)
-    if arms is None:
-        return False
-    if entry.items is not None and not takes_raw(agent) and is_range(entry.arms):
-        raise LogError(
-            f"decision {entry.id!r} chose among items without names of their own, which cannot be learned as arms: "
-            f"train an agent for items"
-        )
-    return entry.arm not in arms
+    return arms is not None and arm not in arms

@@ -163,14 +163,14 @@ def _events(store: Store, after: int, end: int) -> Iterator[tuple[int, str, floa
 
 def _update(store: Store, agent: Any, entry: LoggedDecision, position: int) -> int:
     """Learn one reward; return 0 if its arm has been removed, and 1 otherwise."""
-    if deciders.lacks(agent, entry):
+    if deciders.lacks(agent, entry.arm):
         if entry.arm in _removed(store, position):
             return 0
         raise LogError(
             f"the agent has no arm {entry.arm!r}, which decision {entry.id!r} played: give it the arms that it had "
             f"when the log began, and change them by log.add_arm and log.remove_arm"
         )
-    deciders.teach(agent, entry)
+    deciders.teach(agent, deciders.lesson_of(entry))
     return 1
 
 

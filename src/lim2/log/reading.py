@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from lim2.log.arrays import objects
+from lim2.log.candidates import Candidates
 from lim2.log.entries import OF_DECISION, LoggedDecision, from_row
 from lim2.log.settling import unknown
 from lim2.log.slates import row_id
 from lim2.log.store import CHUNK, Store
-from lim2.log.table import Table, make_table
+from lim2.log.table import Table
 
 
 @dataclass(frozen=True)
@@ -129,3 +134,62 @@ def read_table(store: Store, last: int | None) -> Table:
         "WHERE d.seq > ? AND d.slot <= 1 AND coalesce(e.kind, 'pending') IN ('pending', 'dropped')"
     )
     return make_table(entries(store, rewarded, (first,)), missing=store.read(query, (first,))[0][0])
+
+
+def make_table(entries: Iterable[LoggedDecision], missing: int) -> Table:
+    """Return the table of logged decisions that have rewards.
+
+    Parameters
+    ----------
+    entries
+        In the order in which they were made.
+    missing
+        How many others have none.
+    """
+    index: dict[Hashable, int] = {}
+    places, rows = [], []
+    for row in entries:
+        places.append([index.setdefault(arm, len(index)) for arm in row.arms])
+        rows.append(row)
+    raw = _all([row.raw for row in rows])
+    vectors = _stacked([row.vector for row in rows], "contexts")
+    raw_items = _all([None if row.raw_items is None else list(row.raw_items.values()) for row in rows])
+    items = _stacked([row.vectors for row in rows], "items", np.concatenate)
+    if vectors is None and raw is None and rows:
+        raise ValueError("the log has decisions with vectors only and others with raw contexts only: table(last=...)")
+    flat_raw = None if raw_items is None else objects([item for row in raw_items for item in row])
+    contexts = np.empty(0) if not rows else objects(raw or []) if vectors is None else vectors
+    chances = np.concatenate([row.propensities for row in rows] or [np.empty(0)])
+    means = np.concatenate([row.means for row in rows] or [np.empty(0)])
+    candidates = Candidates.of(
+        places,
+        propensities=None if np.isnan(chances).any() else chances,
+        means=None if np.isnan(means).any() else means,
+        items=flat_raw if items is None else items,
+        raw_items=flat_raw,
+    )
+    return Table(
+        contexts=contexts,
+        arms=tuple(index),
+        chosen=np.array([index[row.arm] for row in rows], dtype=np.intp),
+        propensity=np.array([row.propensity for row in rows], dtype=np.float64),
+        rewards=np.array([row.reward for row in rows], dtype=np.float64),
+        candidates=candidates,
+        raw=None if raw is None else objects(raw),
+        missing=missing,
+    )
+
+
+def _all(values: list[Any]) -> list[Any] | None:
+    """Return values if all of them are there."""
+    return None if not values or any(value is None for value in values) else values
+
+
+def _stacked(arrays: list[Any], what: str, join: Any = np.stack) -> NDArray[Any] | None:
+    if _all(arrays) is None:
+        return None
+    shapes = {array.shape[-1:] if join is np.concatenate else array.shape for array in arrays}
+    if len(shapes) > 1:
+        raise ValueError(f"the log's {what} have different shapes {sorted(shapes)}: table(last=...) takes the newest")
+    joined: NDArray[Any] = join(arrays)
+    return joined
