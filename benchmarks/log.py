@@ -40,7 +40,21 @@ def costs(synchronous: str, rounds: int) -> dict[str, float]:
         found["log.apply, per reward"] = timed(lambda _: log.apply(agent), 1) / rounds
         found["agent.update"] = timed(lambda i: agent.update(contexts[i], 0, 1.0), rounds)
         found["bytes of file, per decision"] = log.state.nbytes / rounds
-    return found
+    return found | raw_costs(synchronous, rounds)
+
+
+def raw_costs(synchronous: str, rounds: int, k: int = 20) -> dict[str, float]:
+    """Return what a decision among k items with raw features costs, without the agent's part."""
+    rng = np.random.default_rng(0)
+    kinds, p = ["shoes", "shirts", "bags"], np.full(k, 1 / k)
+    items = {
+        f"sku{i}": {"price": round(float(rng.gamma(2, 30)), 2), "category": kinds[i % 3], "stock": i} for i in range(k)
+    }
+    decision = lim2.Decision("sku0", 1 / k, tuple(items), p, p, p)
+    user = {"country": "AT", "age": 31, "basket": {"items": 3, "total": 80.5}, "at": "2026-11-16T10:00:00Z"}
+    with tempfile.TemporaryDirectory() as folder, lim2.DecisionLog(f"{folder}/l", synchronous=synchronous) as log:
+        cost = timed(lambda _: log.record(decision, raw=user, raw_items=items), rounds)
+        return {f"log.record, {k} raw items": cost, "bytes of file, per such decision": log.state.nbytes / rounds}
 
 
 def main(rounds: int) -> None:

@@ -158,6 +158,18 @@ def test_decisions_made_elsewhere_are_recorded_in_any_form(tmp_path: Path) -> No
         assert entry.vectors.tolist() == [by_name["z"], by_name["x"]]
 
 
+def test_recorded_decisions_are_made_again_if_it_is_known_by_whom(tmp_path: Path) -> None:
+    bandit, rng = RawLearner(["category"]), np.random.default_rng(0)
+    with make_log(tmp_path) as log:
+        for user in USERS:
+            items = some_items(rng)
+            one = log.record(bandit.decide(user, items), raw=user, raw_items=items, agent=bandit)
+            slate = log.record_slate(bandit.rank(user, items, 2), raw=user, raw_items=items, agent=bandit)
+            log.reward_many([(one.id, 1.0), (slate[1].id, 1.0)])
+            log.apply(bandit)
+        assert log.replay(RawLearner(["category"]), decisions=True) == 2 * len(USERS)
+
+
 def test_what_does_not_go_together_is_refused_before_anybody_decides(tmp_path: Path) -> None:
     bandit, agent, items = RawLearner(["country"]), make_agent(), ItemLearner(3)
     state = bandit.rng.bit_generator.state
@@ -168,6 +180,7 @@ def test_what_does_not_go_together_is_refused_before_anybody_decides(tmp_path: P
             (lambda: log.decide(bandit, {}, items={"x": {"p": b""}}), "the item 'x' has a value of type bytes at p"),
             (lambda: log.decide(bandit, {}, items={frozenset(): {}}), "cannot be logged"),
             (lambda: log.decide(bandit, {}, items=CATALOGUE, raw={}), "go beside vectors"),
+            (lambda: log.decide(bandit, {}, items={"a", "b"}), "by name, or a list, got set"),
             (lambda: log.decide(bandit, None, items=CATALOGUE), "needs a context"),
             (lambda: log.decide(agent, {"country": "AT"}), "got a dictionary"),
             (lambda: log.decide(agent, ["AT"]), "real numbers only"),

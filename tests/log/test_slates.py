@@ -86,7 +86,10 @@ def test_a_slate_and_a_decision_are_not_confused(tmp_path: Path) -> None:
         assert bandit.rng.bit_generator.state == state
         with pytest.raises(LogError, match="is taken"):
             log.record_slate(slate, raw={}, raw_items=CATALOGUE, id=single.id)
-        assert log.state.pending == 3
+        log.record(bandit.decide({}, CATALOGUE), raw={}, raw_items=CATALOGUE, id="b/2")
+        with pytest.raises(LogError, match="is taken"):
+            log.record_slate(slate, raw={}, raw_items=CATALOGUE, id="b")
+        assert log.state.pending == 4
 
 
 def test_positions_without_a_reward_expire(tmp_path: Path) -> None:

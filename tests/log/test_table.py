@@ -230,7 +230,8 @@ def test_items_come_from_a_frame_of_their_own(library: Any) -> None:
     items = library({"name": names, "price": [10.0, 80.0, 5.5], "size": [1, 2, 3], "kind": ["a", "b", "c"]})
     settings: dict[str, Any] = {"items": items, "item": "name", "item_features": ["price", "size"]}
     table = Table.from_frame(library(COLUMNS), context="x_", **NAMES, eligible="could", **settings)
-    assert table.items_of(0)["shoes"].tolist() == [80.0, 2.0]  # type: ignore[index]
+    prices = [[float(item[0]) for item in (table.items_of(row) or {}).values()] for row in range(3)]
+    assert prices == [[5.5, 80.0], [80.0, 10.0, 5.5], [10.0]]
     raw = Table.from_frame(library(COLUMNS), context=["country"], raw=True, **NAMES, items=items, item="name")
     assert raw.items_of(2, raw=True)["gift"] == {"kind": "a", "price": 10.0, "size": 1}  # type: ignore[index]
 
@@ -264,6 +265,7 @@ def test_propensities_by_arm_say_what_was_eligible() -> None:
         ({}, {"eligible": "country"}, "must hold lists, or lists as JSON text; got 'AT' in row 0"),
         ({}, {"propensities": "ps"}, "goes with eligible="),
         ({}, {"eligible": "could", "propensities": {"spring": "p"}}, "no column for 'shoes'"),
+        ({}, {"propensities": {"spring": "p"}}, "among the row's candidates, once: it is not in row 1"),
         ({}, {"items": "names.txt"}, "must end in .csv or .parquet"),
         ({}, {"items": pl.DataFrame({"a": [1]})}, "item= must name the column"),
         ({}, {"items": pl.DataFrame({"a": ["x", "x"], "b": [1, 2]}), "item": "a"}, "every arm once"),

@@ -171,6 +171,7 @@ class DecisionLog:
         raw: Any = None,
         raw_items: Mapping[Any, Any] | Sequence[Any] | None = None,
         id: str | None = None,
+        agent: Any = None,
     ) -> LoggedDecision:
         """Write down a decision that was made elsewhere.
 
@@ -184,9 +185,11 @@ class DecisionLog:
             The same as dictionaries or rows, instead of vectors or beside them.
         id
             Your own, used once; None makes one.
+        agent
+            Who made it. `replay` can make decisions again only if it is known after how many rewards they were made.
         """
         about = situation(context, items, raw, raw_items)
-        return write(self._store, [(decision, about, 0)], id, self._clock(), 0)[0]
+        return write(self._store, [(decision, about, 0)], id, self._clock(), position_of(agent))[0]
 
     def record_slate(
         self,
@@ -197,6 +200,7 @@ class DecisionLog:
         raw: Any = None,
         raw_items: Mapping[Any, Any] | Sequence[Any] | None = None,
         id: str | None = None,
+        agent: Any = None,
     ) -> LoggedSlate:
         """Write down a slate that was made elsewhere: a row per position, so that each position has its reward.
 
@@ -208,8 +212,10 @@ class DecisionLog:
             As for `record`.
         id
             Of the slate, used once; None makes one. Its positions get the ids ``f"{id}/1"``, ``f"{id}/2"``, ...
+        agent
+            Who made it, as for `record`.
         """
-        return self._write_slate(list(slate), situation(context, items, raw, raw_items), id, 0)
+        return self._write_slate(list(slate), situation(context, items, raw, raw_items), id, position_of(agent))
 
     def _about(self, agent: Any, context: Any, items: Any, raw: Any, raw_items: Any) -> Situation:
         if not deciders.takes_raw(agent):

@@ -174,7 +174,7 @@ def read_decisions(
         chances = frame.lists(propensities)
     elif propensities is not None:
         by_arm = {name: frame.numbers(column) for name, column in propensities.items()}
-        candidates = _above_zero(by_arm, played) if candidates is None else candidates
+        candidates = _above_zero(by_arm, len(played)) if candidates is None else candidates
         chances = [[_chance(by_arm, name, row) for name in there] for row, there in enumerate(candidates)]
     contexts: Any = frame.records(names) if raw else frame.matrix(names)
     return {"contexts": contexts, "played": played, "eligible": candidates, "propensities": chances}
@@ -204,8 +204,8 @@ def read_items(frame: Frame, item: str | None, features: str | Sequence[str] | N
     return dict(zip(named, rows, strict=True))
 
 
-def _above_zero(by_arm: dict[Hashable, Array], played: list[Hashable]) -> list[list[Hashable]]:
-    return [[name for name in by_arm if by_arm[name][row] > 0 or name == arm] for row, arm in enumerate(played)]
+def _above_zero(by_arm: dict[Hashable, Array], n: int) -> list[list[Hashable]]:
+    return [[name for name in by_arm if by_arm[name][row] > 0] for row in range(n)]
 
 
 def _chance(by_arm: dict[Hashable, Array], name: Hashable, row: int) -> float:

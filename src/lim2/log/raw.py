@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -188,7 +188,7 @@ def _at(path: Path) -> str:
     return f" at {''.join(reversed(parts)).removeprefix('.')}" if parts else ""
 
 
-def named(items: Mapping[Any, Any] | Iterable[Any], what: str = "the item") -> Any:
+def named(items: Mapping[Any, Any] | Sequence[Any], what: str = "the item") -> Any:
     """Return raw items as JSON, by their names if they have some, in the order given.
 
     Parameters
@@ -205,4 +205,6 @@ def named(items: Mapping[Any, Any] | Iterable[Any], what: str = "the item") -> A
     """
     if isinstance(items, Mapping):
         return {name: as_json(item, f"{what} {name!r}") for name, item in items.items()}
+    if not isinstance(items, list | tuple):
+        raise ValueError(f"raw items must be a dictionary of features by name, or a list, got {type(items).__name__}")
     return [as_json(item, f"{what} {place}") for place, item in enumerate(items)]
