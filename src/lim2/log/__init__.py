@@ -1,5 +1,6 @@
 """Decisions and their rewards, kept in a file: late rewards, restarts, replay, and what evaluation needs."""
 
+from lim2.log.candidates import Candidates
 from lim2.log.decision_log import DecisionLog
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
@@ -7,6 +8,7 @@ from lim2.log.slates import LoggedSlate
 from lim2.log.table import Table
 
 __all__ = [
+    "Candidates",
     "ConflictingRewardError",
     "DecisionLog",
     "LogError",
