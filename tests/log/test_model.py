@@ -48,7 +48,9 @@ class Model:
 
 calls = st.lists(
     st.tuples(
-        st.sampled_from("decide decide slate reward reward wait apply discard reopen crash".split()),
+        st.sampled_from(
+            ["decide", "decide", "slate", "reward", "reward", "wait", "apply", "discard", "reopen", "crash"]
+        ),
         st.integers(0, 11),
         st.sampled_from([0.0, 1.0]),
     ),

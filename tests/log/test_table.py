@@ -77,11 +77,17 @@ def test_a_log_of_items_is_a_table(tmp_path: Path) -> None:
         entries = []
         for context in contexts(12):
             items = rng.normal(size=(rng.integers(2, 5), 3))
-            entries.append(log.decide(agent, context, items=items, raw={"n": 1}))
+            raw_items = [{"place": place} for place in range(len(items))]
+            entries.append(log.decide(agent, context, items=items, raw={"n": 1}, raw_items=raw_items))
             log.reward(entries[-1].id, 1.0)
         table = log.table()
         log.reward(log.decide(RawLearner(["x"]), {}, items={"a": {}}).id, 1.0)
-        assert log.table().is_raw  # raw contexts are what all have
+        both = log.table()  # what is raw is what all have
+        assert both.is_raw
+        assert (both.items_of(0) or {})[1] == {"place": 1}
+        log.reward(log.decide(RawLearner(["x"], arms=["a"]), {}).id, 1.0)
+        with pytest.raises(ValueError, match="among items, and others without"):
+            log.table()
         log.reward(log.decide(make_agent(), np.zeros(4)).id, 1.0)
         with pytest.raises(ValueError, match="vectors only and others with raw contexts only"):
             log.table()
@@ -92,7 +98,7 @@ def test_a_log_of_items_is_a_table(tmp_path: Path) -> None:
     assert table.candidates.items is not None
     assert [item.tolist() for item in table.candidates.items] == [row.tolist() for e in entries for row in e.vectors]  # type: ignore[union-attr]
     assert table.items_of(2)[1].tolist() == entries[2].vectors[1].tolist()  # type: ignore[index]
-    assert table.items_of(2, raw=True) is None
+    assert (table.items_of(2, raw=True) or {})[1] == {"place": 1}
 
 
 def test_an_agent_learns_a_table_as_it_learns_the_log(tmp_path: Path) -> None:

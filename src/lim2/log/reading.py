@@ -157,6 +157,8 @@ def make_table(entries: Iterable[LoggedDecision], missing: int) -> Table:
     items = _stacked([row.vectors for row in rows], "items", np.concatenate)
     if vectors is None and raw is None and rows:
         raise ValueError("the log has decisions with vectors only and others with raw contexts only: table(last=...)")
+    if items is None and raw_items is None and any(row.items is not None for row in rows):
+        raise ValueError("the log has decisions among items, and others without or in another form: table(last=...)")
     flat_raw = None if raw_items is None else objects([item for row in raw_items for item in row])
     contexts = np.empty(0) if not rows else objects(raw or []) if vectors is None else vectors
     chances = np.concatenate([row.propensities for row in rows] or [np.empty(0)])
