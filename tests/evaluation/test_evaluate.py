@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 import lim2
 from lim2.evaluation import OverlapWarning, Table, evaluate
 from lim2.evaluation.estimators import mean_of, snips
-from lim2.evaluation.models import by_folds, by_past, predictions
+from lim2.evaluation.models import by_arm, by_folds, by_past
 from lim2.evaluation.policies import probabilities
 from lim2.loading import dump
+from lim2.log.candidates import Candidates
 
 Float = NDArray[np.float64]
 
@@ -77,7 +78,7 @@ def test_a_policy_is_a_function_of_many_forms() -> None:
         lambda context, arms: np.eye(ARMS)[rule(context, arms)],
         lambda context, arms: {rule(context, arms): 1.0},
     ):
-        np.testing.assert_array_equal(probabilities(policy, table), onehot)
+        np.testing.assert_array_equal(probabilities(policy, table).reshape(-1, ARMS), onehot)
     assert quietly(table, rule).ips == quietly(table, onehot).ips
 
 
@@ -144,7 +145,7 @@ def test_agents_choose_among_what_was_eligible_and_known(tmp_path: Path) -> None
         agent = lim2.LinearTS(arms=["b", "c", "new"], n_features=FEATURES, seed=0)
         agent.update_many(table.contexts, ["b", "c", "new"] * 100, [1.0, 0.0, 0.5] * 100)
         before = dump(agent)
-        chances = probabilities(agent, table)
+        chances = table.candidates.dense(probabilities(agent, table), len(table.arms), 0.0)
         found = evaluate(log, agent)
     assert dump(agent) == before  # nothing was drawn or learned
     for row in (0, 1, 2, 299):
@@ -181,7 +182,8 @@ def test_an_arm_that_the_log_never_plays_is_told() -> None:
     assert "the log never played: [3]" in texts
     assert "weights average" in texts
     # the same where all arms count as eligible: half of what the policy plays could not have been logged
-    blind = Table(**{**some.__dict__, "eligible": np.ones((500, ARMS), dtype=bool)})
+    every = np.ones((500, ARMS), dtype=bool)
+    blind = Table.of(table.contexts, played, table.rewards, half, arms=range(ARMS), eligible=every, propensities=never)
     found = quietly(blind, np.tile([0.5, 0.0, 0.5, 0.0], (500, 1)))
     assert found.unsupported == pytest.approx(0.5)
     assert any("50.00% of the policy's plays had propensity 0" in text for text in found.warnings)
@@ -222,13 +224,14 @@ def test_bernstein_intervals_are_wider_and_hold() -> None:
 def test_no_reward_is_predicted_from_itself(split: Any) -> None:
     rng = np.random.default_rng(0)
     contexts, chosen, rewards = rng.normal(size=(60, 2)), rng.integers(3, size=60), rng.normal(size=60)
-    before = predictions(contexts, chosen, rewards, 3, split(60, 4))
+    every = Candidates.of([range(3)] * 60)
+    before = by_arm(contexts, chosen, rewards, every, split(60, 4)).reshape(60, 3)
     covered = np.sort(np.concatenate([apply for _, apply in split(60, 4)]))
     np.testing.assert_array_equal(covered, np.arange(60))
     for row in (0, 17, 59):
         changed = rewards.copy()
         changed[row] += 100.0
-        after = predictions(contexts, chosen, changed, 3, split(60, 4))
+        after = by_arm(contexts, chosen, changed, every, split(60, 4)).reshape(60, 3)
         np.testing.assert_array_equal(after[row], before[row])
         if split is by_past:
             np.testing.assert_array_equal(after[: row + 1], before[: row + 1])

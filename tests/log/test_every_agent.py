@@ -8,7 +8,7 @@ from helpers.worlds import reward_of
 from log.world import learned
 
 import lim2
-from lim2.log.entries import as_context
+from lim2.log.situation import as_context
 
 
 @every_agent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,9 @@ class Model:
 
 calls = st.lists(
     st.tuples(
-        st.sampled_from(["decide", "decide", "reward", "reward", "wait", "apply", "discard", "reopen", "crash"]),
+        st.sampled_from(
+            ["decide", "decide", "slate", "reward", "reward", "wait", "apply", "discard", "reopen", "crash"]
+        ),
         st.integers(0, 11),
         st.sampled_from([0.0, 1.0]),
     ),
@@ -75,6 +77,12 @@ def test_any_sequence_of_calls(calls: list[tuple[str, int, float]]) -> None:
                 context = np.full(N_FEATURES, float(len(model.made)))
                 decision = log.decide(agent, context)
                 model.made[decision.id] = clock.now, float(len(model.made)), str(decision.arm)
+            elif call == "slate":
+                context = np.full(N_FEATURES, float(len(model.made)))
+                one = agent.decide(context)
+                slate = log.record_slate([replace(one, arm=arm) for arm in one.arms[:2]], context)
+                for row in slate:
+                    model.made[row.id] = clock.now, float(context[0]), str(row.arm)
             elif call == "reward" and id is not None:
                 model.expire(clock.now)
                 kind, known = model.settled.get(id, ("pending", None))

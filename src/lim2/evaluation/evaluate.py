@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lim2.evaluation.estimators import Estimate, doubly_robust, mean_of, mean_of_bounded, snips
-from lim2.evaluation.models import by_folds, by_past, predictions
+from lim2.evaluation.features import regressed
+from lim2.evaluation.models import by_folds, by_past
 from lim2.evaluation.overlap import Overlap, concerns
 from lim2.evaluation.policies import Chooser, Rule, probabilities
 from lim2.log import DecisionLog, Table
@@ -102,16 +103,19 @@ def evaluate(
     log
         A decision log, or its `table()`, or some rows of that.
     policy
-        An agent, or a snapshot of one, as it is: it does not learn meanwhile, and chooses among the arms that were
-        eligible and that it knows. Or a function of (context, eligible arms) that returns one of the arms, their
-        probabilities, or a dictionary of probabilities. Or an array of probabilities, one row per decision and one
-        column for each of ``table.arms``.
+        An agent, an item agent, a `lim2.Bandit`, or a snapshot of one, as it is: it does not learn meanwhile, and
+        chooses among the candidates of each decision, of arms among those that it knows. Or a function of (context,
+        eligible arms) that returns one of the arms, their probabilities, or a dictionary of probabilities; where
+        candidates have features, a function of (context, items), a dictionary of the features by name. Or an array of
+        probabilities, one row per decision and one column for each of ``table.arms``, or one value per candidate of
+        all decisions.
     level
         Of confidence.
     model
-        Predictions of rewards for DR. ``"ridge"``: a linear regression an arm, over the contexts. ``"logged"``: what
-        the deciding agent expected at the time, which suits texts and images, too. Or an array (n, K), such as
-        ``other.means(table.contexts)``, of a model that has not seen these rewards.
+        Predictions of rewards for DR. ``"ridge"``: a linear regression per arm, over the contexts; one over contexts,
+        items and their products, where items are vectors; and the mean of each arm, where contexts are raw.
+        ``"logged"``: what the deciding agent expected at the time, which suits texts and images, too. Or an array
+        (n, K), such as ``other.means(table.contexts)``, or (m,), of a model that has not seen these rewards.
     crossfit
         How ridge avoids predicting what it has been fitted on. ``"past"``: blocks in time, each predicted from those
         before, which is right for logs of learning agents, too. ``"folds"``: each fold from all others; a little more
@@ -152,13 +156,13 @@ def evaluate(
         table = table[usable]
     if len(table) < 2:
         raise ValueError(f"at least 2 decisions with rewards are needed, the log has {len(table)}")
-    chances = probabilities(policy, table)
-    rows = np.arange(len(table))
-    weights = chances[rows, table.chosen] / table.propensity
+    chances, played = probabilities(policy, table), table.played
+    weights = chances[played] / table.propensity
     q = _model(model, table, crossfit, folds)
     if reward_range is not None:
         q = np.clip(q, *reward_range)
-    terms = doubly_robust(weights, table.rewards, q[rows, table.chosen], (chances * q).sum(axis=1))
+    expected = np.add.reduceat(chances * q, table.candidates.starts[:-1])
+    terms = doubly_robust(weights, table.rewards, q[played], expected)
     by_weight = weights * table.rewards
     if reward_range is None:
         ips, dr = mean_of(by_weight, level), mean_of(terms, level)
@@ -185,38 +189,39 @@ def evaluate(
 
 
 def _model(model: str | ArrayLike, table: Table, crossfit: str, folds: int) -> Array:
-    """Return (n, K) predicted rewards; 0 for arms that are not eligible."""
+    """Return (m,) predicted rewards of all candidates."""
+    candidates = table.candidates
     if isinstance(model, str):
         if model == "ridge":
             if crossfit not in ("past", "folds"):
                 raise ValueError(f"crossfit must be 'past' or 'folds', got {crossfit!r}")
             if folds < 2:
                 raise ValueError(f"folds must be at least 2, got {folds!r}")
-            splits = (by_past if crossfit == "past" else by_folds)(len(table), folds)
-            flat = table.contexts.reshape(len(table), -1).astype(np.float64)
-            return predictions(flat, table.chosen, table.rewards, len(table.arms), splits)
+            return regressed(table, (by_past if crossfit == "past" else by_folds)(len(table), folds))
         if model != "logged":
             raise ValueError(f"model must be 'ridge', 'logged' or an array of predictions, got {model!r}")
-        if table.means is None:
+        if candidates.means is None:
             raise ValueError(
                 "model='logged' needs the means that the deciding agent expected, but they were not logged"
             )
-        return np.where(table.eligible, table.means, 0.0)
-    q = np.asarray(model, dtype=np.float64)
-    if q.shape != table.eligible.shape or not np.isfinite(q[table.eligible]).all():
+        return candidates.means
+    q, shape = np.asarray(model, dtype=np.float64), (len(table), len(table.arms))
+    if q.shape == shape:
+        q = q[candidates.rows, candidates.arms]
+    if q.shape != candidates.arms.shape or not np.isfinite(q).all():
         raise ValueError(
-            f"the model's predictions must be finite, of shape {table.eligible.shape}: one row per decision, one "
-            f"column for each of the arms {table.arms!r}; got shape {q.shape}"
+            f"the model's predictions must be finite, of shape {shape}: one row per decision, one column for each of "
+            f"table.arms; or {candidates.arms.shape}, one per candidate; got shape {q.shape}"
         )
-    return np.where(table.eligible, q, 0.0)
+    return q
 
 
 def _largest_weight(chances: Array, weights: Array, table: Table) -> float:
     """Return the largest weight that any arm could have had in the logged contexts."""
-    if table.propensities is None:
+    logged = table.candidates.propensities
+    if logged is None:
         return float(weights.max())
-    possible = table.propensities > 0
-    return float((chances[possible] / table.propensities[possible]).max())
+    return float((chances[logged > 0] / logged[logged > 0]).max())
 
 
 def _bounded(

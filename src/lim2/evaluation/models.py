@@ -1,12 +1,20 @@
-"""A model of the rewards for the doubly robust estimate: ridge regression an arm, never fitted on what it predicts."""
+"""Models of the rewards for the doubly robust estimate: ridge regressions, never fitted on what they predict."""
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2.log.candidates import Candidates
+
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
+Splits = list[tuple[Rows, Rows]]  # rows to fit on, rows to predict
+
+PRODUCTS = 256  # of columns of context and item, at most
+CHUNK = 8192  # rows of features at once
 
 
 def ridge(contexts: Array, rewards: Array, penalty: float = 1.0) -> Array:
@@ -33,7 +41,7 @@ def ridge(contexts: Array, rewards: Array, penalty: float = 1.0) -> Array:
     return np.append(slope, level - centre @ slope)
 
 
-def by_past(n: int, blocks: int) -> list[tuple[Rows, Rows]]:
+def by_past(n: int, blocks: int) -> Splits:
     """Return (rows to fit on, rows to predict), blocks in time: each is predicted from all before, the first from none.
 
     Blocks grow, so that little is predicted from nothing.
@@ -55,7 +63,7 @@ def by_past(n: int, blocks: int) -> list[tuple[Rows, Rows]]:
     return [(rows[:start], rows[start:end]) for start, end in pairwise(edges)]
 
 
-def by_folds(n: int, folds: int) -> list[tuple[Rows, Rows]]:
+def by_folds(n: int, folds: int) -> Splits:
     """Return (rows to fit on, rows to predict), folds of every k-th row: each is predicted from all others.
 
     Parameters
@@ -74,10 +82,10 @@ def by_folds(n: int, folds: int) -> list[tuple[Rows, Rows]]:
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(min(folds, n))]
 
 
-def predictions(
-    contexts: Array, chosen: Rows, rewards: Array, n_arms: int, splits: list[tuple[Rows, Rows]], penalty: float = 1.0
+def by_arm(
+    contexts: Array, chosen: Rows, rewards: Array, candidates: Candidates, splits: Splits, penalty: float = 1.0
 ) -> Array:
-    """Return (n, n_arms) predicted rewards, of each row by models that were not fitted on it.
+    """Return (m,) predicted rewards of candidates, by a regression per arm; of each row by models not fitted on it.
 
     An arm without a decision to fit on is predicted by the mean over all arms; without any decision, everything by 0.
 
@@ -85,23 +93,143 @@ def predictions(
     ----------
     contexts, chosen, rewards
         (n, d), (n,) and (n,).
-    n_arms
-        Number of arms.
+    candidates
+        What could be played in each row.
     splits
         (rows to fit on, rows to predict).
     penalty
         Of the regression over standardised columns.
     """
-    predicted = np.zeros((len(contexts), n_arms))
+    predicted, rows = np.zeros(len(candidates.arms)), candidates.rows
     for fit, apply in splits:
         if not len(fit):
             continue
-        centre, scale = contexts[fit].mean(axis=0), contexts[fit].std(axis=0)
-        X = (contexts - centre) / np.where(scale > 0, scale, 1.0)
-        predicted[apply] = rewards[fit].mean()
-        for arm in range(n_arms):
-            rows = fit[chosen[fit] == arm]
-            if len(rows):
-                weights = ridge(X[rows], rewards[rows], penalty)
-                predicted[apply, arm] = X[apply] @ weights[:-1] + weights[-1]
+        X = Scale.of(contexts[fit])(contexts)
+        places = _places_of(apply, candidates)
+        predicted[places] = rewards[fit].mean()
+        fits, wanted = _grouped(fit, chosen[fit]), _grouped(places, candidates.arms[places])
+        for arm in fits.keys() & wanted.keys():
+            weights = ridge(X[fits[arm]], rewards[fits[arm]], penalty)
+            predicted[wanted[arm]] = X[rows[wanted[arm]]] @ weights[:-1] + weights[-1]
     return predicted
+
+
+def over_items(
+    contexts: Array, items: Array, played: Rows, rewards: Array, candidates: Candidates, splits: Splits,
+    penalty: float = 1.0,
+) -> Array:  # fmt: skip
+    """Return (m,) predicted rewards of candidates, by one regression over context, item, and their products if few.
+
+    Parameters
+    ----------
+    contexts, items
+        (n, d), and (m, e) of all candidates.
+    played
+        (n,) what was played, as an index of the candidates of all rows.
+    rewards
+        (n,)
+    candidates
+        What could be played in each row.
+    splits
+        (rows to fit on, rows to predict).
+    penalty
+        Of the regression over standardised columns.
+    """
+    predicted, rows = np.zeros(len(items)), candidates.rows
+    for fit, apply in splits:
+        if not len(fit):
+            continue
+        of_context, of_item = Scale.of(contexts[fit]), Scale.of(items[played[fit]])
+
+        def joined(rows: Rows, places: Rows, x: Scale = of_context, z: Scale = of_item) -> Array:
+            return _joined(x(contexts[rows]), z(items[places]))
+
+        weights = _ridge_in_parts(joined, fit, played[fit], rewards[fit], penalty)
+        places = _places_of(apply, candidates)
+        for some in _parts(places):
+            predicted[some] = joined(rows[some], some) @ weights[:-1] + weights[-1]
+    return predicted
+
+
+def by_name(chosen: Rows, rewards: Array, candidates: Candidates, splits: Splits, strength: float = 10.0) -> Array:
+    """Return (m,) predicted rewards of candidates: the mean reward of each arm, drawn towards that of all arms.
+
+    Parameters
+    ----------
+    chosen, rewards
+        (n,)
+    candidates
+        What could be played in each row.
+    splits
+        (rows to fit on, rows to predict).
+    strength
+        How many decisions the mean over all arms counts for.
+    """
+    predicted, size = np.zeros(len(candidates.arms)), 1 + int(candidates.arms.max(initial=0))
+    for fit, apply in splits:
+        if not len(fit):
+            continue
+        counts, sums = np.bincount(chosen[fit], minlength=size), np.bincount(chosen[fit], rewards[fit], size)
+        places = _places_of(apply, candidates)
+        predicted[places] = ((sums + strength * rewards[fit].mean()) / (counts + strength))[candidates.arms[places]]
+    return predicted
+
+
+class Scale(NamedTuple):
+    """What columns are shifted and divided by."""
+
+    centre: Array
+    spread: Array
+
+    @classmethod
+    def of(cls, values: Array) -> "Scale":
+        """Return the scale by which these columns have mean 0 and standard deviation 1."""
+        spread = values.std(axis=0)
+        return cls(values.mean(axis=0), np.where(spread > 0, spread, 1.0))
+
+    def __call__(self, values: Array) -> Array:
+        """Return columns, scaled."""
+        scaled: Array = (values - self.centre) / self.spread
+        return scaled
+
+
+def _ridge_in_parts(
+    joined: Callable[[Rows, Rows], Array], rows: Rows, places: Rows, rewards: Array, penalty: float
+) -> Array:
+    """Return what `ridge` would, without holding the features of all rows at once."""
+    width = joined(rows[:1], places[:1]).shape[1] + 1
+    gram, target = np.zeros((width, width)), np.zeros(width)
+    for some in _parts(np.arange(len(rows))):
+        F = np.ones((len(some), width))
+        F[:, :-1] = joined(rows[some], places[some])
+        gram += F.T @ F
+        target += F.T @ rewards[some]
+    gram[np.diag_indices(len(gram) - 1)] += penalty
+    weights: Array = np.linalg.solve(gram, target)
+    return weights
+
+
+def _parts(rows: Rows) -> list[Rows]:
+    return np.array_split(rows, 1 + len(rows) // CHUNK)
+
+
+def _joined(X: Array, Z: Array) -> Array:
+    """Return context and item side by side, and all products of their columns if these are at most `PRODUCTS`."""
+    if X.shape[1] * Z.shape[1] > PRODUCTS:
+        return np.hstack([X, Z])
+    return np.hstack([X, Z, (X[:, :, None] * Z[:, None, :]).reshape(len(X), -1)])
+
+
+def _places_of(rows: Rows, candidates: Candidates) -> Rows:
+    """Return the places of the candidates of some rows."""
+    sizes = candidates.sizes[rows]
+    offsets = np.repeat(candidates.starts[:-1][rows] - np.cumsum(sizes) + sizes, sizes)
+    places: Rows = offsets + np.arange(sizes.sum())
+    return places
+
+
+def _grouped(values: Rows, keys: Rows) -> dict[int, Rows]:
+    """Return the values of each key, in order."""
+    order = np.argsort(keys, kind="stable")
+    found, starts = np.unique(keys[order], return_index=True)
+    return dict(zip(found.tolist(), np.split(values[order], starts[1:]), strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ LEAST_SIZE = 100  # decisions' worth: above it, intervals cover about as they sh
 LARGEST_SHARE = 0.05  # of all weight, in one decision
 RARE = 1e-3  # a propensity that a log can hardly show
 MISSING = 0.05  # of decisions
+SHOWN = 10  # arms that a warning lists
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,14 @@ class Overlap:
         weights
             (n,)
         chances
-            (n, K) the policy's probabilities.
+            (m,) the policy's probabilities of all candidates.
         table
             The logged decisions.
         """
         unsupported = math.nan
-        if table.propensities is not None:
-            unsupported = float((chances * (table.propensities <= 0)).sum() / len(table))
+        logged = table.candidates.propensities
+        if logged is not None:
+            unsupported = float(chances[logged <= 0].sum() / len(table))
         return cls(effective_size(weights), float(weights.mean()), float(weights.max()), unsupported)
 
 
@@ -55,7 +58,7 @@ def concerns(overlap: Overlap, chances: Array, weights: Array, table: Table, und
     overlap
         As measured.
     chances, weights
-        (n, K) and (n,).
+        (m,) and (n,).
     table
         The logged decisions.
     underflown
@@ -78,18 +81,19 @@ def concerns(overlap: Overlap, chances: Array, weights: Array, table: Table, und
             f"weights average {overlap.mean_weight:.3f}, not 1 +- {spread:.3f}: the policy plays what the log never "
             f"does, or logged propensities are wrong"
         )
-    never = [table.arms[a] for a in np.flatnonzero(chances.sum(axis=0) > 0) if not (table.chosen == a).any()]
+    never = _never_played(chances, table)
     if never:
-        found.append(f"the policy plays arms that the log never played: {never!r}")
+        more = f" and {len(never) - SHOWN} more" if len(never) > SHOWN else ""
+        found.append(f"the policy plays arms that the log never played: {never[:SHOWN]!r}{more}")
     if overlap.unsupported > 1e-9:
         found.append(
             f"{overlap.unsupported:.2%} of the policy's plays had propensity 0 in the log: they count as if they "
             f"earned nothing (IPS), or what the model says (DR). table[table.propensity < 1] leaves out "
             f"decisions without choice"
         )
-    if table.propensities is not None:
-        rare = (table.propensities > 0) & (table.propensities < RARE)
-        share = float((chances * rare).sum() / n)
+    logged = table.candidates.propensities
+    if logged is not None:
+        share = float(chances[(logged > 0) & (logged < RARE)].sum() / n)
         if share > 0.01:
             found.append(f"{share:.1%} of the policy's plays had a propensity below {RARE:g} in the log")
     if table.missing > MISSING * (n + table.missing):
@@ -100,3 +104,12 @@ def concerns(overlap: Overlap, chances: Array, weights: Array, table: Table, und
     if underflown:
         found.append(f"{underflown} decisions were left out: their propensity is 0 to machine precision")
     return found
+
+
+def _never_played(chances: Array, table: Table) -> list[Hashable]:
+    """Return the arms that the policy plays and the log did not; none for items, which stand for one another."""
+    if table.candidates.items is not None:
+        return []
+    size = len(table.arms)
+    wanted = np.bincount(table.candidates.arms, chances, size) > 0
+    return [table.arms[arm] for arm in np.flatnonzero(wanted & (np.bincount(table.chosen, minlength=size) == 0))]

@@ -1,4 +1,4 @@
-"""The probabilities with which a policy plays each arm, in each logged context."""
+"""The probabilities with which a policy plays each candidate, in each logged context."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol, cast
@@ -6,29 +6,27 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lim2.arms import is_range
+from lim2.log import deciders
 from lim2.log.table import Table
 
 Array = NDArray[np.float64]
 
 
 class Chooser(Protocol):
-    """An agent, or a snapshot of one."""
+    """An agent, an item agent, a bandit, or a snapshot of one: see `lim2.log.deciders`."""
 
     @property
-    def arms(self) -> tuple[Any, ...]:
-        """Its arms."""
-        ...
-
-    def propensities(self, contexts: ArrayLike, arms: Any = None) -> Array:
-        """Return the probability of each arm in each context."""
+    def propensities(self) -> Callable[..., Array]:
+        """Return the probability of each candidate."""
         ...
 
 
-Rule = Callable[[NDArray[Any], tuple[Hashable, ...]], Any]
+Rule = Callable[[Any, Any], Any]
 
 
 def probabilities(policy: Chooser | Rule | ArrayLike, table: Table) -> Array:
-    """Return (n, K) probabilities over ``table.arms``, in each row over the arms that were eligible there.
+    """Return (m,) probabilities of the candidates of all rows; those of a row sum to 1.
 
     Parameters
     ----------
@@ -41,48 +39,123 @@ def probabilities(policy: Chooser | Rule | ArrayLike, table: Table) -> Array:
     --------
     >>> table = Table.of([[0.0], [1.0]], ["a", "b"], [1.0, 0.0], [0.5, 0.5])
     >>> probabilities(lambda context, arms: "a" if context[0] > 0 else {"a": 0.25, "b": 0.75}, table)
-    array([[0.25, 0.75],
-           [1.  , 0.  ]])
+    array([0.25, 0.75, 1.  , 0.  ])
     """
     if hasattr(policy, "propensities"):
-        chances = _of_agent(cast(Chooser, policy), table)
+        chances = _of_chooser(cast(Chooser, policy), table)
     elif callable(policy):
         chances = _of_rule(policy, table)
     else:
-        chances = np.asarray(policy, dtype=np.float64)
-        if chances.shape != table.eligible.shape:
-            raise ValueError(
-                f"the policy's probabilities must have the shape {table.eligible.shape}, one row per decision and one "
-                f"column for each of the arms {table.arms!r}; got {chances.shape}"
-            )
+        chances = _of_array(np.asarray(policy, dtype=np.float64), table)
     _check(chances, table)
     return chances
 
 
-def _of_agent(agent: Chooser, table: Table) -> Array:
-    chances = np.zeros(table.eligible.shape)
-    known = np.array([arm in agent.arms for arm in table.arms], dtype=bool)
-    patterns, pattern_of = np.unique(table.eligible & known, axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        rows = np.flatnonzero(pattern_of.ravel() == number)
-        if not pattern.any():
-            raise ValueError(
-                f"the agent has none of the arms that were eligible in row {rows[0]} and {len(rows) - 1} others: leave "
-                f"them out of the table, or give the agent those arms"
-            )
-        columns = np.flatnonzero(pattern)
-        eligible = [table.arms[column] for column in columns]
-        chances[np.ix_(rows, columns)] = agent.propensities(table.contexts[rows], arms=eligible)
+def _of_chooser(policy: Chooser, table: Table) -> Array:
+    if deciders.takes_raw(policy):
+        return _of_bandit(policy, table)
+    if table.is_raw:
+        raise ValueError("the table's contexts are raw, and this agent takes vectors: evaluate a lim2.Bandit")
+    return _of_item_agent(policy, table) if deciders.arms_of(policy) is None else _of_agent(policy, table)
+
+
+def _of_agent(agent: Any, table: Table) -> Array:
+    """Ask an agent with arms, once per set of candidates."""
+    candidates = table.candidates
+    if candidates.items is not None and is_range(table.arms):
+        raise ValueError("the table's items have no names of their own, so that they cannot be arms of an agent")
+    known = _known(agent, table)[candidates.arms]
+    places = np.flatnonzero(known)
+    counts = np.add.reduceat(known, candidates.starts[:-1], dtype=np.intp)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    groups: dict[bytes, list[int]] = {}
+    for row in range(len(table)):
+        groups.setdefault(candidates.arms[places[starts[row] : starts[row + 1]]].tobytes(), []).append(row)
+    chances = np.zeros(len(known))
+    for pattern, rows in groups.items():
+        arms = [table.arms[arm] for arm in np.frombuffer(pattern, dtype=np.intp)]
+        if not arms:
+            raise _nothing_known(rows)
+        own = places[starts[rows][:, None] + np.arange(len(arms))]
+        chances[own] = agent.propensities(table.contexts[rows], arms=arms)
+    return chances
+
+
+def _of_item_agent(agent: Any, table: Table) -> Array:
+    candidates = table.candidates
+    if candidates.items is None or candidates.items.dtype == object:
+        raise ValueError("this agent chooses among items, but the table has no vectors of items: Table.of(..., items=)")
+    spans = zip(candidates.starts[:-1], candidates.starts[1:], strict=True)
+    rows = [
+        _answered(agent.propensities(context, candidates.items[first:last]), last - first)
+        for context, (first, last) in zip(table.contexts, spans, strict=True)
+    ]
+    return np.concatenate(rows)
+
+
+def _of_bandit(bandit: Any, table: Table) -> Array:
+    if table.raw is None:
+        raise ValueError("a lim2.Bandit takes raw contexts, but the table has vectors only: Table.of(..., raw=)")
+    if deciders.arms_of(bandit) is None and table.candidates.raw_items is None:
+        raise ValueError("this bandit chooses among items, but the table has none that are raw: Table.of(..., items=)")
+    known, chances = _known(bandit, table), np.zeros(len(table.candidates.arms))
+    for row, context in enumerate(table.raw):
+        first, last = table.candidates.starts[row : row + 2]
+        items = table.items_of(row, raw=True)
+        if items is not None:
+            chances[first:last] = _answered(bandit.propensities(context, items), last - first)
+            continue
+        own = first + np.flatnonzero(known[table.candidates.arms[first:last]])
+        if not len(own):
+            raise _nothing_known([row])
+        arms = tuple(table.arms[arm] for arm in table.candidates.arms[own])
+        chances[own] = _answered(bandit.propensities(context, arms=arms), len(own))
     return chances
 
 
 def _of_rule(rule: Rule, table: Table) -> Array:
-    chances = np.zeros(table.eligible.shape)
+    rows = []
     for row, context in enumerate(table.contexts):
-        columns = np.flatnonzero(table.eligible[row])
-        arms = tuple(table.arms[column] for column in columns)
-        chances[row, columns] = _as_probabilities(rule(context, arms), arms)
-    return chances
+        arms, items = table.arms_of(row), table.items_of(row)
+        rows.append(_as_probabilities(rule(context, arms if items is None else items), arms))
+    return np.concatenate(rows)
+
+
+def _of_array(chances: Array, table: Table) -> Array:
+    candidates = table.candidates
+    n, m, shape = len(table), len(candidates.arms), (len(table), len(table.arms))
+    if chances.shape == (m,):
+        return chances
+    if chances.shape != shape:
+        raise ValueError(
+            f"the policy's probabilities must have the shape {shape}, one row per decision and one column for each of "
+            f"table.arms, or ({m},), one per candidate; got {chances.shape}"
+        )
+    own = chances[candidates.rows, candidates.arms]
+    if np.abs(chances.sum(axis=1) - np.bincount(candidates.rows, own, n)).max() > 1e-9:
+        raise ValueError("the policy gives a probability to an arm that was not eligible in that row")
+    return own
+
+
+def _known(agent: Any, table: Table) -> NDArray[np.bool_]:
+    """Return (K,) which arms an agent has; all, if it chooses among items."""
+    arms = deciders.arms_of(agent)
+    own = None if arms is None else set(arms)
+    return np.array([own is None or arm in own for arm in table.arms], dtype=bool)
+
+
+def _nothing_known(rows: list[int]) -> ValueError:
+    return ValueError(
+        f"the agent has none of the arms that were eligible in row {rows[0]} and {len(rows) - 1} others: leave them "
+        f"out of the table, or give the agent those arms"
+    )
+
+
+def _answered(answer: ArrayLike, size: int) -> Array:
+    values = np.asarray(answer, dtype=np.float64)
+    if values.shape != (size,):
+        raise ValueError(f"propensities must be {size} numbers, one per candidate, got shape {values.shape}")
+    return values
 
 
 def _as_probabilities(answer: Any, arms: tuple[Hashable, ...]) -> Array:
@@ -108,9 +181,7 @@ def _as_probabilities(answer: Any, arms: tuple[Hashable, ...]) -> Array:
 def _check(chances: Array, table: Table) -> None:
     if not np.isfinite(chances).all() or (chances < 0).any():
         raise ValueError("the policy's probabilities must be finite and not negative")
-    if (chances[~table.eligible] > 0).any():
-        raise ValueError("the policy gives a probability to an arm that was not eligible in that row")
-    sums = chances.sum(axis=1)
+    sums = np.add.reduceat(chances, table.candidates.starts[:-1])
     if (np.abs(sums - 1) > 1e-4).any():
         row = int(np.abs(sums - 1).argmax())
         raise ValueError(

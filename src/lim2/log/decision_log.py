@@ -6,27 +6,25 @@ import copy
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, overload
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from lim2.checks import LARGEST
 from lim2.decision import Decision
-from lim2.log import names
-from lim2.log.entries import COLUMNS, OF_DECISION, LoggedDecision, as_context, from_row, new_id, to_row
-from lim2.log.errors import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
-from lim2.log.learning import CHUNK, decide_again, learn, position_of, prune
-from lim2.log.state import LogState, read_state
+from lim2.log import deciders, names
+from lim2.log.entries import LoggedDecision
+from lim2.log.errors import LogError, PrunedLogError
+from lim2.log.learning import decide_again, learn, position_of, prune
+from lim2.log.reading import LogState, entries, read_one, read_state, read_table
+from lim2.log.settling import Outcome, checked_id, checked_reward, expire, find, reward_one, settle
+from lim2.log.situation import Situation, situation
+from lim2.log.slates import LoggedSlate, by_position, rows_of
 from lim2.log.store import Store
-from lim2.log.table import Table, make_table
-
-if TYPE_CHECKING:
-    import sqlite3
-
-Outcome = Literal["recorded", "duplicate", "late"]
+from lim2.log.table import Table
+from lim2.log.writing import check_free, write
 
 
 class DecisionLog:
@@ -85,7 +83,7 @@ class DecisionLog:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.expire_after = None if expire_after is None else _seconds("expire_after", expire_after)
-        self.default_reward = None if default_reward is None else _checked_reward(default_reward)
+        self.default_reward = None if default_reward is None else checked_reward(default_reward)
         if default_reward is not None and expire_after is None:
             raise ValueError("default_reward is given when a decision expires: say when, by expire_after=")
         if isinstance(keep, timedelta):
@@ -105,71 +103,160 @@ class DecisionLog:
     def decide(
         self,
         agent: Any,
-        context: ArrayLike,
+        context: Any,
         arms: Sequence[Hashable] | None = None,
         *,
+        items: Any = None,
+        raw: Any = None,
+        raw_items: Mapping[Any, Any] | Sequence[Any] | None = None,
         exploit: bool = False,
         id: str | None = None,
     ) -> LoggedDecision:
         """Let an agent, or a snapshot of one, decide, and write the decision down.
 
+        A `lim2.Bandit` takes raw contexts and items: they are kept as JSON, and converted before it decides, so that
+        it sees now what `replay` will show it. Other agents take vectors, and vectors are kept.
+
         Parameters
         ----------
         agent
             Whose `decide` is asked.
-        context, arms, exploit
+        context, arms, items, exploit
             As `agent.decide` takes them.
+        raw, raw_items
+            What the vectors were made of, to be kept beside them: a dictionary or row, and features of the items, by
+            name or in the order of `items`. A `lim2.Bandit` can then be trained by `replay`.
         id
             Your own, used once; None makes one.
         """
-        x = as_context(context)
-        if id is not None and self._store.read("SELECT 1 FROM decisions WHERE id = ?", (_checked_id(id),)):
-            raise LogError(f"the id {id!r} is taken by an earlier decision: ids are used once")
-        return self._record(agent.decide(x, arms, exploit=exploit), x, id, position_of(agent))
+        about = self._about(agent, context, items, raw, raw_items)
+        check_free(self._store, id)
+        decision = deciders.decide(agent, about, arms, exploit)
+        return write(self._store, [(decision, about, 0)], id, self._clock(), position_of(agent))[0]
 
-    def record(self, decision: Decision, context: ArrayLike, *, id: str | None = None) -> LoggedDecision:
+    def rank(
+        self,
+        agent: Any,
+        context: Any,
+        items: Any,
+        k: int,
+        *,
+        raw: Any = None,
+        raw_items: Mapping[Any, Any] | Sequence[Any] | None = None,
+        id: str | None = None,
+    ) -> LoggedSlate:
+        """Let an agent rank items, and write the slate down, a row per position.
+
+        Parameters
+        ----------
+        agent
+            Whose `rank` is asked.
+        context, items, k
+            As `agent.rank` takes them.
+        raw, raw_items
+            As for `decide`.
+        id
+            Of the slate, used once; None makes one.
+        """
+        about = self._about(agent, context, items, raw, raw_items)
+        check_free(self._store, id)
+        return self._write_slate(deciders.rank(agent, about, k), about, id, position_of(agent))
+
+    def record(
+        self,
+        decision: Decision,
+        context: ArrayLike | None = None,
+        *,
+        items: ArrayLike | Mapping[Any, ArrayLike] | None = None,
+        raw: Any = None,
+        raw_items: Mapping[Any, Any] | Sequence[Any] | None = None,
+        id: str | None = None,
+        agent: Any = None,
+    ) -> LoggedDecision:
         """Write down a decision that was made elsewhere.
 
         Parameters
         ----------
         decision
             What `agent.decide` returned.
-        context
-            In which it was made.
+        context, items
+            In which and among which it was made, as vectors.
+        raw, raw_items
+            The same as dictionaries or rows, instead of vectors or beside them.
         id
             Your own, used once; None makes one.
+        agent
+            Who made it. `replay` can make decisions again only if it is known after how many rewards they were made.
         """
-        return self._record(decision, as_context(context), id, 0)
+        about = situation(context, items, raw, raw_items)
+        return write(self._store, [(decision, about, 0)], id, self._clock(), position_of(agent))[0]
 
-    def _record(self, decision: Decision, context: NDArray[Any], id: str | None, position: int) -> LoggedDecision:
-        now = self._clock()
-        key = new_id(now) if id is None else _checked_id(id)
-        row = to_row(decision, context, key, now)
-        with self._store.writing() as file:
-            if id is not None and _found(file, key):
-                raise LogError(f"the id {key!r} is taken by an earlier decision: ids are used once")
-            marks = ", ".join("?" * (len(row) + 1))
-            file.execute(f"INSERT INTO decisions ({COLUMNS}, position) VALUES ({marks})", (*row, position))
-        return from_row(row, "pending", None)
+    def record_slate(
+        self,
+        slate: Iterable[Decision],
+        context: ArrayLike | None = None,
+        *,
+        items: ArrayLike | Mapping[Any, ArrayLike] | None = None,
+        raw: Any = None,
+        raw_items: Mapping[Any, Any] | Sequence[Any] | None = None,
+        id: str | None = None,
+        agent: Any = None,
+    ) -> LoggedSlate:
+        """Write down a slate that was made elsewhere: a row per position, so that each position has its reward.
+
+        Parameters
+        ----------
+        slate
+            A decision per position, over the same candidates. The propensity is that of being first.
+        context, items, raw, raw_items
+            As for `record`.
+        id
+            Of the slate, used once; None makes one. Its positions get the ids ``f"{id}/1"``, ``f"{id}/2"``, ...
+        agent
+            Who made it, as for `record`.
+        """
+        return self._write_slate(list(slate), situation(context, items, raw, raw_items), id, position_of(agent))
+
+    def _about(self, agent: Any, context: Any, items: Any, raw: Any, raw_items: Any) -> Situation:
+        if not deciders.takes_raw(agent):
+            return situation(context, items, raw, raw_items)
+        if raw is not None or raw_items is not None:
+            raise ValueError("raw= and raw_items= go beside vectors; what this agent takes is raw, and kept as it is")
+        return situation(None, None, context, items)
+
+    def _write_slate(self, slate: list[Decision], about: Situation, id: str | None, position: int) -> LoggedSlate:
+        rows = [(entry, alone, slot) for slot, (entry, alone) in enumerate(rows_of(slate, about), start=1)]
+        decisions = write(self._store, rows, id, self._clock(), position)
+        return LoggedSlate(decisions[0].id.removesuffix("/1"), tuple(decisions))
 
     # Rewards
 
-    def reward(self, id: str, reward: float) -> Outcome:
-        """Record the reward of a decision.
+    @overload
+    def reward(self, id: str, reward: float) -> Outcome: ...
+
+    @overload
+    def reward(self, id: str, reward: Mapping[Any, float]) -> dict[Any, Outcome]: ...
+
+    def reward(self, id: str, reward: float | Mapping[Any, float]) -> Outcome | dict[Any, Outcome]:
+        """Record the reward of a decision, or rewards of positions of a slate.
 
         Parameters
         ----------
         id
-            Of the decision.
+            Of the decision, or of the slate.
         reward
-            What it earned.
+            What the decision earned. For a slate: position (``2`` or ``"slot 2"``) -> reward, of all positions or some;
+            if one of them is refused, none is written. Positions that are left out go on waiting.
 
         Returns
         -------
-        str
+        str or dict
             ``"recorded"``; ``"duplicate"`` if the same reward was recorded before; ``"late"`` if the decision had
             expired or been discarded, and then nothing changes: what stands in for its reward may have been learned.
+            For a slate: position -> one of these.
         """
+        if isinstance(reward, Mapping):
+            return dict(zip(reward, self.reward_many(by_position(checked_id(id), reward)), strict=True))
         return self.reward_many([(id, reward)])[0]
 
     def reward_many(self, rewards: Iterable[tuple[str, float]]) -> list[Outcome]:
@@ -180,29 +267,14 @@ class DecisionLog:
         rewards
             Pairs of id and reward.
         """
-        checked = [(_checked_id(id), _checked_reward(reward)) for id, reward in rewards]
+        checked = [(checked_id(id), checked_reward(reward)) for id, reward in rewards]
         now = self._clock()
         with self._store.writing() as file:
             # Whatever is overdue by now is settled first, so that the outcome depends on the times alone, not on
             # when somebody happened to look.
-            self._expire(file, now)
-            return [self._reward(file, id, reward, now) for id, reward in checked]
-
-    def _reward(self, file: sqlite3.Connection, id: str, reward: float, now: float) -> Outcome:
-        seq, settled = _find(file, id)
-        if settled is None:
-            _settle(file, [(now, "reward", seq, reward)])
-            return "recorded"
-        kind, known = file.execute("SELECT kind, reward FROM events WHERE position = ?", (settled,)).fetchone()
-        if kind != "reward":
-            file.execute("UPDATE meta SET value = value + 1 WHERE key = 'late'")
-            return "late"
-        if known != reward:
-            raise ConflictingRewardError(
-                f"decision {id!r} has the reward {known!r}, and now {reward!r} is given: a decision has one reward. "
-                f"Nothing has changed."
-            )
-        return "duplicate"
+            if self.expire_after is not None:
+                expire(file, now, self.expire_after, self.default_reward)
+            return [reward_one(file, id, reward, now) for id, reward in checked]
 
     def expire(self) -> int:
         """Settle the decisions that are overdue, as `apply` and `reward` do by themselves; return how many."""
@@ -213,16 +285,7 @@ class DecisionLog:
         if not self._store.read(due, (now - self.expire_after,)):
             return 0
         with self._store.writing() as file:
-            return self._expire(file, now)
-
-    def _expire(self, file: sqlite3.Connection, now: float) -> int:
-        if self.expire_after is None:
-            return 0
-        query = "SELECT seq, time FROM decisions WHERE settled IS NULL AND time <= ? ORDER BY time, seq"
-        overdue = file.execute(query, (now - self.expire_after,)).fetchall()
-        kind = "dropped" if self.default_reward is None else "default"
-        _settle(file, [(made + self.expire_after, kind, seq, self.default_reward) for seq, made in overdue])
-        return len(overdue)
+            return expire(file, now, self.expire_after, self.default_reward)
 
     def discard(self, id: str) -> None:
         """Leave a decision out: nothing is learned from it, and it is not part of any evaluation.
@@ -235,9 +298,9 @@ class DecisionLog:
             Of the decision, with or without a reward.
         """
         with self._store.writing() as file:
-            seq, settled = _find(file, _checked_id(id))
+            seq, settled = find(file, checked_id(id))
             if settled is None:
-                _settle(file, [(self._clock(), "discarded", seq, None)])
+                settle(file, [(self._clock(), "discarded", seq, None)])
             else:
                 file.execute("UPDATE events SET kind = 'discarded' WHERE position = ?", (settled,))
 
@@ -271,7 +334,8 @@ class DecisionLog:
         """Let a fresh agent learn everything from the beginning.
 
         An agent with the settings and seed of the one that learned live knows the same, bit for bit, since decisions
-        and learning draw from random streams of their own. With ``decisions=True`` the decisions are made again as
+        and learning draw from random streams of their own. A `lim2.Bandit` with another encoder learns from the raw
+        contexts and items, if they were kept. With ``decisions=True`` the decisions are made again as
         well, each after as many rewards as it had been made after, and compared: then the agent goes on deciding like
         the live one, too. That needs a life without a restart, in which one agent made all decisions through `decide`.
 
@@ -365,43 +429,23 @@ class DecisionLog:
         id
             Of the decision.
         """
-        rows = list(self._entries("d.id = ?", (_checked_id(id),)))
-        if not rows:
-            raise _unknown(id)
-        return rows[0]
+        return read_one(self._store, checked_id(id))
 
     def pending(self) -> list[LoggedDecision]:
         """Return the decisions that wait for their reward, the oldest first."""
-        return list(self._entries("d.settled IS NULL"))
-
-    def _entries(self, where: str, values: tuple[Any, ...] = ()) -> Iterator[LoggedDecision]:
-        """Yield some decisions in the order in which they were made, read a chunk at a time."""
-        query = (
-            f"SELECT d.seq, coalesce(e.kind, 'pending'), e.reward, {OF_DECISION} FROM decisions d "
-            f"LEFT JOIN events e ON e.position = d.settled WHERE d.seq > ? AND {where} ORDER BY d.seq LIMIT {CHUNK}"
-        )
-        after = 0
-        while rows := self._store.read(query, (after, *values)):
-            for _, status, reward, *row in rows:
-                yield from_row(tuple(row), status, reward)
-            after = rows[-1][0]
+        return list(entries(self._store, "d.settled IS NULL"))
 
     def table(self, last: int | None = None) -> Table:
         """Return the decisions that have a reward, default rewards included, as arrays for evaluation.
+
+        Of slates it has the first positions, whose propensities are known.
 
         Parameters
         ----------
         last
             Only the newest of all decisions, as many. None: all that are in the file.
         """
-        newest = self._store.read("SELECT coalesce(max(seq), 0) FROM decisions")[0][0]
-        first = 0 if last is None else newest - last
-        entries = self._entries("d.seq > ? AND coalesce(e.kind, '') IN ('reward', 'default')", (first,))
-        query = (
-            "SELECT count(*) FROM decisions d LEFT JOIN events e ON e.position = d.settled "
-            "WHERE d.seq > ? AND coalesce(e.kind, 'pending') IN ('pending', 'dropped')"
-        )
-        return make_table(entries, missing=self._store.read(query, (first,))[0][0])
+        return read_table(self._store, last)
 
     @property
     def state(self) -> LogState:
@@ -432,46 +476,6 @@ class DecisionLog:
 
     def __repr__(self) -> str:
         return f"DecisionLog({str(self._store.path)!r})"
-
-
-def _settle(file: sqlite3.Connection, events: list[tuple[float, str, int, float | None]]) -> None:
-    """Append (time, kind, decision, reward) events, and point the decisions to them."""
-    for event in events:
-        row = file.execute("INSERT INTO events (time, kind, decision, reward) VALUES (?, ?, ?, ?)", event)
-        file.execute("UPDATE decisions SET settled = ? WHERE seq = ?", (row.lastrowid, event[2]))
-
-
-def _found(file: sqlite3.Connection, id: str) -> Any:
-    return file.execute("SELECT seq, settled FROM decisions WHERE id = ?", (id,)).fetchone()
-
-
-def _find(file: sqlite3.Connection, id: str) -> tuple[int, int | None]:
-    row = _found(file, id)
-    if row is None:
-        raise _unknown(id)
-    return row[0], row[1]
-
-
-def _unknown(id: str) -> UnknownDecisionError:
-    return UnknownDecisionError(
-        f"no decision {id!r} is in the log: it was never recorded, or it was settled and has been deleted since (keep)"
-    )
-
-
-def _checked_id(id: str) -> str:
-    if not isinstance(id, str) or not id:
-        raise ValueError(f"an id must be a string that is not empty, got {id!r}")
-    return id
-
-
-def _checked_reward(reward: float) -> float:
-    try:
-        value = float(reward)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not abs(value) < LARGEST or isinstance(reward, str):
-        raise ValueError(f"a reward must be one number, finite and smaller than {LARGEST:g}, got {reward!r}")
-    return value
 
 
 def _seconds(name: str, value: float | timedelta) -> float:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from lim2.checks import real_numbers
 from lim2.decision import Decision
 from lim2.log import names
+from lim2.log.payload import pack_array, pack_json, unpack
+from lim2.log.raw import JSON
+from lim2.log.situation import Situation, in_order
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,13 +25,20 @@ class LoggedDecision(Decision):
     Parameters
     ----------
     arm, propensity, arms, means, stds, propensities, exploit
-        As `agent.decide` returned them.
+        As `agent.decide` returned them. A position of a slate other than the first lists its own item only.
     id
         By which its reward is recorded.
     time
         When it was made, by the log's clock.
     context
-        In which it was made.
+        In which it was made: a vector, or the raw context if there was no vector.
+    items
+        The candidates: vectors (k, e) in the order of `arms`, or raw features by name if there were no vectors. None
+        if arms have no features.
+    raw, raw_items
+        Context and candidates as JSON, if they were kept so.
+    position
+        In its slate, from 1; 0 if it is no part of one.
     status
         ``"pending"``, until its reward arrives; then ``"reward"``, ``"default"`` (expired, the default reward
         stands in), ``"dropped"`` (expired without one) or ``"discarded"``.
@@ -38,13 +48,30 @@ class LoggedDecision(Decision):
 
     id: str
     time: float
-    context: NDArray[Any]
+    context: Any
+    items: NDArray[Any] | dict[Hashable, JSON] | None = None
+    raw: JSON | None = None
+    raw_items: dict[Hashable, JSON] | None = None
+    position: int = 0
     status: str = "pending"
     reward: float | None = None
 
+    @property
+    def vector(self) -> NDArray[Any] | None:
+        """The context as a vector, None if there is none."""
+        return self.context if isinstance(self.context, np.ndarray) else None
+
+    @property
+    def vectors(self) -> NDArray[Any] | None:
+        """The candidates as vectors, None if there are none."""
+        return self.items if isinstance(self.items, np.ndarray) else None
+
 
 # The columns of a row, in the order of `to_row` and `from_row`.
-COLUMNS = "id, time, context, dtype, shape, arms, chosen, propensity, means, stds, propensities, exploit"
+COLUMNS = (
+    "id, time, context, dtype, shape, arms, chosen, propensity, means, stds, propensities, exploit, "
+    "items, raw, raw_items, slot"
+)
 OF_DECISION = ", ".join(f"d.{column}" for column in COLUMNS.split(", "))
 
 
@@ -64,34 +91,19 @@ def new_id(now: float) -> str:
     return f"{max(int(now * 1000), 0) & 0xFFFFFFFFFFFF:012x}{secrets.token_hex(10)}"
 
 
-def as_context(context: ArrayLike) -> NDArray[Any]:
-    """Return a context as the array that the file gives back bit for bit: contiguous, little-endian.
-
-    Parameters
-    ----------
-    context
-        Real numbers, of any shape and type.
-
-    Examples
-    --------
-    >>> as_context([1, 2.5])
-    array([1. , 2.5])
-    """
-    array = real_numbers(context, "a context")
-    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
-
-
-def to_row(decision: Decision, context: NDArray[Any], id: str, time: float) -> tuple[Any, ...]:
+def to_row(decision: Decision, about: Situation, id: str, time: float, slot: int = 0) -> tuple[Any, ...]:
     """Return a decision as the values of `COLUMNS`; raise ValueError if it does not hold together.
 
     Parameters
     ----------
     decision
         What `agent.decide` returned.
-    context
-        As `as_context` returned it.
+    about
+        What it was about.
     id, time
         Its id, and when it was made.
+    slot
+        Its position in a slate, 0 if it is no part of one.
     """
     arms = tuple(decision.arms)
     if decision.arm not in arms:
@@ -99,9 +111,13 @@ def to_row(decision: Decision, context: NDArray[Any], id: str, time: float) -> t
     if not 0 <= decision.propensity <= 1 + 1e-9:
         raise ValueError(f"a propensity must be between 0 and 1, got {decision.propensity!r}")
     moments = [_blob(decision, name, len(arms)) for name in ("means", "stds", "propensities")]
+    context = about.context
+    vector = (b"", "", "null") if context is None else (context.tobytes(), context.dtype.str, json.dumps(context.shape))
+    items = None if about.items is None else in_order(about.items, arms)
+    raw_items = None if about.raw_items is None else in_order(about.raw_items, arms)
     return (
-        id, time, context.tobytes(), context.dtype.str, json.dumps(context.shape), names.dumps(arms),
-        arms.index(decision.arm), float(decision.propensity), *moments, int(decision.exploit),
+        id, time, *vector, names.dumps(arms), arms.index(decision.arm), float(decision.propensity), *moments,
+        int(decision.exploit), pack_array(items), pack_json(about.raw), pack_json(raw_items), slot,
     )  # fmt: skip
 
 
@@ -115,8 +131,10 @@ def from_row(row: tuple[Any, ...], status: str, reward: float | None) -> LoggedD
     status, reward
         What has become of it.
     """
-    id, time, context, dtype, shape, arms, chosen, propensity, means, stds, propensities, exploit = row
-    eligible = names.loads(arms)
+    id, time, context, dtype, shape, arms, chosen, propensity, means, stds, propensities, exploit, *rest = row
+    items, raw, raw_items = map(unpack, rest[:3])
+    eligible, size = names.loads(arms), json.loads(shape)
+    by_name = None if raw_items is None else dict(zip(eligible, raw_items, strict=True))
     return LoggedDecision(
         arm=eligible[chosen],
         propensity=propensity,
@@ -127,7 +145,11 @@ def from_row(row: tuple[Any, ...], status: str, reward: float | None) -> LoggedD
         exploit=bool(exploit),
         id=id,
         time=time,
-        context=_array(context, dtype).reshape(json.loads(shape)),
+        context=raw if size is None else _array(context, dtype).reshape(size),
+        items=by_name if items is None else items,
+        raw=raw,
+        raw_items=by_name,
+        position=rest[3],
         status=status,
         reward=reward,
     )

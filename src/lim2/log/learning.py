@@ -10,12 +10,13 @@ from collections.abc import Hashable, Iterator
 from datetime import timedelta
 from typing import Any
 
-from lim2.log import names
+from lim2.log import deciders, names
 from lim2.log.entries import COLUMNS, OF_DECISION, LoggedDecision, from_row
 from lim2.log.errors import LogError, PrunedLogError
-from lim2.log.store import Store
+from lim2.log.slates import row_id
+from lim2.log.store import CHUNK, Store
 
-CHUNK = 256  # rows that are read at once
+Choice = tuple[Hashable, float]  # an arm, and its propensity
 
 
 def position_of(agent: Any) -> int:
@@ -76,20 +77,44 @@ def decide_again(store: Store, agent: Any) -> int:
         Who decides and learns.
     """
     learned, seq = 0, 0
-    query = f"SELECT seq, position, {COLUMNS} FROM decisions WHERE seq > ? ORDER BY seq LIMIT ?"
+    query = f"SELECT seq, position, {COLUMNS} FROM decisions WHERE seq > ? AND slot <= 1 ORDER BY seq LIMIT ?"
     while rows := store.read(query, (seq, CHUNK)):
         for seq, position, *row in rows:  # noqa: B007 (the next chunk begins after the last)
             entry = from_row(tuple(row), "pending", None)
             learned += learn(store, agent, upto=position)
-            arms = None if entry.arms == tuple(agent.arms) else entry.arms
-            again = agent.decide(entry.context, arms, exploit=entry.exploit)
-            if position_of(agent) != position or again.arm != entry.arm or again.propensity != entry.propensity:
+            logged = _logged(store, entry)
+            again = _again(agent, entry, len(logged))
+            if position_of(agent) != position or again != logged:
                 raise LogError(
-                    f"decision {entry.id!r} comes out differently: {again.arm!r} after {position_of(agent)} events, "
-                    f"not {entry.arm!r} after {position}. Either the agent differs from the live one, or that was "
+                    f"decision {entry.id!r} comes out differently: {_words(again)} after {position_of(agent)} events, "
+                    f"not {_words(logged)} after {position}. Either the agent differs from the live one, or that was "
                     f"restarted, or decided outside the log; replay without decisions=True gives what it had learned."
                 )
     return learned
+
+
+def _logged(store: Store, entry: LoggedDecision) -> list[Choice]:
+    """Return what was chosen, with its propensity: one, or one per position of a slate."""
+    chosen = [entry]
+    while entry.position:
+        next_id = row_id(entry.id.removesuffix("/1"), len(chosen) + 1)
+        rows = store.read(f"SELECT {COLUMNS} FROM decisions WHERE id = ?", (next_id,))
+        if not rows:
+            break
+        chosen.append(from_row(rows[0], "pending", None))
+    return [(one.arm, one.propensity) for one in chosen]
+
+
+def _again(agent: Any, entry: LoggedDecision, positions: int) -> list[Choice]:
+    about = deciders.situation_of(entry)
+    if entry.position:
+        return [(one.arm, one.propensity) for one in deciders.rank(agent, about, positions)]
+    one = deciders.decide(agent, about, deciders.eligible_in(agent, entry), entry.exploit)
+    return [(one.arm, one.propensity)]
+
+
+def _words(choices: list[Choice]) -> str:
+    return ", ".join(repr(arm) for arm, _ in choices)
 
 
 def prune(store: Store, keep: int | timedelta | None, learned: int, now: float) -> None:
@@ -138,14 +163,14 @@ def _events(store: Store, after: int, end: int) -> Iterator[tuple[int, str, floa
 
 def _update(store: Store, agent: Any, entry: LoggedDecision, position: int) -> int:
     """Learn one reward; return 0 if its arm has been removed, and 1 otherwise."""
-    if entry.arm not in agent.arms:
+    if deciders.lacks(agent, entry.arm):
         if entry.arm in _removed(store, position):
             return 0
         raise LogError(
             f"the agent has no arm {entry.arm!r}, which decision {entry.id!r} played: give it the arms that it had "
             f"when the log began, and change them by log.add_arm and log.remove_arm"
         )
-    agent.update(entry.context, entry.arm, entry.reward)
+    deciders.teach(agent, deciders.lesson_of(entry))
     return 1
 
 

@@ -1,8 +1,10 @@
 """The log's file: an SQLite database in WAL mode, shared by threads and processes.
 
-Two tables. `decisions` has one row per decision; `settled` is the position of the event that settled it. `events` is
-what an agent learns from, in this order: a reward, a default reward, a decision dropped or discarded, an arm added or
-removed. Writers are one at a time, so positions are given in the order in which events become visible.
+Two tables. `decisions` has one row per decision, or per position of a slate (`slot`, from 1). Its context is a vector
+(`context`, `dtype`, `shape`; a shape of ``null`` says that there is none), or raw JSON (`raw`), or both; so are its
+candidates (`items`, `raw_items`). `settled` is the position of the event that settled it. `events` is what an agent
+learns from, in this order: a reward, a default reward, a decision dropped or discarded, an arm added or removed.
+Writers are one at a time, so positions are given in the order in which events become visible.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from lim2.log.errors import LogError
 if TYPE_CHECKING:
     import sqlite3
 
-FORMAT = 1
+FORMAT = 2
+CHUNK = 256  # rows that are read at once
 APPLICATION = 0x4C694D32  # "LiM2", which `file` shows
 
 SCHEMA = """
@@ -33,7 +36,8 @@ CREATE TABLE decisions (
     arms TEXT NOT NULL, chosen INTEGER NOT NULL, propensity REAL NOT NULL,
     means BLOB NOT NULL, stds BLOB NOT NULL, propensities BLOB NOT NULL, exploit INTEGER NOT NULL,
     position INTEGER NOT NULL,
-    settled INTEGER
+    settled INTEGER,
+    items BLOB, raw BLOB, raw_items BLOB, slot INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX pending ON decisions (time) WHERE settled IS NULL;
 CREATE TABLE events (
@@ -45,6 +49,17 @@ CREATE TABLE events (
     change TEXT
 );
 """
+
+# What a file of each earlier format lacks. Columns are added at the end: no row is rewritten, and a process that has
+# the file open by an earlier lim2 goes on writing its rows.
+MIGRATIONS = {
+    1: """
+ALTER TABLE decisions ADD COLUMN items BLOB;
+ALTER TABLE decisions ADD COLUMN raw BLOB;
+ALTER TABLE decisions ADD COLUMN raw_items BLOB;
+ALTER TABLE decisions ADD COLUMN slot INTEGER NOT NULL DEFAULT 0
+""",
+}
 
 # Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
 _inherited: list[Any] = []
@@ -150,12 +165,15 @@ def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
                 f"wrote it, or a newer one."
             )
         if not tables:
-            for statement in SCHEMA.split(";"):
-                connection.execute(statement)
+            _run(connection, SCHEMA)
             connection.executemany(
                 "INSERT INTO meta VALUES (?, ?)", [("id", uuid.uuid4().hex), ("pruned", 0), ("late", 0)]
             )
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        elif found < FORMAT:
+            for earlier in range(found, FORMAT):
+                _run(connection, MIGRATIONS[earlier])
+        if found < FORMAT:
             connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -168,3 +186,9 @@ def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
             raise LogError(f"{path} cannot be opened as a decision log: {error}") from error
         raise
     return connection
+
+
+def _run(connection: sqlite3.Connection, statements: str) -> None:
+    """Run several statements within the transaction; `executescript` would end it first."""
+    for statement in statements.split(";"):
+        connection.execute(statement)

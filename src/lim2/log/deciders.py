@@ -1,0 +1,209 @@
+"""The three kinds of agents, by what they take: a log knows them by their methods only.
+
+| kind | takes | known by |
+|---|---|---|
+| an agent | vectors, and names of arms | `arms` |
+| an item agent | vectors of context and items | no `arms` |
+| a bandit | raw contexts, names of arms or raw items | ``keeps_raw = True`` |
+
+Snapshots are of the kind of what they were taken of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from lim2.arms import is_range
+from lim2.decision import Decision
+from lim2.log.entries import LoggedDecision
+from lim2.log.errors import LogError
+from lim2.log.raw import JSON
+from lim2.log.situation import Situation
+
+
+def takes_raw(agent: Any) -> bool:
+    """Return whether an agent takes raw contexts and items.
+
+    Parameters
+    ----------
+    agent
+        Of any kind.
+    """
+    return bool(getattr(agent, "keeps_raw", False))
+
+
+def arms_of(agent: Any) -> tuple[Hashable, ...] | None:
+    """Return an agent's arms; None if it chooses among items.
+
+    Parameters
+    ----------
+    agent
+        Of any kind.
+    """
+    arms = getattr(agent, "arms", None)
+    return None if arms is None else tuple(arms)
+
+
+def decide(agent: Any, about: Situation, arms: Sequence[Hashable] | None, exploit: bool) -> Decision:
+    """Ask an agent of any kind.
+
+    Parameters
+    ----------
+    agent
+        Who decides.
+    about
+        Context and candidates.
+    arms
+        The eligible ones; None: all.
+    exploit
+        Whether the best is asked for.
+    """
+    decision: Decision
+    if takes_raw(agent):
+        decision = agent.decide(about.raw, about.raw_items, arms=arms, exploit=exploit)
+    elif arms_of(agent) is not None:
+        decision = agent.decide(about.context, arms, exploit=exploit)
+    elif about.items is None:
+        raise ValueError("this agent chooses among items: give it some, as items=")
+    elif arms is not None:
+        raise ValueError("this agent chooses among items: give it the eligible ones as items=, not as arms=")
+    else:
+        decision = agent.decide(about.context, about.items, exploit=exploit)
+    return decision
+
+
+def rank(agent: Any, about: Situation, k: int) -> list[Decision]:
+    """Ask an agent for a slate.
+
+    Parameters
+    ----------
+    agent
+        Who ranks.
+    about
+        Context and candidates.
+    k
+        Number of positions.
+    """
+    if not hasattr(agent, "rank"):
+        raise ValueError(f"{type(agent).__name__} does not rank: lim2.Bandit and item agents do")
+    if takes_raw(agent):
+        return list(agent.rank(about.raw, about.raw_items, k))
+    return list(agent.rank(about.context, about.items, k))
+
+
+class Lesson(NamedTuple):
+    """A reward and what it was earned with, in all forms that were kept; None for those that were not."""
+
+    of: str  # such as "decision 'x'", for an error message
+    arm: Hashable
+    reward: float
+    vector: NDArray[Any] | None
+    item: NDArray[Any] | None
+    raw: JSON | None
+    raw_item: JSON | None
+    numbered: bool  # whether the arm is an item without a name of its own, called by its place
+    position: int = 1  # in a slate
+
+
+def lesson_of(entry: LoggedDecision) -> Lesson:
+    """Return what is to be learned of a decision that has a reward.
+
+    Parameters
+    ----------
+    entry
+        The decision.
+    """
+    assert entry.reward is not None
+    return Lesson(
+        of=f"decision {entry.id!r}",
+        arm=entry.arm,
+        reward=entry.reward,
+        vector=entry.vector,
+        item=None if entry.vectors is None else entry.vectors[entry.arms.index(entry.arm)],
+        raw=entry.raw,
+        raw_item=None if entry.raw_items is None else entry.raw_items[entry.arm],
+        numbered=entry.items is not None and is_range(entry.arms),
+        position=max(entry.position, 1),
+    )
+
+
+def teach(agent: Any, lesson: Lesson) -> None:
+    """Let an agent of any kind learn a reward; raise LogError if it was not kept in a form that it takes.
+
+    Parameters
+    ----------
+    agent
+        Who learns.
+    lesson
+        The reward, and what for.
+    """
+    chooses_items = arms_of(agent) is None
+    if takes_raw(agent):
+        if lesson.raw is None:
+            raise LogError(
+                f"{lesson.of} has no raw context, from which this agent learns: decide by a lim2.Bandit, or keep what "
+                f"is raw beside vectors by raw= and raw_items="
+            )
+        if lesson.raw_item is None and chooses_items:
+            raise LogError(f"{lesson.of} has no raw items, from which this agent learns: raw_items= keeps them")
+        agent.learn(lesson.raw, lesson.arm, lesson.reward, item=lesson.raw_item, position=lesson.position)
+    elif lesson.vector is None:
+        raise LogError(f"{lesson.of} has a raw context only, and this agent learns from vectors: train a lim2.Bandit")
+    elif not chooses_items:
+        if lesson.numbered:
+            raise LogError(
+                f"{lesson.of} chose among items without names of their own, which cannot be learned as arms: train an "
+                f"agent for items"
+            )
+        agent.update(lesson.vector, lesson.arm, lesson.reward)
+    elif lesson.item is None:
+        raise LogError(f"{lesson.of} has no items as vectors, from which this agent learns: items= keeps them")
+    else:
+        agent.update(lesson.vector, lesson.item, lesson.reward)
+
+
+def situation_of(entry: LoggedDecision) -> Situation:
+    """Return what a logged decision was about, in the form in which it was asked.
+
+    Parameters
+    ----------
+    entry
+        The decision.
+    """
+    vectors = entry.vectors
+    if vectors is None or is_range(entry.arms):
+        items: Any = vectors
+    else:
+        items = dict(zip(entry.arms, vectors, strict=True))
+    return Situation(entry.vector, items, entry.raw, entry.raw_items)
+
+
+def eligible_in(agent: Any, entry: LoggedDecision) -> Sequence[Hashable] | None:
+    """Return the arms to name when a logged decision is made again; None if it was among all.
+
+    Parameters
+    ----------
+    agent
+        Who decides.
+    entry
+        The decision.
+    """
+    arms = arms_of(agent)
+    return None if arms is None or entry.arms == arms else entry.arms
+
+
+def lacks(agent: Any, arm: Hashable) -> bool:
+    """Return whether an agent has fixed arms, and this is none of them.
+
+    Parameters
+    ----------
+    agent
+        Of any kind.
+    arm
+        Its name.
+    """
+    arms = arms_of(agent)
+    return arms is not None and arm not in arms

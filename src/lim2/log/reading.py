@@ -1,0 +1,197 @@
+"""Looking into a log: single decisions, tables of them, and what there is to watch."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lim2.log.arrays import objects
+from lim2.log.candidates import Candidates
+from lim2.log.entries import OF_DECISION, LoggedDecision, from_row
+from lim2.log.settling import unknown
+from lim2.log.slates import row_id
+from lim2.log.store import CHUNK, Store
+from lim2.log.table import Table
+
+
+@dataclass(frozen=True)
+class LogState:
+    """What a log holds.
+
+    Parameters
+    ----------
+    pending
+        Decisions that wait for their reward.
+    oldest_pending
+        Seconds that the oldest of them has waited; None if none does.
+    rewards, defaults, dropped, discarded
+        What became of the settled decisions that are still in the file.
+    late
+        Rewards that came after their decision had been settled otherwise.
+    position
+        Of the last event. What an agent is behind is this minus its ``metadata["log_position"]``.
+    pruned
+        The last position that has been deleted; 0 if none has.
+    nbytes
+        Size of the file, without the WAL beside it.
+    """
+
+    pending: int
+    oldest_pending: float | None
+    rewards: int
+    defaults: int
+    dropped: int
+    discarded: int
+    late: int
+    position: int
+    pruned: int
+    nbytes: int
+
+
+def read_state(store: Store, now: float) -> LogState:
+    """Return what a log holds.
+
+    Parameters
+    ----------
+    store
+        The file.
+    now
+        The time.
+    """
+    waiting, since = store.read("SELECT count(*), min(time) FROM decisions WHERE settled IS NULL")[0]
+    kinds = dict(store.read("SELECT kind, count(*) FROM events GROUP BY kind"))
+    return LogState(
+        pending=waiting,
+        oldest_pending=None if since is None else now - since,
+        rewards=kinds.get("reward", 0),
+        defaults=kinds.get("default", 0),
+        dropped=kinds.get("dropped", 0),
+        discarded=kinds.get("discarded", 0),
+        late=store.meta("late"),
+        position=store.last(),
+        pruned=store.meta("pruned"),
+        nbytes=store.path.stat().st_size,
+    )
+
+
+def entries(store: Store, where: str, values: tuple[Any, ...] = ()) -> Iterator[LoggedDecision]:
+    """Yield some decisions in the order in which they were made, read a chunk at a time.
+
+    Parameters
+    ----------
+    store
+        The file.
+    where, values
+        A condition on decisions ``d`` and the events ``e`` that settled them, and its values.
+    """
+    query = (
+        f"SELECT d.seq, coalesce(e.kind, 'pending'), e.reward, {OF_DECISION} FROM decisions d "
+        f"LEFT JOIN events e ON e.position = d.settled WHERE d.seq > ? AND {where} ORDER BY d.seq LIMIT {CHUNK}"
+    )
+    after = 0
+    while rows := store.read(query, (after, *values)):
+        for _, status, reward, *row in rows:
+            yield from_row(tuple(row), status, reward)
+        after = rows[-1][0]
+
+
+def read_one(store: Store, id: str) -> LoggedDecision:
+    """Return a decision, or say that it is not there.
+
+    Parameters
+    ----------
+    store
+        The file.
+    id
+        Of the decision.
+    """
+    rows = list(entries(store, "d.id = ?", (id,)))
+    if not rows:
+        first = store.read("SELECT 1 FROM decisions WHERE id = ?", (row_id(id, 1),))
+        raise unknown(id, is_slate=bool(first))
+    return rows[0]
+
+
+def read_table(store: Store, last: int | None) -> Table:
+    """Return the decisions that have a reward.
+
+    Parameters
+    ----------
+    store
+        The file.
+    last
+        Only the newest of all decisions, as many; None: all.
+    """
+    newest = store.read("SELECT coalesce(max(seq), 0) FROM decisions")[0][0]
+    first = 0 if last is None else newest - last
+    rewarded = "d.seq > ? AND d.slot <= 1 AND coalesce(e.kind, '') IN ('reward', 'default')"
+    query = (
+        "SELECT count(*) FROM decisions d LEFT JOIN events e ON e.position = d.settled "
+        "WHERE d.seq > ? AND d.slot <= 1 AND coalesce(e.kind, 'pending') IN ('pending', 'dropped')"
+    )
+    return make_table(entries(store, rewarded, (first,)), missing=store.read(query, (first,))[0][0])
+
+
+def make_table(entries: Iterable[LoggedDecision], missing: int) -> Table:
+    """Return the table of logged decisions that have rewards.
+
+    Parameters
+    ----------
+    entries
+        In the order in which they were made.
+    missing
+        How many others have none.
+    """
+    index: dict[Hashable, int] = {}
+    places, rows = [], []
+    for row in entries:
+        places.append([index.setdefault(arm, len(index)) for arm in row.arms])
+        rows.append(row)
+    raw = _all([row.raw for row in rows])
+    vectors = _stacked([row.vector for row in rows], "contexts")
+    raw_items = _all([None if row.raw_items is None else list(row.raw_items.values()) for row in rows])
+    items = _stacked([row.vectors for row in rows], "items", np.concatenate)
+    if vectors is None and raw is None and rows:
+        raise ValueError("the log has decisions with vectors only and others with raw contexts only: table(last=...)")
+    if items is None and raw_items is None and any(row.items is not None for row in rows):
+        raise ValueError("the log has decisions among items, and others without or in another form: table(last=...)")
+    flat_raw = None if raw_items is None else objects([item for row in raw_items for item in row])
+    contexts = np.empty(0) if not rows else objects(raw or []) if vectors is None else vectors
+    chances = np.concatenate([row.propensities for row in rows] or [np.empty(0)])
+    means = np.concatenate([row.means for row in rows] or [np.empty(0)])
+    candidates = Candidates.of(
+        places,
+        propensities=None if np.isnan(chances).any() else chances,
+        means=None if np.isnan(means).any() else means,
+        items=flat_raw if items is None else items,
+        raw_items=flat_raw,
+    )
+    return Table(
+        contexts=contexts,
+        arms=tuple(index),
+        chosen=np.array([index[row.arm] for row in rows], dtype=np.intp),
+        propensity=np.array([row.propensity for row in rows], dtype=np.float64),
+        rewards=np.array([row.reward for row in rows], dtype=np.float64),
+        candidates=candidates,
+        raw=None if raw is None else objects(raw),
+        missing=missing,
+    )
+
+
+def _all(values: list[Any]) -> list[Any] | None:
+    """Return values if all of them are there."""
+    return None if not values or any(value is None for value in values) else values
+
+
+def _stacked(arrays: list[Any], what: str, join: Any = np.stack) -> NDArray[Any] | None:
+    if _all(arrays) is None:
+        return None
+    shapes = {array.shape[-1:] if join is np.concatenate else array.shape for array in arrays}
+    if len(shapes) > 1:
+        raise ValueError(f"the log's {what} have different shapes {sorted(shapes)}: table(last=...) takes the newest")
+    joined: NDArray[Any] = join(arrays)
+    return joined
