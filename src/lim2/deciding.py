@@ -116,19 +116,48 @@ class Decider:
 
         The agent draws what ``act`` would have drawn, so the two choose the same arm from the same state.
         """
+        return self._ordered(context, arms, exploit, 1)[0]
+
+    def rank(
+        self, context: ArrayLike, arms: Iterable[Hashable] | None = None, k: int | None = None, *, exploit: bool = False
+    ) -> list[Decision]:
+        """Order arms by one draw of the score of each, the best first; return a decision per position.
+
+        Every one has the same arms. Its propensity is the probability with which its arm is first. An arm whose turn it
+        is, or that ``min_propensity`` asks for, comes first.
+
+        Parameters
+        ----------
+        context, arms, exploit
+            As for :meth:`act`.
+        k
+            How many are returned. None: all.
+        """
+        return self._ordered(context, arms, exploit, k)
+
+    def _ordered(
+        self, context: ArrayLike, arms: Iterable[Hashable] | None, exploit: bool, k: int | None
+    ) -> list[Decision]:
+        """Return decisions for the first k arms in the order of their scores."""
         core, x = self._core, self._context(context)
         subset = None if arms is None else self._eligible(arms)
+        count = check_positions(k, len(core.names) if subset is None else len(subset))
         with one_thread:
             score = self.algorithm.score(core.state, x)
             own = score if subset is None else score.of(subset)
             propensities = self._propensities(own, subset, exploit)  # before a turn is taken
-            chosen = None if exploit else self._unscored(subset)
-            if chosen is None:
-                chosen = _largest(score.mean if exploit else self._policy.scores(score, self._rng()), subset)
-        position = chosen if subset is None else int(np.flatnonzero(subset == chosen)[0])
+            first = None if exploit else self._unscored(subset)
+            drawn = None
+            if first is None or count > 1:
+                drawn = score.mean if exploit else self._policy.scores(score, self._rng())
+                drawn = drawn if subset is None else drawn[subset]
         names = core.names if subset is None else tuple(core.names[index] for index in subset)
-        arm, stds = core.names[chosen], np.sqrt(own.variance)
-        return Decision(arm, float(propensities[position]), names, own.mean, stds, propensities, bool(exploit))
+        place = None if first is None else first if subset is None else int(np.flatnonzero(subset == first)[0])
+        stds = np.sqrt(own.variance)
+        return [
+            Decision(names[at], float(propensities[at]), names, own.mean, stds, propensities, bool(exploit))
+            for at in order_of(drawn, place, count)
+        ]
 
     def propensities(
         self, contexts: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False
@@ -297,6 +326,31 @@ class Decider:
             twice = next(self.arms[index] for index in indices if indices.count(index) > 1)
             raise ValueError(f"the eligible arm {twice!r} is there twice: name every eligible arm once")
         return np.array(indices, dtype=np.intp)
+
+
+def check_positions(k: int | None, candidates: int) -> int:
+    """Return how many positions a ranking has; a ValueError unless there are so many candidates."""
+    if k is None:
+        return candidates
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= candidates:
+        raise ValueError(f"k must be from 1 to the number of candidates, {candidates}, got {k!r}")
+    return int(k)
+
+
+def order_of(drawn: Array | None, first: int | None, count: int) -> list[int]:
+    """Return the places of the largest scores, the largest first; a place that is given comes before them.
+
+    Examples
+    --------
+    >>> order_of(np.array([0.1, 0.7, 0.5]), None, 2), order_of(np.array([0.1, 0.7, 0.5]), 0, 2)
+    ([1, 2], [0, 1])
+    """
+    if drawn is None or count == 1:
+        return [int(drawn.argmax()) if first is None and drawn is not None else first]  # type: ignore[list-item]
+    places: list[int] = (-drawn).argsort(kind="stable").tolist()
+    if first is not None:
+        places = [first, *(place for place in places if place != first)]
+    return places[:count]
 
 
 def _largest(scores: Array, eligible: Ints | None) -> int:

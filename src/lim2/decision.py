@@ -1,12 +1,14 @@
-"""What a decision log needs to know of a decision."""
+"""What a decision log needs to know of a decision, and of a slate."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+D = TypeVar("D", bound="Decision", covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,3 +38,33 @@ class Decision:
     stds: Array
     propensities: Array
     exploit: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Slate(Generic[D]):
+    """A ranking that is shown: a decision per position, the first position first.
+
+    Parameters
+    ----------
+    id
+        By which the rewards of its positions are given, such as ``{2: 1.0}`` or ``{"slot 2": 1.0}``.
+    decisions
+        One per position, all among the same candidates. The propensity of each is that of being first.
+    """
+
+    id: str
+    decisions: tuple[D, ...]
+
+    @property
+    def arms(self) -> tuple[Hashable, ...]:
+        """What is shown, in order."""
+        return tuple(decision.arm for decision in self.decisions)
+
+    def __len__(self) -> int:
+        return len(self.decisions)
+
+    def __iter__(self) -> Iterator[D]:
+        return iter(self.decisions)
+
+    def __getitem__(self, place: int) -> D:
+        return self.decisions[place]

@@ -16,7 +16,7 @@ from lim2.agent import Agent
 from lim2.algorithms.base import Algorithm
 from lim2.arms import arm_names
 from lim2.checks import as_floats
-from lim2.deciding import Decider
+from lim2.deciding import Decider, check_positions, order_of
 from lim2.decision import Decision
 from lim2.exploration import StudentT, Thompson
 from lim2.exploration.propensity import one_hot
@@ -58,18 +58,14 @@ class ItemDecider:
             are alike then stand or fall together. Such a decision has no propensities.
         """
         names, rows = self._candidates(context, items)
-        score = self._score(rows)
-        return names[self._first(score, rows, exploit, joint)]
+        return names[self._first(self.score_rows(rows), rows, exploit, joint)]
 
     def decide(self, context: ArrayLike, items: Items, *, exploit: bool = False, joint: bool = False) -> Decision:
         """Choose an item as :meth:`act` does, and return what a decision log needs: see :class:`lim2.Decision`.
 
         With ``joint=True`` its propensities are NaN.
         """
-        names, rows = self._candidates(context, items)
-        score = self._score(rows)
-        chances = self._chances(score, exploit, joint)
-        return _decision(self._first(score, rows, exploit, joint), names, score, chances, exploit)
+        return self.decide_rows(*self._candidates(context, items), exploit=exploit, joint=joint)
 
     def rank(
         self, context: ArrayLike, items: Items, k: int | None = None, *, exploit: bool = False, joint: bool = False
@@ -85,34 +81,53 @@ class ItemDecider:
         k
             How many are returned. None: all.
         """
-        names, rows = self._candidates(context, items)
-        if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= len(names)):
-            raise ValueError(f"k must be from 1 to the number of items, {len(names)}, got {k!r}")
-        score = self._score(rows)
-        chances = self._chances(score, exploit, joint)
-        with one_thread:
-            first = self._floor(len(names)) if not exploit else None
-            order = (-self._drawn(score, rows, exploit, joint)).argsort(kind="stable")
-        if first is not None:
-            order = np.concatenate(([first], order[order != first]))
-        return [_decision(int(place), names, score, chances, exploit) for place in order[:k]]
+        return self.rank_rows(*self._candidates(context, items), k, exploit=exploit, joint=joint)
 
     def propensities(self, context: ArrayLike, items: Items, *, exploit: bool = False) -> Array:
         """Return the probability with which the next decision chooses each item; nothing is drawn or changed."""
-        return self._chances(self._score(self._candidates(context, items)[1]), exploit, joint=False)
+        return self.chances_of_rows(self._candidates(context, items)[1], exploit=exploit)
 
     def means(self, context: ArrayLike, items: Items) -> Array:
         """Return the expected score of every item, (k,); NaN for an algorithm without beliefs."""
-        return self._score(self._candidates(context, items)[1]).mean
+        return self.score_rows(self._candidates(context, items)[1]).mean
 
     def variances(self, context: ArrayLike, items: Items) -> Array:
         """Return the variance of every item's score, (k,); infinite where it has none."""
-        return self._score(self._candidates(context, items)[1]).variance
+        return self.score_rows(self._candidates(context, items)[1]).variance
 
-    def _score(self, rows: Array) -> StudentT:
+    # The same for rows of context and item that are known to be right
+
+    def joined(self, context: Array, items: Array) -> Array:
+        """Return rows of context and item, (k, n_features + n_item_features)."""
+        rows = np.empty((len(items), sum(self._sizes)))
+        rows[:, : len(context)], rows[:, len(context) :] = context, items
+        return rows
+
+    def score_rows(self, rows: Array) -> StudentT:
+        """Return the score of every row."""
         with one_thread:
             mean, scale, freedom = self._inner.algorithm.score(self._inner._core.state, rows)
         return StudentT(mean[:, 0], scale[:, 0], np.full(len(rows), freedom[0]))
+
+    def chances_of_rows(self, rows: Array, *, exploit: bool) -> Array:
+        """Return the propensity of every row."""
+        return self._chances(self.score_rows(rows), exploit, joint=False)
+
+    def decide_rows(self, names: tuple[Hashable, ...], rows: Array, *, exploit: bool, joint: bool) -> Decision:
+        """Choose one of the rows."""
+        score = self.score_rows(rows)
+        chances = self._chances(score, exploit, joint)
+        return _decision(self._first(score, rows, exploit, joint), names, score, chances, exploit)
+
+    def rank_rows(
+        self, names: tuple[Hashable, ...], rows: Array, k: int | None, *, exploit: bool, joint: bool
+    ) -> list[Decision]:
+        """Order the rows."""
+        score, count = self.score_rows(rows), check_positions(k, len(names))
+        chances = self._chances(score, exploit, joint)
+        first = None if exploit else self._floor(len(names))
+        drawn = self._drawn(score, rows, exploit, joint)
+        return [_decision(at, names, score, chances, exploit) for at in order_of(drawn, first, count)]
 
     def _first(self, score: StudentT, rows: Array, exploit: bool, joint: bool) -> int:
         """Return the place of the item that is chosen."""
@@ -177,9 +192,7 @@ class ItemDecider:
                     f"{features.shape}"
                 )
             names = tuple(range(len(features)))
-        rows = np.empty((len(features), sum(self._sizes)))
-        rows[:, : len(x)], rows[:, len(x) :] = x, features
-        return names, self._inner._contexts(rows)  # which checks that all are finite
+        return names, self._inner._contexts(self.joined(x, features))  # which checks that all are finite
 
     # What it says of itself
 

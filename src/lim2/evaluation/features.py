@@ -1,8 +1,12 @@
 """Which regression predicts the rewards of a table: it depends on what is known of contexts and candidates."""
 
+import functools
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2.encoding import Encoder
 from lim2.evaluation.models import Array, Splits, by_arm, by_name, over_items
 from lim2.log.table import Table
 
@@ -26,7 +30,9 @@ def regressed(table: Table, splits: Splits) -> Array:
 
 
 def as_columns(table: Table) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Return contexts (n, d) and the candidates' features (m, e) as numbers; None for what is raw, or not there.
+    """Return contexts (n, d) and the candidates' features (m, e) as numbers; None for items without features.
+
+    What is raw is encoded, with numbers scaled by the moments of the whole table.
 
     Parameters
     ----------
@@ -34,6 +40,13 @@ def as_columns(table: Table) -> tuple[NDArray[np.float64] | None, NDArray[np.flo
         The logged decisions.
     """
     items = table.candidates.items
-    contexts = None if table.is_raw else table.contexts.reshape(len(table), -1).astype(np.float64)
-    vectors = None if items is None or items.dtype == object else items.astype(np.float64)
-    return contexts, vectors
+    contexts = _encoded(table.contexts) if table.is_raw else table.contexts.reshape(len(table), -1).astype(np.float64)
+    if items is None:
+        return contexts, None
+    return contexts, _encoded(items) if items.dtype == object else items.astype(np.float64)
+
+
+def _encoded(raws: NDArray[Any]) -> NDArray[np.float64]:
+    encoder = Encoder()
+    known = functools.reduce(encoder.observe, raws, encoder.init())
+    return encoder.encode_many(known, raws)

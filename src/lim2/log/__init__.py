@@ -5,7 +5,6 @@ from lim2.log.decision_log import DecisionLog
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
 from lim2.log.open_bandit import OpenBandit, read_open_bandit
-from lim2.log.slates import LoggedSlate
 from lim2.log.table import Table
 
 __all__ = [
@@ -15,7 +14,6 @@ __all__ = [
     "LogError",
     "LoggedDecision",
     "OpenBandit",
-    "LoggedSlate",
     "PrunedLogError",
     "Table",
     "UnknownDecisionError",

@@ -13,7 +13,7 @@ from typing import Any, overload
 
 from numpy.typing import ArrayLike
 
-from lim2.decision import Decision
+from lim2.decision import Decision, Slate
 from lim2.log import deciders, names
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError, PrunedLogError
@@ -21,7 +21,7 @@ from lim2.log.learning import decide_again, learn, position_of, prune
 from lim2.log.reading import LogState, entries, read_one, read_state, read_table
 from lim2.log.settling import Outcome, checked_id, checked_reward, expire, find, reward_one, settle
 from lim2.log.situation import Situation, situation
-from lim2.log.slates import LoggedSlate, by_position, rows_of
+from lim2.log.slates import by_position, rows_of
 from lim2.log.store import Store
 from lim2.log.table import Table
 from lim2.log.writing import check_free, write
@@ -144,7 +144,7 @@ class DecisionLog:
         raw: Any = None,
         raw_items: Mapping[Any, Any] | Sequence[Any] | None = None,
         id: str | None = None,
-    ) -> LoggedSlate:
+    ) -> Slate[LoggedDecision]:
         """Let an agent rank items, and write the slate down, a row per position.
 
         Parameters
@@ -201,7 +201,7 @@ class DecisionLog:
         raw_items: Mapping[Any, Any] | Sequence[Any] | None = None,
         id: str | None = None,
         agent: Any = None,
-    ) -> LoggedSlate:
+    ) -> Slate[LoggedDecision]:
         """Write down a slate that was made elsewhere: a row per position, so that each position has its reward.
 
         Parameters
@@ -224,10 +224,12 @@ class DecisionLog:
             raise ValueError("raw= and raw_items= go beside vectors; what this agent takes is raw, and kept as it is")
         return situation(None, None, context, items)
 
-    def _write_slate(self, slate: list[Decision], about: Situation, id: str | None, position: int) -> LoggedSlate:
+    def _write_slate(
+        self, slate: list[Decision], about: Situation, id: str | None, position: int
+    ) -> Slate[LoggedDecision]:
         rows = [(entry, alone, slot) for slot, (entry, alone) in enumerate(rows_of(slate, about), start=1)]
         decisions = write(self._store, rows, id, self._clock(), position)
-        return LoggedSlate(decisions[0].id.removesuffix("/1"), tuple(decisions))
+        return Slate(decisions[0].id.removesuffix("/1"), tuple(decisions))
 
     # Rewards
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from lim2.log.table import Array, Table
+from lim2.log.table import Table
 from lim2.problems.classification import encoded
 from lim2.problems.draw import standardized
 from lim2.problems.errors import DataError
 from lim2.problems.own import MARKS, check_columns, feature_columns, read_table
+from lim2.state import Array
 
 if TYPE_CHECKING:
     import polars as pl

@@ -2,45 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from lim2.decision import Decision
-from lim2.log.entries import LoggedDecision
 from lim2.log.situation import Situation, in_order
-
-
-@dataclass(frozen=True, eq=False)
-class LoggedSlate:
-    """A slate that is in the log.
-
-    Parameters
-    ----------
-    id
-        By which the rewards of its positions are recorded: ``log.reward(slate.id, {2: 1.0})``.
-    decisions
-        One per position, the first position first; their ids are ``f"{id}/1"``, ``f"{id}/2"``, ...
-    """
-
-    id: str
-    decisions: tuple[LoggedDecision, ...]
-
-    @property
-    def arms(self) -> tuple[Hashable, ...]:
-        """What is shown, in order."""
-        return tuple(decision.arm for decision in self.decisions)
-
-    def __len__(self) -> int:
-        return len(self.decisions)
-
-    def __iter__(self) -> Iterator[LoggedDecision]:
-        return iter(self.decisions)
-
-    def __getitem__(self, place: int) -> LoggedDecision:
-        return self.decisions[place]
 
 
 def row_id(slate: str, position: int) -> str:
@@ -102,7 +70,7 @@ def by_position(slate: str, rewards: Mapping[Any, float]) -> list[tuple[str, flo
     >>> by_position("order-7", {"slot 2": 1.0, 1: 0.0})
     [('order-7/2', 1.0), ('order-7/1', 0.0)]
     """
-    pairs = [(row_id(slate, _position(key)), reward) for key, reward in rewards.items()]
+    pairs = [(row_id(slate, position_named(key)), reward) for key, reward in rewards.items()]
     if not pairs:
         raise ValueError("rewards of a slate are given by position, such as {1: 0.0, 2: 1.0}; got none")
     if len(dict(pairs)) < len(pairs):
@@ -110,7 +78,14 @@ def by_position(slate: str, rewards: Mapping[Any, float]) -> list[tuple[str, flo
     return pairs
 
 
-def _position(key: Any) -> int:
+def position_named(key: Any) -> int:
+    """Return the position that a key such as 2 or ``"slot 2"`` names.
+
+    Parameters
+    ----------
+    key
+        A whole number from 1, or such a number behind "slot ".
+    """
     if isinstance(key, int | np.integer) and not isinstance(key, bool) and key >= 1:
         return int(key)
     if isinstance(key, str) and key.startswith("slot ") and key[5:].isascii() and key[5:].isdigit() and int(key[5:]):
