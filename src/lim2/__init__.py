@@ -24,13 +24,14 @@ from lim2.agents import (
     TransportTS,
     Uniform,
 )
-from lim2.decision import Decision
+from lim2.bandit import Bandit
+from lim2.decision import Decision, Slate
 from lim2.evaluation import evaluate
 from lim2.info import Info
 from lim2.items import ItemAgent
-from lim2.loading import load
 from lim2.log import DecisionLog
 from lim2.matching import match
+from lim2.opening import load
 from lim2.persistence import LoadError
 from lim2.snapshot import Snapshot
 
@@ -39,7 +40,7 @@ logging.getLogger("lim2").addHandler(logging.NullHandler())  # silent until the 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AGENTS", "AdaptiveTS", "Agent", "Decision", "DecisionLog", "Info", "ItemAgent", "LiM2", "LinearTS", "LoadError",
-    "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "Snapshot",
-    "TransportTS", "Uniform", "evaluate", "load", "match", "problems",
+    "AGENTS", "AdaptiveTS", "Agent", "Bandit", "Decision", "DecisionLog", "Info", "ItemAgent", "LiM2", "LinearTS",
+    "LoadError", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive", "NeuralTS", "NeuralUCB",
+    "Slate", "Snapshot", "TransportTS", "Uniform", "evaluate", "load", "match", "problems",
 ]  # fmt: skip

@@ -8,7 +8,8 @@ import copy
 import logging
 import os
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from itertools import starmap
 from operator import setitem
@@ -100,14 +101,24 @@ class Agent(Decider):
         if earned.shape != (len(xs),):
             raise ValueError(f"rewards must be {len(xs)} numbers, one per context, got shape {earned.shape}")
         numbers = [self._reward(reward) for reward in earned.tolist()]
-        before, position, self._shared = self._core, self._streams.learn.bit_generator.state, True
-        try:
+        with self.all_or_nothing():
             for x, index, number in zip(xs, indices, numbers, strict=True):
                 self._learn(x, index, number)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Learn several rewards; if anything fails meanwhile, none of them is learned."""
+        before, position, self._shared = self._core, self._streams.learn.bit_generator.state, True
+        try:
+            yield
         except BaseException:
             self._core, self._shared = before, True
             self._streams.learn.bit_generator.state = position
             raise
+
+    def learn_row(self, context: NDArray[Any], arm: Hashable, reward: float, also: Iterable[trees.Write] = ()) -> None:
+        """Learn from a vector that is known to be right; ``also`` is written together with the new state."""
+        self._learn(context, self._arm(arm), self._reward(reward), also)
 
     def _learn(self, context: NDArray[Any], arm: int, reward: float, also: Iterable[trees.Write] = ()) -> None:
         """Swap the state for the one after a reward, and write ``also`` with it; if it fails, nothing has happened."""

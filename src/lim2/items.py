@@ -6,6 +6,7 @@ Inside is an agent with one arm (``agent.py``) whose contexts are a context and 
 
 import os
 from collections.abc import Hashable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import numpy as np
@@ -280,11 +281,15 @@ class ItemAgent(ItemDecider):
         reward
             What it earned.
         """
-        self.learn(self._row(context, item), reward)
+        self.learn_row(self._row(context, item), reward)
 
-    def learn(self, row: NDArray[Any], reward: float, also: Iterable[Write] = ()) -> None:
-        """Learn from a row of context and item, checked; ``also`` is written together with the new state."""
-        self._inner._learn(row, 0, self._inner._reward(reward), also)
+    def learn_row(self, row: NDArray[Any], reward: float, also: Iterable[Write] = ()) -> None:
+        """Learn from a row that is known to be right; ``also`` is written together with the new state."""
+        self._inner.learn_row(row, 0, reward, also)
+
+    def all_or_nothing(self) -> AbstractContextManager[None]:
+        """Learn several rewards; if anything fails meanwhile, none of them is learned."""
+        return self._inner.all_or_nothing()
 
     def update_many(self, contexts: ArrayLike, items: ArrayLike, rewards: ArrayLike) -> None:
         """Learn from many rewards as a loop over :meth:`update` would; from all of them or, if one fails, from none.
@@ -334,6 +339,11 @@ class ItemAgent(ItemDecider):
         self._inner.save(path)
 
     # What it says of itself
+
+    @property
+    def agent(self) -> Agent:
+        """The agent inside, with one arm: its contexts are a context and an item side by side."""
+        return self._inner
 
     @property
     def state(self) -> Any:

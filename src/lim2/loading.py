@@ -6,10 +6,8 @@ trained, and nothing is allocated that the file does not hold.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -21,8 +19,7 @@ from lim2.algorithms import ALGORITHMS, Algorithm
 from lim2.algorithms.base import check_floor
 from lim2.arms import arm_names
 from lim2.exploration import UCB, Random, Thompson
-from lim2.items import ItemAgent
-from lim2.persistence.container import START, LoadError, check_start, pack, unpack
+from lim2.persistence.container import LoadError, pack, unpack
 from lim2.persistence.settings import decoded, encoded, made
 from lim2.representation import MLP, SGD, Adam, Intercept, Representation, RMSProp, Standardized
 from lim2.state import Count, Ints
@@ -34,59 +31,9 @@ KNOWN: dict[str, type[Any]] = {
 }
 
 # What a file that says something impossible can lead to while an agent is made of it.
-_FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError, MemoryError)
+FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError, MemoryError)
 
 _HEADER = {"agent", "arms", "settings", "rounds", "streams", "metadata", "values"}
-
-
-def load(path: str | os.PathLike[str], *, seed: int | None = None, representation: Representation | None = None) -> Any:
-    """Return the agent that was saved to a file; it learns on, bit for bit, as the saved one would have.
-
-    An agent that was made with a seed also goes on deciding as the saved one would have. One without a seed decides
-    from a fresh random stream in every process that loads it.
-
-    Parameters
-    ----------
-    path
-        A file written by ``agent.save``, by this version of lim2 or an older one.
-    seed
-        Decide from a new random stream, as ``agent.reseed(seed)`` does; None: as above.
-    representation
-        The representation that the agent was made with, if it is one that a file cannot describe: a
-        ``lim2.representation.Torch`` with a module of your own or with an optimizer of PyTorch, or a class of your own.
-        Its parameters may be any: they are replaced by the saved ones.
-
-    Raises
-    ------
-    LoadError
-        A ValueError: the file is not a saved agent, was truncated or altered, is of another version, or does not fit
-        the representation. There is no half-loaded agent.
-    OSError
-        The file cannot be read.
-    ModuleNotFoundError
-        The agent needs PyTorch, which is not installed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import lim2
-    >>> agent = lim2.LinearTS(n_arms=2, n_features=1, seed=0)
-    >>> agent.update([1.0], 0, 1.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     agent.save(f"{folder}/agent.lim2")
-    ...     loaded = lim2.load(f"{folder}/agent.lim2")
-    >>> loaded.rounds, [loaded.act([1.0]) for _ in range(9)] == [agent.act([1.0]) for _ in range(9)]
-    (1, True)
-    """
-    try:
-        with Path(path).open("rb") as file:
-            start = file.read(START)
-            check_start(start)  # before reading on: whatever it is may be long
-            content = start + file.read()
-        agent = parse(content, seed=seed, representation=representation)
-    except LoadError as error:
-        raise LoadError(f"{os.fspath(path)}: {error}") from error
-    return agent if agent.algorithm.n_item_features is None else ItemAgent(agent)
 
 
 # Saving
@@ -150,12 +97,18 @@ def _checked_metadata(metadata: Any) -> Any:
 
 def parse(content: bytes, *, seed: int | None = None, representation: Representation | None = None) -> Agent:
     """Return the agent that :func:`dump` returned the content of; a LoadError if anything is wrong with it."""
-    header, arrays = unpack(content)
+    return made_of(*unpack(content), seed=seed, representation=representation)
+
+
+def made_of(
+    header: dict[str, Any], arrays: dict[str, NDArray[Any]], *, seed: int | None, representation: Representation | None
+) -> Agent:
+    """Return the agent that an unpacked file holds; a LoadError if anything is wrong with it."""
     try:
         agent = _made(header, arrays, representation)
     except LoadError:
         raise
-    except _FAILURES as error:
+    except FAILURES as error:
         raise LoadError(f"no agent can be made of the file, it was altered or does not fit: {error}") from error
     if seed is not None:
         agent.reseed(seed)

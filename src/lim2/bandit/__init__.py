@@ -1,0 +1,7 @@
+"""The front door: raw contexts, arms or items, decisions with ids."""
+
+from lim2.bandit.bandit import Bandit
+from lim2.bandit.deciding import RawDecider, RawDecision
+from lim2.bandit.explaining import Reason
+
+__all__ = ["Bandit", "RawDecider", "RawDecision", "Reason"]

@@ -1,0 +1,56 @@
+"""Why something was chosen: what each key adds to the expected score."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lim2.encoding import Columns, Encoder, Known
+from lim2.state import Array
+
+Source = tuple[str, Any, Encoder | Columns, Known]  # context or item, what it is, its encoder, what that has learned
+
+
+class Reason(NamedTuple):
+    """What one key adds to an expected score."""
+
+    key: str
+    value: Any
+    source: str  # "context" or "item"
+    contribution: float
+
+
+def reasons(sources: Sequence[Source], mean_of: Callable[[Array], Array]) -> list[Reason]:
+    """Return what each key adds, the largest first: the score minus the same score without the key.
+
+    Parameters
+    ----------
+    sources
+        What a row is encoded from, in the order of its columns.
+    mean_of
+        Returns the expected scores of rows.
+    """
+    parts: list[tuple[str, Any, str]] = []
+    without: list[tuple[int, dict[int, float]]] = []  # where a source's columns begin, and what a key adds to them
+    vectors, start = [], 0
+    for source, raw, encoder, known in sources:
+        vectors.append(encoder.encode(known, raw))
+        by_key: dict[str, dict[int, float]] = {}
+        values: dict[str, Any] = {}
+        for path, value, _, column, encoded in encoder.explain(known, raw):
+            values[path] = value
+            columns = by_key.setdefault(path, {})
+            if column is not None:
+                columns[column] = columns.get(column, 0.0) + encoded
+        for path, columns in by_key.items():
+            parts.append((path, values[path], source))
+            without.append((start, columns))
+        start += len(vectors[-1])
+    row = np.concatenate(vectors)
+    rows = np.tile(row, (len(parts) + 1, 1))
+    for at, (begin, columns) in enumerate(without, start=1):
+        for column, encoded in columns.items():
+            rows[at, begin + column] -= encoded
+    means = mean_of(rows)
+    found = [Reason(*part, float(means[0] - mean)) for part, mean in zip(parts, means[1:], strict=True)]
+    return sorted(found, key=lambda reason: -abs(reason.contribution))
