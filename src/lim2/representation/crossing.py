@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 
 from lim2.state import Array
 
@@ -73,8 +72,10 @@ class Crossing:
         if self.exact:
             np.multiply(own[:, :, None], items[:, None], out=out[:, split:].reshape(len(rows), self.context, self.item))
         else:
-            of_context, of_item = (fft.rfft(part @ half) for part, half in zip((own, items), self._halves, strict=True))
-            out[:, split:] = fft.irfft(of_context * of_item, self.products)
+            of_context, of_item = (
+                np.fft.rfft(part @ half) for part, half in zip((own, items), self._halves, strict=True)
+            )
+            out[:, split:] = np.fft.irfft(of_context * of_item, self.products)
         return out
 
     def mapping(self, columns: Array) -> Array:
@@ -108,7 +109,8 @@ class Crossing:
         else:
             left, right = (np.abs(half) for half in self._halves)
             sums = [
-                fft.irfft(fft.rfft(x @ left) * fft.rfft(y @ right), self.products) for x, y in ((a, c), (a**0, c**0))
+                np.fft.irfft(np.fft.rfft(x @ left) * np.fft.rfft(y @ right), self.products)
+                for x, y in ((a, c), (a**0, c**0))
             ]
             kept = sums[0] / np.maximum(sums[1], 0.5)  # how many share a column is a whole number
         out[split:end, split:end] = np.diag(kept)
