@@ -78,6 +78,11 @@ class Crossing:
             out[:, split:] = np.fft.irfft(of_context * of_item, self.products)
         return out
 
+    def _convolved(self, own: Array, items: Array, of_context: Array, of_item: Array) -> Array:
+        """Return the products of contexts and items by their sketches."""
+        out: Array = np.fft.irfft(np.fft.rfft(own @ of_context) * np.fft.rfft(items @ of_item), self.products)
+        return out
+
     def mapping(self, columns: Array) -> Array:
         """Return what a linear change of the columns does to rows with products and a constant 1.
 
@@ -107,11 +112,8 @@ class Crossing:
         if self.exact:
             kept = np.kron(a, c)
         else:
-            left, right = (np.abs(half) for half in self._halves)
-            sums = [
-                np.fft.irfft(np.fft.rfft(x @ left) * np.fft.rfft(y @ right), self.products)
-                for x, y in ((a, c), (a**0, c**0))
-            ]
+            halves = [np.abs(half) for half in self._halves]
+            sums = [self._convolved(*parts, *halves) for parts in ((a, c), (a**0, c**0))]
             kept = sums[0] / np.maximum(sums[1], 0.5)  # how many share a column is a whole number
         out[split:end, split:end] = np.diag(kept)
         return out
