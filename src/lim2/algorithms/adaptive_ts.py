@@ -18,7 +18,7 @@ from lim2.algorithms.reward_scale import RewardScale
 from lim2.algorithms.start import A0, OPTIMISM, TEMPERATURE, turns_of
 from lim2.checks import number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
-from lim2.exploration.roots import RootPosterior
+from lim2.exploration.roots import LinearPosterior, RootPosterior, part_of
 from lim2.exploration.sums import Sums, no_sums
 from lim2.memory import Memory, sample, store
 from lim2.representation import MLP, Representation, RMSProp, Step
@@ -28,6 +28,9 @@ from lim2.representation.view import View
 from lim2.state import Array, Count, Ints, Write, Writes, with_arm, without_arm, written
 
 BATCH, DECAY, SMALLEST_BUFFER = 128, 0.005, 1000
+# How much of a decision is left to the beliefs without the hidden layer: none up to a lead of MARGIN, all from
+# MARGIN + RANGE on. Rewards of an arm count in it from TRIED on; after 1 / (1 - KEEP) rounds a third of them is left.
+MARGIN, RANGE, TRIED, KEEP = 5.0, 25.0, 50, 0.9995
 
 
 class State(NamedTuple):
@@ -38,6 +41,8 @@ class State(NamedTuple):
     before: View | None  # the view that arms from `moved` on still have; None: no refit is under way
     moved: Count
     posterior: RootPosterior
+    linear: LinearPosterior  # the same without the hidden layer
+    lead: float  # how much likelier it made recent rewards: difference of log densities
     evicted: Sums  # over what has left the buffer, in the features of then; of rewards minus their origin
     memory: Memory  # E, the buffer
     moments: Moments | None  # of the columns
@@ -190,9 +195,10 @@ class AdaptiveTS(WithNetwork):
 
     def _first(self, n_arms: int, view: View) -> State:
         beliefs, evicted = roots.prior(n_arms, self.width, 1.0, A0, A0), no_sums(n_arms, self.width)
+        linear = LinearPosterior(*roots.prior(n_arms, self.linear + 1, 1.0, A0, A0))
         E, moments = memory.empty(None, n_arms, self.shape), no_moments(self.shape) if self.takes_floats else None
         return State(
-            view.network, view, None, 0, beliefs, evicted, E, moments, reward_scale.NO_REWARDS, np.ones(self.width),
+            view.network, view, None, 0, beliefs, linear, 0.0, evicted, E, moments, reward_scale.NO_REWARDS, np.ones(self.width),
             np.zeros((n_arms, len(refit.OLDER))), np.zeros(n_arms, dtype=np.intp),
             1.0, 0, 0, 0, 0, 0, 0,
         )  # fmt: skip
@@ -200,16 +206,27 @@ class AdaptiveTS(WithNetwork):
     def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
         """Return the score of every arm; while a refit is under way some arms have one view, the rest another."""
         one = contexts.ndim == len(self.shape)
-        z = self.features(state.view, contexts[None] if one else contexts)
+        rows = contexts[None] if one else contexts
+        z = self.features(state.view, rows)
         if state.before is None:
-            return roots.score(state.posterior, z[0] if one else z)
-        y = self.features(state.before, contexts[None] if one else contexts)
-        parts = [(slice(state.moved), z), (slice(state.moved, None), y)]
+            return self._score(state, state.posterior, state.linear, z[0] if one else z)
+        parts = [(slice(state.moved), z), (slice(state.moved, None), self.features(state.before, rows))]
         scores = [
-            roots.score(RootPosterior(*(part[arms] for part in state.posterior)), rows[0] if one else rows)
-            for arms, rows in parts
+            self._score(state, part_of(state.posterior, arms), part_of(state.linear, arms), z[0] if one else z)
+            for arms, z in parts
         ]
         return StudentT(*(np.concatenate(pair, axis=-1) for pair in zip(*scores, strict=True)))
+
+    def _score(self, state: State, posterior: RootPosterior, linear: LinearPosterior, z: Array) -> StudentT:
+        """Return the score by the beliefs with the hidden layer, by those without, or between the two."""
+        share = min(max((state.lead - MARGIN) / RANGE, 0.0), 1.0)
+        if share == 0.0:
+            return roots.score(posterior, z)
+        own = roots.score(linear, z[..., self.network.width :])
+        if share == 1.0:
+            return own
+        mean, scale, freedom = roots.score(posterior, z)
+        return StudentT(mean + share * (own.mean - mean), scale + share * (own.scale - scale), freedom)
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
@@ -225,7 +242,11 @@ class AdaptiveTS(WithNetwork):
         if state.before is None and refit.is_due(self, new):
             new = refit.begun(self, new)
         view = new.view if new.before is None or arm < new.moved else new.before
-        rows = roots.observe(new.posterior, arm, self.features(view, context[None])[0], reward)
+        z = self.features(view, context[None])[0]
+        rows, density = roots.predicted(new.posterior, arm, z, reward)
+        more, other = roots.predicted(new.linear, arm, z[self.network.width :], reward)
+        tried = new.posterior.a[arm] >= A0 + 0.5 * TRIED
+        new, rows = new._replace(lead=KEEP * new.lead + (other - density if tried else 0.0)), rows + more
         if new.before is not None:
             new = refit.continued(self, new, rows)
         return Writes(new, rows), lambda: self._report(new, step)
@@ -247,11 +268,13 @@ class AdaptiveTS(WithNetwork):
         fresh, net = self._first(1, state.view), self.network
         mu, root = np.zeros((1, self.width)), np.diag(1.0 / np.sqrt(precision))[None]
         mu[0, -1] = state.rewards.mean
-        beliefs = RootPosterior(mu, root, np.array([a]), np.array([b]))
+        beliefs, hidden = RootPosterior(mu, root, np.array([a]), np.array([b])), self.network.width
+        linear = LinearPosterior(mu[:, hidden:], root[:, hidden:, hidden:], beliefs.a, beliefs.b)
         return with_arm(state, like, fresh)._replace(
             network=net.add_arm(state.network, like, rng),
             view=state.view._replace(network=net.add_arm(state.view.network, like, twin)),
-            posterior=with_arm(state.posterior, like, beliefs), evicted=with_arm(state.evicted, like, fresh.evicted),
+            posterior=with_arm(state.posterior, like, beliefs),
+            linear=with_arm(state.linear, like, linear), evicted=with_arm(state.evicted, like, fresh.evicted),
             memory=E,
         )  # fmt: skip
 
@@ -261,7 +284,7 @@ class AdaptiveTS(WithNetwork):
         return without_arm(state, arm)._replace(
             network=net.remove_arm(state.network, arm),
             view=state.view._replace(network=net.remove_arm(state.view.network, arm)),
-            posterior=without_arm(state.posterior, arm), evicted=without_arm(state.evicted, arm),
+            posterior=without_arm(state.posterior, arm), linear=without_arm(state.linear, arm), evicted=without_arm(state.evicted, arm),
             memory=memory.remove_arm(state.memory, arm, None),
         )  # fmt: skip
 
@@ -283,7 +306,7 @@ class AdaptiveTS(WithNetwork):
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the state's axes that are known from the settings."""
-        own = {"g": self.width, "linear": self.linear, "column": self.shape[0], "older": len(refit.OLDER)}
+        own = {"g": self.width, "own": self.linear + 1, "linear": self.linear, "column": self.shape[0], "older": len(refit.OLDER)}
         return {**super().sizes(n_arms), **self.network.sizes(self.shape, n_arms), **own}
 
     def check(self, state: State) -> None:
