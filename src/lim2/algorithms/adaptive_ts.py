@@ -42,6 +42,7 @@ class State(NamedTuple):
     moved: Count
     posterior: RootPosterior
     linear: LinearPosterior  # the same without the hidden layer
+    noise: Annotated[float, "", "positive"]  # of all arms together, at which it starts
     lead: float  # how much likelier it made recent rewards: difference of log densities
     evicted: Sums  # over what has left the buffer, in the features of then; of rewards minus their origin
     memory: Memory  # E, the buffer
@@ -198,7 +199,7 @@ class AdaptiveTS(WithNetwork):
         linear = LinearPosterior(*roots.prior(n_arms, self.linear + 1, 1.0, A0, A0))
         E, moments = memory.empty(None, n_arms, self.shape), no_moments(self.shape) if self.takes_floats else None
         return State(
-            view.network, view, None, 0, beliefs, linear, 0.0, evicted, E, moments, reward_scale.NO_REWARDS, np.ones(self.width),
+            view.network, view, None, 0, beliefs, linear, 1.0, 0.0, evicted, E, moments, reward_scale.NO_REWARDS, np.ones(self.width),
             np.zeros((n_arms, len(refit.OLDER))), np.zeros(n_arms, dtype=np.intp),
             1.0, 0, 0, 0, 0, 0, 0,
         )  # fmt: skip
@@ -269,7 +270,9 @@ class AdaptiveTS(WithNetwork):
         mu, root = np.zeros((1, self.width)), np.diag(1.0 / np.sqrt(precision))[None]
         mu[0, -1] = state.rewards.mean
         beliefs, hidden = RootPosterior(mu, root, np.array([a]), np.array([b])), self.network.width
-        linear = LinearPosterior(mu[:, hidden:], root[:, hidden:, hidden:], beliefs.a, beliefs.b)
+        wider = state.rewards.scale / math.sqrt(state.noise)  # the start, in units of the noise
+        own = wider * root[:, hidden:, hidden:]
+        linear = LinearPosterior(mu[:, hidden:], own, beliefs.a, np.array([a * state.noise]))
         return with_arm(state, like, fresh)._replace(
             network=net.add_arm(state.network, like, rng),
             view=state.view._replace(network=net.add_arm(state.view.network, like, twin)),

@@ -56,12 +56,13 @@ def begun(how: "AdaptiveTS", state: "State") -> "State":
     view = View(state.network, None if moments is None else scaling(moments), state.view.projection)
     Z = how.features(view, E.contexts[: E.held : -(-E.held // SAMPLE)])
     spread, centre = rewards.scale**2, None if state.refits else rewards.mean
+    noise = _pooled(state.linear, state.noise, spread) if state.refits else spread
     capacity, steady = how.capacity(n_arms), state.keep == 1.0
     oldest = memory.oldest_in_shares(E, capacity) if steady else np.full(n_arms, state.tested, dtype=np.intp)
     tests = steady and how.change_threshold < math.inf and t - state.tested >= capacity / PART
     return state._replace(
         view=view, before=state.view, posterior=_restarted(state.posterior, state.rewards.scale**2, spread, centre),
-        linear=_restarted(state.linear, state.rewards.scale**2, spread, centre), moments=moments, rewards=rewards, lengths=squared_lengths(Z, how.network.width), oldest=oldest,
+        linear=_restarted(state.linear, state.noise, noise, centre), noise=noise, moments=moments, rewards=rewards, lengths=squared_lengths(Z, how.network.width), oldest=oldest,
         refitted=t, testing=int(tests), refits=state.refits + 1,
     )  # fmt: skip
 
@@ -79,6 +80,12 @@ def _restarted(beliefs: Beliefs, before: float, after: float, centre: float | No
     return type(beliefs)(mu, root, a, np.full(len(b), A0 * after))
 
 
+def _pooled(beliefs: Roots, before: float, spread: float) -> float:
+    """Return the noise of all arms together, which starts at the variance of the rewards."""
+    errors = float(np.maximum(beliefs.b - A0 * before, 0.0).sum())
+    return (A0 * spread + errors) / (A0 + float(np.maximum(beliefs.a - A0, 0.0).sum()))
+
+
 def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
     """Refit the next arms, and end the refit if they are the last.
 
@@ -87,7 +94,7 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
     """
     E, rewards, n_arms = state.memory, state.rewards, len(state.oldest)
     first, older, hidden = start(state, n_arms), state.older.copy(), how.network.width
-    own_start = first._replace(precision=first.precision[hidden:])
+    own_start = Start(first.precision[hidden:], A0, A0 * state.noise)
     arms, latest = range(state.moved, min(state.moved + ARMS_PER_ROUND, n_arms)), list(rows)
     for i in arms:
         own = np.flatnonzero(E.arms[: E.held] == i)
@@ -103,7 +110,7 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
         data = total(past, recent)
         older[i] = forgetting(first, past, recent, OLDER) if state.testing else 0.0
         rows += _refitted(state.posterior, i, first, data, rewards, latest)
-        rows += _refitted(state.linear, i, own_start, block(data, hidden), rewards, latest)
+        rows += _refitted_own(state.linear, i, own_start, block(data, hidden), rewards)
         rows += [(array, i, row) for array, row in zip(state.evicted, gone, strict=True)]
     new = state._replace(older=older, moved=arms.stop)
     return new if arms.stop < n_arms else _ended(how, new)
@@ -127,6 +134,14 @@ def _refitted(
     if count > 0.0:
         b += errors * (a - A0) / count
     mean, root = fit(first.precision * (b / a / rewards.scale**2), data)
+    mean[-1] += rewards.mean
+    return [(array, i, row) for array, row in zip(beliefs, (mean, root, a, b), strict=True)]
+
+
+def _refitted_own(beliefs: Roots, i: int, first: Start, data: Sums, rewards: RewardScale) -> list[Write]:
+    a = A0 + 0.5 * float(data.weight)
+    mean, root = fit(first.precision * (first.b / A0 / rewards.scale**2), data)
+    b = first.b + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)
     mean[-1] += rewards.mean
     return [(array, i, row) for array, row in zip(beliefs, (mean, root, a, b), strict=True)]
 
