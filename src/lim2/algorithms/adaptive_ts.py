@@ -1,63 +1,34 @@
 """AdaptiveTS: neural-linear Thompson sampling that finds its own scales, in bounded memory."""
 
-import copy
 import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2 import memory
 from lim2.algorithms import refit, reward_scale
+from lim2.algorithms.adaptive_state import State, first_state, with_new_arm, without_old_arm
 from lim2.algorithms.base import Diagnostics
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
-from lim2.algorithms.reward_scale import RewardScale
 from lim2.algorithms.start import A0, OPTIMISM, TEMPERATURE, turns_of
 from lim2.checks import number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
 from lim2.exploration.roots import LinearPosterior, RootPosterior, part_of
-from lim2.exploration.sums import Sums, no_sums
-from lim2.memory import Memory, sample, store
+from lim2.memory import sample, store
 from lim2.representation import MLP, Representation, RMSProp, Step
 from lim2.representation import view as views
 from lim2.representation.scaling import Moments, Scaling, no_moments, scaling
 from lim2.representation.view import View
-from lim2.state import Array, Count, Ints, Write, Writes, with_arm, without_arm, written
+from lim2.state import Array, Writes
 
 BATCH, DECAY, SMALLEST_BUFFER = 128, 0.005, 1000
-# How much of a decision is left to the beliefs without the hidden layer: none up to a lead of MARGIN, all from
-# MARGIN + RANGE on. Rewards of an arm count in it from TRIED on; after 1 / (1 - KEEP) rounds a third of them is left.
+
+# The linear beliefs decide alone from a lead of MARGIN + RANGE on, and not at all up to MARGIN. In their lead an arm's
+# rewards count from number TRIED on, and less by KEEP per round.
 MARGIN, RANGE, TRIED, KEEP = 5.0, 25.0, 50, 0.9995
-
-
-class State(NamedTuple):
-    """What AdaptiveTS knows after some rounds. An arm has the new view once the refit under way has reached it."""
-
-    network: Any  # f, in training
-    view: View
-    before: View | None  # the view that arms from `moved` on still have; None: no refit is under way
-    moved: Count
-    posterior: RootPosterior
-    linear: LinearPosterior  # the same without the hidden layer
-    noise: Annotated[float, "", "positive"]  # of all arms together, at which it starts
-    lead: float  # how much likelier it made recent rewards: difference of log densities
-    evicted: Sums  # over what has left the buffer, in the features of then; of rewards minus their origin
-    memory: Memory  # E, the buffer
-    moments: Moments | None  # of the columns
-    rewards: RewardScale
-    lengths: Annotated[Array, "g", "positive"]  # mean squared length of the group that a feature belongs to
-    older: Annotated[Array, "arm older"]  # of its recent rewards, had what was learned before counted less
-    oldest: Annotated[Ints, "arm", "count"]  # tuples with smaller stamps leave the buffer when the refit ends
-    keep: Annotated[float, "", "positive"]  # what counts of that which was learned before a change; 1: there was none
-    rounds: Count  # t
-    refitted: Count  # the round in which the last refit began
-    tested: Count  # what came since then is recent
-    testing: Count  # 1 while a refit tests for a change
-    refits: Count
-    changes: Count
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -192,17 +163,7 @@ class AdaptiveTS(WithNetwork):
         f, first = self.network.init(self.shape, n_arms, rng), None
         if self.takes_floats:
             first = scaling(no_moments(self.shape))
-        return self._first(n_arms, View(f, first, views.projection(self.shape[0], self.linear, rng)))
-
-    def _first(self, n_arms: int, view: View) -> State:
-        beliefs, evicted = roots.prior(n_arms, self.width, 1.0, A0, A0), no_sums(n_arms, self.width)
-        linear = LinearPosterior(*roots.prior(n_arms, self.linear + 1, 1.0, A0, A0))
-        E, moments = memory.empty(None, n_arms, self.shape), no_moments(self.shape) if self.takes_floats else None
-        return State(
-            view.network, view, None, 0, beliefs, linear, 1.0, 0.0, evicted, E, moments, reward_scale.NO_REWARDS, np.ones(self.width),
-            np.zeros((n_arms, len(refit.OLDER))), np.zeros(n_arms, dtype=np.intp),
-            1.0, 0, 0, 0, 0, 0, 0,
-        )  # fmt: skip
+        return first_state(self, n_arms, View(f, first, views.projection(self.shape[0], self.linear, rng)))
 
     def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
         """Return the score of every arm; while a refit is under way some arms have one view, the rest another."""
@@ -246,7 +207,7 @@ class AdaptiveTS(WithNetwork):
         z = self.features(view, context[None])[0]
         rows, density = roots.predicted(new.posterior, arm, z, reward)
         more, other = roots.predicted(new.linear, arm, z[self.network.width :], reward)
-        tried = new.posterior.a[arm] >= A0 + 0.5 * TRIED
+        tried = self.linear and new.posterior.a[arm] >= A0 + 0.5 * TRIED
         new, rows = new._replace(lead=KEEP * new.lead + (other - density if tried else 0.0)), rows + more
         if new.before is not None:
             new = refit.continued(self, new, rows)
@@ -262,41 +223,11 @@ class AdaptiveTS(WithNetwork):
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm: from the start, or like another."""
-        state, twin, n_arms = self._finished(state), copy.deepcopy(rng), len(state.oldest) + 1
-        E, (precision, a, b) = memory.add_arm(state.memory, None), refit.start(state, n_arms)
-        if like is not None:
-            E, _ = memory.copy_tuples(E, like, n_arms - 1)
-        fresh, net = self._first(1, state.view), self.network
-        mu, root = np.zeros((1, self.width)), np.diag(1.0 / np.sqrt(precision))[None]
-        mu[0, -1] = state.rewards.mean
-        beliefs, hidden = RootPosterior(mu, root, np.array([a]), np.array([b])), self.network.width
-        wider = state.rewards.scale / math.sqrt(state.noise)  # the start, in units of the noise
-        own = wider * root[:, hidden:, hidden:]
-        linear = LinearPosterior(mu[:, hidden:], own, beliefs.a, np.array([a * state.noise]))
-        return with_arm(state, like, fresh)._replace(
-            network=net.add_arm(state.network, like, rng),
-            view=state.view._replace(network=net.add_arm(state.view.network, like, twin)),
-            posterior=with_arm(state.posterior, like, beliefs),
-            linear=with_arm(state.linear, like, linear), evicted=with_arm(state.evicted, like, fresh.evicted),
-            memory=E,
-        )  # fmt: skip
+        return with_new_arm(self, state, like, rng)
 
     def remove_arm(self, state: State, arm: int) -> State:
         """Return a state without an arm; those after it move up."""
-        state, net = self._finished(state), self.network
-        return without_arm(state, arm)._replace(
-            network=net.remove_arm(state.network, arm),
-            view=state.view._replace(network=net.remove_arm(state.view.network, arm)),
-            posterior=without_arm(state.posterior, arm), linear=without_arm(state.linear, arm), evicted=without_arm(state.evicted, arm),
-            memory=memory.remove_arm(state.memory, arm, None),
-        )  # fmt: skip
-
-    def _finished(self, state: State) -> State:
-        """Refit the arms that are left, if a refit is under way."""
-        while state.before is not None:
-            rows: list[Write] = []
-            state = written(Writes(refit.continued(self, state, rows), rows))
-        return state
+        return without_old_arm(self, state, arm)
 
     def kinds(self) -> Mapping[str, Any]:
         """Return the types of the networks, and what is absent."""
@@ -309,7 +240,13 @@ class AdaptiveTS(WithNetwork):
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the state's axes that are known from the settings."""
-        own = {"g": self.width, "own": self.linear + 1, "linear": self.linear, "column": self.shape[0], "older": len(refit.OLDER)}
+        own = {
+            "g": self.width,
+            "own": self.linear + 1,
+            "linear": self.linear,
+            "column": self.shape[0],
+            "older": len(refit.OLDER),
+        }
         return {**super().sizes(n_arms), **self.network.sizes(self.shape, n_arms), **own}
 
     def check(self, state: State) -> None:

@@ -24,7 +24,8 @@ from lim2.representation.view import View, squared_lengths
 from lim2.state import Write
 
 if TYPE_CHECKING:
-    from lim2.algorithms.adaptive_ts import AdaptiveTS, State
+    from lim2.algorithms.adaptive_state import State
+    from lim2.algorithms.adaptive_ts import AdaptiveTS
 
 OLDER = (1.0, 16.0, 256.0)  # what was learned before a change may count less by these factors
 GROWTH, PART = 0.2, 8  # a refit is due after a fifth of the rounds, or an eighth of the buffer
@@ -62,28 +63,10 @@ def begun(how: "AdaptiveTS", state: "State") -> "State":
     tests = steady and how.change_threshold < math.inf and t - state.tested >= capacity / PART
     return state._replace(
         view=view, before=state.view, posterior=_restarted(state.posterior, state.rewards.scale**2, spread, centre),
-        linear=_restarted(state.linear, state.noise, noise, centre), noise=noise, moments=moments, rewards=rewards, lengths=squared_lengths(Z, how.network.width), oldest=oldest,
-        refitted=t, testing=int(tests), refits=state.refits + 1,
+        linear=_restarted(state.linear, state.noise, noise, centre), noise=noise, moments=moments, rewards=rewards,
+        lengths=squared_lengths(Z, how.network.width), oldest=oldest, refitted=t,
+        testing=int(tests), refits=state.refits + 1,
     )  # fmt: skip
-
-
-def _restarted(beliefs: Beliefs, before: float, after: float, centre: float | None) -> Beliefs:
-    """Return beliefs whose noise starts at another variance; what was learned of it stays.
-
-    With a centre nothing was learned: until the first refit rewards had neither a scale nor a centre.
-    """
-    mu, root, a, b = beliefs
-    if centre is None:
-        return type(beliefs)(mu, root, a, A0 * after + np.maximum(b - A0 * before, 0.0))
-    mu = mu.copy()
-    mu[:, -1] = centre
-    return type(beliefs)(mu, root, a, np.full(len(b), A0 * after))
-
-
-def _pooled(beliefs: Roots, before: float, spread: float) -> float:
-    """Return the noise of all arms together, which starts at the variance of the rewards."""
-    errors = float(np.maximum(beliefs.b - A0 * before, 0.0).sum())
-    return (A0 * spread + errors) / (A0 + float(np.maximum(beliefs.a - A0, 0.0).sum()))
 
 
 def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
@@ -94,7 +77,7 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
     """
     E, rewards, n_arms = state.memory, state.rewards, len(state.oldest)
     first, older, hidden = start(state, n_arms), state.older.copy(), how.network.width
-    own_start = Start(first.precision[hidden:], A0, A0 * state.noise)
+    linear_first = Start(first.precision[hidden:], A0, A0 * state.noise)
     arms, latest = range(state.moved, min(state.moved + ARMS_PER_ROUND, n_arms)), list(rows)
     for i in arms:
         own = np.flatnonzero(E.arms[: E.held] == i)
@@ -110,7 +93,7 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
         data = total(past, recent)
         older[i] = forgetting(first, past, recent, OLDER) if state.testing else 0.0
         rows += _refitted(state.posterior, i, first, data, rewards, latest)
-        rows += _refitted_own(state.linear, i, own_start, block(data, hidden), rewards)
+        rows += _refitted_linear(state.linear, i, linear_first, block(data, hidden), rewards)
         rows += [(array, i, row) for array, row in zip(state.evicted, gone, strict=True)]
     new = state._replace(older=older, moved=arms.stop)
     return new if arms.stop < n_arms else _ended(how, new)
@@ -138,12 +121,32 @@ def _refitted(
     return [(array, i, row) for array, row in zip(beliefs, (mean, root, a, b), strict=True)]
 
 
-def _refitted_own(beliefs: Roots, i: int, first: Start, data: Sums, rewards: RewardScale) -> list[Write]:
+def _refitted_linear(beliefs: Roots, i: int, first: Start, data: Sums, rewards: RewardScale) -> list[Write]:
+    """Return the same for the beliefs without the hidden layer: nothing was trained, so the noise is in the data."""
     a = A0 + 0.5 * float(data.weight)
     mean, root = fit(first.precision * (first.b / A0 / rewards.scale**2), data)
     b = first.b + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)
     mean[-1] += rewards.mean
     return [(array, i, row) for array, row in zip(beliefs, (mean, root, a, b), strict=True)]
+
+
+def _restarted(beliefs: Beliefs, before: float, after: float, centre: float | None) -> Beliefs:
+    """Return beliefs whose noise starts at another variance; what was learned of it stays.
+
+    With a centre nothing was learned: until the first refit rewards had neither a scale nor a centre.
+    """
+    mu, root, a, b = beliefs
+    if centre is None:
+        return type(beliefs)(mu, root, a, A0 * after + np.maximum(b - A0 * before, 0.0))
+    mu = mu.copy()
+    mu[:, -1] = centre
+    return type(beliefs)(mu, root, a, np.full(len(b), A0 * after))
+
+
+def _pooled(beliefs: Roots, before: float, spread: float) -> float:
+    """Return the noise of all arms together, which starts at the variance of the rewards."""
+    errors = float(np.maximum(beliefs.b - A0 * before, 0.0).sum())
+    return (A0 * spread + errors) / (A0 + float(np.maximum(beliefs.a - A0, 0.0).sum()))
 
 
 def _ended(how: "AdaptiveTS", state: "State") -> "State":

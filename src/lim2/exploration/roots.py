@@ -106,5 +106,5 @@ def predicted(posterior: Roots, arm: int, z: Array, reward: float) -> tuple[list
     direction += mean
     count, spread = float(a[arm]), float(b[arm])
     wider = spread + 0.5 * error * error / scale
-    density = count * math.log(spread / wider) - 0.5 * math.log(scale * wider)
+    density = count * math.log(spread) - (count + 0.5) * math.log(wider) - 0.5 * math.log(scale)
     return [(mu, arm, direction), (root, arm, changed.T), (a, arm, count + 0.5), (b, arm, wider)], density
