@@ -17,12 +17,18 @@ from rich.table import Table
 from scipy.stats import t as student_t
 
 import lim2
+from benchmarks.parts import NetworkAlone, OneBelief
 from lim2 import problems
+from lim2.agent import agent_of
+
+OWN = {algorithm.__name__: algorithm for algorithm in (OneBelief, NetworkAlone)}
 
 # label: (agent, settings)
 AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "AdaptiveTS": ("AdaptiveTS", {}),
     "AdaptiveTS, untrained": ("AdaptiveTS", {"train_every": 10**6}),
+    "AdaptiveTS, one belief": ("OneBelief", {}),
+    "AdaptiveTS, the network alone": ("NetworkAlone", {}),
     "LiM2": ("LiM2", {}),
     "LiM2, intercept and all refreshed": ("LiM2", {"intercept": True, "refresh": "all"}),
     "LiM2, the same, noise of the buffer": ("LiM2", {"intercept": True, "refresh": "all", "noise": "buffer"}),
@@ -41,7 +47,8 @@ def covered(agent: lim2.Agent, contexts: NDArray[np.float64], truth: NDArray[np.
 def coverage(name: str, seed: int, rounds: int = 2000, fresh: int = 500, **settings: Any) -> float:
     """Play, then return the coverage of the 90% intervals over contexts that were not played."""
     problem = problems.load("linear", rounds=rounds + fresh, seed=seed)
-    agent = lim2.AGENTS[name](problem.n_arms, problem.n_features, seed=seed, **settings)
+    make = agent_of(OWN[name]) if name in OWN else lim2.AGENTS[name]
+    agent = make(problem.n_arms, problem.n_features, seed=seed, **settings)
     for context, rewards in zip(problem.contexts[:rounds], problem.rewards, strict=False):
         arm = agent.act(context)
         agent.update(context, arm, float(rewards[arm]))

@@ -137,7 +137,8 @@ class Agent(Decider):
                 if type(new) is trees.Writes:
                     new, rows = new
                     for array, _, row in rows:
-                        if getattr(row, "shape", None) != array.shape[1:] and np.shape(row) != array.shape[1:]:
+                        shape = () if type(row) is float else getattr(row, "shape", None)
+                        if shape != array.shape[1:] and np.shape(row) != array.shape[1:]:
                             raise ValueError(
                                 f"a row of shape {np.shape(row)} does not fit {array.shape}: of {self.name}"
                             )

@@ -87,14 +87,20 @@ class Evicted(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A sample of the memory, sorted by arm; ``groups`` lists the arms in it, each with its rows of the batch."""
+    """A sample of the memory, sorted by arm."""
 
     slots: Ints
     rows: Ints
     contexts: NDArray[Any]
     arms: Ints
     rewards: Array
-    groups: list[tuple[int, slice]]
+
+    @property
+    def groups(self) -> list[tuple[int, slice]]:
+        """The arms in it, each with its rows of the batch."""
+        starts = np.flatnonzero(np.diff(self.arms, prepend=-1)).tolist()
+        bounds = itertools.pairwise([*starts, len(self.arms)])
+        return [(int(self.arms[start]), slice(start, stop)) for start, stop in bounds]
 
 
 def empty(capacity: int | None, n_arms: int, shape: tuple[int, ...]) -> Memory:
@@ -214,9 +220,7 @@ def sample(memory: Memory, size: int, rng: np.random.Generator, weights: Array |
     arms = memory.arms.take(rows)
     by_arm = arms.argsort(kind="stable")
     slots, rows, arms = slots.take(by_arm), rows.take(by_arm), arms.take(by_arm)
-    bounds = itertools.pairwise(arms.searchsorted(np.arange(len(memory.counts) + 1)).tolist())
-    groups = [(arm, slice(start, stop)) for arm, (start, stop) in enumerate(bounds) if stop > start]
-    return Batch(slots, rows, memory.contexts.take(rows, axis=0), arms, memory.rewards.take(rows), groups)
+    return Batch(slots, rows, memory.contexts.take(rows, axis=0), arms, memory.rewards.take(rows))
 
 
 # Arms

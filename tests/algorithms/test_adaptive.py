@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import lim2
 from lim2.algorithms import AdaptiveTS, refit
-from lim2.algorithms.adaptive_ts import State
+from lim2.algorithms.adaptive_state import State
 from lim2.representation.view import MOST_COLUMNS
 
 N_ARMS, N_FEATURES = 3, 4

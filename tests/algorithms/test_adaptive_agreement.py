@@ -10,8 +10,8 @@ from oracle import Network
 from oracle.adaptive_ts import OracleAdaptive
 
 import lim2
-from lim2.algorithms import AdaptiveTS
-from lim2.algorithms.adaptive_ts import DECAY
+from lim2.algorithms import AdaptiveTS, adaptive_ts
+from lim2.algorithms.adaptive_state import State
 from lim2.memory import Memory, sample
 from lim2.representation import MLP
 
@@ -43,9 +43,11 @@ def oracle_of(agent: lim2.Agent, buffer: int) -> OracleAdaptive:
     hidden, head, bias = how.network.layers(f, f.parameters)
     weights, biases = [w.copy() for w, _ in hidden], [b.copy() for _, b in hidden]
     parameters = [*weights, head.T.copy()], [*biases, bias.copy()]
-    network = Network(*parameters, learning_rate=how.learning_rate, learning_rate_decay=DECAY)
+    network = Network(*parameters, learning_rate=how.learning_rate, learning_rate_decay=adaptive_ts.DECAY)
     given = {name: getattr(how, name) for name in ("optimism", "temperature", "change_threshold", "reward_range")}
-    return OracleAdaptive(network, len(how.names), N_FEATURES, buffer=buffer, initial_pulls=how.turns, **given)
+    given |= {"margin": adaptive_ts.MARGIN, "span": adaptive_ts.RANGE, "tried": adaptive_ts.TRIED}
+    given |= {"kept": adaptive_ts.KEEP, "buffer": buffer, "initial_pulls": how.turns}
+    return OracleAdaptive(network, len(how.names), N_FEATURES, **given)
 
 
 def rewards_of(t: int, n_arms: int, context: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
@@ -74,6 +76,24 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
 def test_it_agrees_with_the_oracle(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    state, oracle = played(settings, monkeypatch)
+    assert (state.refits, state.changes) == (oracle.refits, oracle.changes)
+    if settings.get("change_threshold") == 0.0:
+        assert state.changes >= 1, "this setting is there to detect the change"
+
+
+def test_it_agrees_with_the_oracle_where_the_linear_beliefs_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptive_ts, "MARGIN", -2.0)
+    monkeypatch.setattr(adaptive_ts, "RANGE", 20.0)
+    monkeypatch.setattr(adaptive_ts, "TRIED", 5)
+    state, oracle = played({}, monkeypatch)
+    assert state.lead != 0.0
+    assert len(oracle.taken) > 30, "parts of decisions"
+    assert 1.0 in oracle.taken, "whole decisions"
+
+
+def played(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[State, OracleAdaptive]:
+    """Let an agent and an oracle play the same rounds, compare them, and return them."""
     n_arms = settings.get("n_arms", N_ARMS)
     given = {"n_arms": n_arms, "n_features": N_FEATURES, "hidden": (8,), "buffer": CAP, "seed": 14, **settings}
     agent = lim2.AdaptiveTS(**given)
@@ -96,6 +116,5 @@ def test_it_agrees_with_the_oracle(settings: dict[str, Any], monkeypatch: pytest
     weights, bias = how.network.last_layer(state.network)
     close(weights, oracle.network.weights[-1].T, "last layer")
     close(bias, oracle.network.biases[-1], "last bias")
-    assert (state.refits, state.changes) == (oracle.refits, oracle.changes)
-    if how.change_threshold == 0.0:
-        assert state.changes >= 1, "this setting is there to detect the change"
+    close((state.lead, state.noise), (oracle.lead, oracle.noise), "lead and noise")
+    return cast(State, state), oracle

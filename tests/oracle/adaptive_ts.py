@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.stats import multivariate_t
+from scipy.stats import t as student_t
 
 from oracle.agents import Buffer, Explorer, Tuple
 from oracle.network import Array, Network
@@ -40,6 +41,7 @@ class Arm:
 
     view: View
     precision: Array  # at the start, (g, g)
+    linear_precision: Array  # the same for context and constant
     centre: float  # what the constant's weight starts at
     evicted: list[tuple[Array, float, float]] = field(default_factory=list)  # features of then, reward, weight
     gone: set[int] = field(default_factory=set)  # stamps of those of them that are in the buffer still
@@ -62,6 +64,10 @@ class OracleAdaptive(Explorer):
         temperature: float,
         change_threshold: float,
         reward_range: tuple[float, float] | None,
+        margin: float,
+        span: float,
+        tried: int,
+        kept: float,
     ) -> None:
         super().__init__(
             n_arms,
@@ -78,7 +84,11 @@ class OracleAdaptive(Explorer):
         self.optimism, self.temperature = optimism, temperature
         self.threshold, self.reward_range = change_threshold, reward_range
         self.view = View(copy.deepcopy(network), np.zeros(n_features), np.full(n_features, np.inf), 0.0)
-        self.arms = [Arm(self.view, np.eye(self.d), 0.0) for _ in range(n_arms)]
+        self.own = n_features + 1  # features of the linear beliefs
+        self.arms = [Arm(self.view, np.eye(self.d), np.eye(self.own), 0.0) for _ in range(n_arms)]
+        self.margin, self.span, self.tried, self.kept = margin, span, tried, kept
+        self.lead, self.noise = 0.0, 1.0
+        self.taken: set[float] = set()  # how much of a decision the linear beliefs had
         self.contexts: list[Array] = []
         self.rewards: list[float] = []
         self.centre, self.scale, self.start = 0.0, 1.0, np.eye(self.d)
@@ -94,10 +104,18 @@ class OracleAdaptive(Explorer):
             return self.t % self.n_arms
         assert t_draws is not None
         scores = []
+        share = float(np.clip((self.lead - self.margin) / self.span, 0, 1))
+        self.taken.add(share)
         for i, arm in enumerate(self.arms):
             z = arm.view.features(context)
             deviation = np.sqrt(self.b[i] / self.a[i] * (z @ self.cov[i] @ z))
-            scores.append(z @ self.mu[i] + deviation * (self.optimism + self.temperature * t_draws[i]))
+            mean = z @ self.mu[i]
+            if share > 0:
+                cov, mu, a, b = self.linear(i, self.of(i))
+                x = z[-self.own :]
+                mean = (1 - share) * mean + share * (x @ mu)
+                deviation = (1 - share) * deviation + share * np.sqrt(b / a * (x @ cov @ x))
+            scores.append(mean + deviation * (self.optimism + self.temperature * t_draws[i]))
         return int(np.argmax(scores))
 
     def update(self, context: Array, arm: int, reward: float, batches: list[list[int]]) -> None:
@@ -119,7 +137,18 @@ class OracleAdaptive(Explorer):
             self.begin()
         own = self.arms[arm]
         z = own.view.features(context)
-        cov, mu = self.believed(arm, [e for e in self.of(arm) if e.stamp < self.t - 1])
+        earlier = [e for e in self.of(arm) if e.stamp < self.t - 1]
+        cov, mu = self.believed(arm, earlier)
+        a, b = A0 + own.count, A0 * self.scale**2 + own.errors
+        scale = np.sqrt(b / a * (1 + z @ cov @ z))
+        density = student_t.logpdf(reward, df=2 * a, loc=z @ mu, scale=scale)
+        x = z[-self.own :]
+        linear_cov, linear_mu, a, b = self.linear(arm, earlier)
+        scale = np.sqrt(b / a * (1 + x @ linear_cov @ x))
+        linear_density = student_t.logpdf(reward, df=2 * a, loc=x @ linear_mu, scale=scale)
+        self.lead *= self.kept
+        if 2 * own.count >= self.tried:
+            self.lead += float(linear_density - density)
         own.errors += 0.5 * float((reward - mu @ z) ** 2 / (1 + z @ cov @ z))
         own.count += 0.5
         for i in self.queue[:ARMS_PER_ROUND]:
@@ -146,6 +175,27 @@ class OracleAdaptive(Explorer):
         cov: Array = np.asarray(np.linalg.inv(P), dtype=np.float64)
         return cov, np.asarray(cov @ psi, dtype=np.float64)
 
+    def linear(self, i: int, tuples: list[Tuple]) -> tuple[Array, Array, float, float]:
+        """Covariance, mean, a and b of an arm by its context and the constant alone: exact."""
+        arm = self.arms[i]
+        P, psi, squares, count = arm.linear_precision.copy(), np.zeros(self.own), 0.0, 0.0
+        for z, r, weight in [*arm.evicted, *((arm.view.features(e.context), e.reward, 1.0) for e in tuples)]:
+            x, y = z[-self.own :], r - arm.centre
+            P += weight * np.outer(x, x)
+            psi += weight * y * x
+            squares += weight * y**2
+            count += 0.5 * weight
+        cov: Array = np.asarray(np.linalg.inv(P), dtype=np.float64)
+        mu = cov @ psi
+        b = A0 * self.noise + 0.5 * float(squares - mu @ psi)
+        return cov, mu + np.append(np.zeros(self.own - 1), arm.centre), A0 + count, b
+
+    def pooled(self) -> float:
+        """The noise of all arms together, which starts at the variance of the rewards."""
+        beliefs = [self.linear(i, [e for e in self.of(i) if e.stamp < self.t - 1]) for i in range(self.n_arms)]
+        errors, count = sum(b - A0 * self.noise for _, _, _, b in beliefs), sum(a - A0 for _, _, a, _ in beliefs)
+        return float((A0 * self.scale**2 + errors) / (A0 + count))
+
     def begin(self) -> None:
         """Take over network and scales; decide what leaves the buffer."""
         self.refits += 1
@@ -159,6 +209,7 @@ class OracleAdaptive(Explorer):
         if self.refits == 1:
             for arm in self.arms:
                 arm.centre = self.centre
+        self.noise = self.pooled()
         self.start = self.started()
         self.testing = self.keep == 1 and self.threshold < np.inf and self.t - self.tested >= self.capacity / 8
         self.cuts = [self.tested] * self.n_arms if self.keep < 1 else self.shares()
@@ -206,6 +257,7 @@ class OracleAdaptive(Explorer):
         arm.count = count
         noise = (A0 * self.scale**2 + arm.errors) / (A0 + count)
         arm.view, arm.precision, arm.centre = self.view, self.start * noise / self.scale**2, self.centre
+        arm.linear_precision = self.start[-self.own :, -self.own :] * self.noise / self.scale**2
 
     def row(self, e: Tuple) -> tuple[Array, float, float]:
         """A tuple in the new features."""

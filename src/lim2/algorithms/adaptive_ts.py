@@ -1,57 +1,34 @@
 """AdaptiveTS: neural-linear Thompson sampling that finds its own scales, in bounded memory."""
 
-import copy
 import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2 import memory
 from lim2.algorithms import refit, reward_scale
+from lim2.algorithms.adaptive_state import State, first_state, with_new_arm, without_old_arm
 from lim2.algorithms.base import Diagnostics
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
-from lim2.algorithms.reward_scale import RewardScale
 from lim2.algorithms.start import A0, OPTIMISM, TEMPERATURE, turns_of
 from lim2.checks import number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
-from lim2.exploration.roots import RootPosterior
-from lim2.exploration.sums import Sums, no_sums
-from lim2.memory import Memory, sample, store
+from lim2.exploration.roots import LinearPosterior, RootPosterior, part_of
+from lim2.memory import sample, store
 from lim2.representation import MLP, Representation, RMSProp, Step
 from lim2.representation import view as views
 from lim2.representation.scaling import Moments, Scaling, no_moments, scaling
 from lim2.representation.view import View
-from lim2.state import Array, Count, Ints, Write, Writes, with_arm, without_arm, written
+from lim2.state import Array, Writes
 
 BATCH, DECAY, SMALLEST_BUFFER = 128, 0.005, 1000
 
-
-class State(NamedTuple):
-    """What AdaptiveTS knows after some rounds. An arm has the new view once the refit under way has reached it."""
-
-    network: Any  # f, in training
-    view: View
-    before: View | None  # the view that arms from `moved` on still have; None: no refit is under way
-    moved: Count
-    posterior: RootPosterior
-    evicted: Sums  # over what has left the buffer, in the features of then; of rewards minus their origin
-    memory: Memory  # E, the buffer
-    moments: Moments | None  # of the columns
-    rewards: RewardScale
-    lengths: Annotated[Array, "g", "positive"]  # mean squared length of the group that a feature belongs to
-    older: Annotated[Array, "arm older"]  # of its recent rewards, had what was learned before counted less
-    oldest: Annotated[Ints, "arm", "count"]  # tuples with smaller stamps leave the buffer when the refit ends
-    keep: Annotated[float, "", "positive"]  # what counts of that which was learned before a change; 1: there was none
-    rounds: Count  # t
-    refitted: Count  # the round in which the last refit began
-    tested: Count  # what came since then is recent
-    testing: Count  # 1 while a refit tests for a change
-    refits: Count
-    changes: Count
+# The linear beliefs decide alone from a lead of MARGIN + RANGE on, and not at all up to MARGIN. In their lead an arm's
+# rewards count from number TRIED on, and less by KEEP per round.
+MARGIN, RANGE, TRIED, KEEP = 5.0, 25.0, 50, 0.9995
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -199,34 +176,43 @@ class AdaptiveTS(WithNetwork):
         f, first = self.network.init(self.shape, n_arms, rng), None
         if self.takes_floats:
             first = scaling(no_moments(self.shape))
-        return self._first(n_arms, View(f, first, views.projection(self.columns[0], self.linear, rng)))
-
-    def _first(self, n_arms: int, view: View) -> State:
-        beliefs, evicted = roots.prior(n_arms, self.width, 1.0, A0, A0), no_sums(n_arms, self.width)
-        E, moments = memory.empty(None, n_arms, self.shape), no_moments(self.shape) if self.takes_floats else None
-        return State(
-            view.network, view, None, 0, beliefs, evicted, E, moments, reward_scale.NO_REWARDS, np.ones(self.width),
-            np.zeros((n_arms, len(refit.OLDER))), np.zeros(n_arms, dtype=np.intp),
-            1.0, 0, 0, 0, 0, 0, 0,
-        )  # fmt: skip
+        return first_state(self, n_arms, View(f, first, views.projection(self.columns[0], self.linear, rng)))
 
     def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
         """Return the score of every arm; while a refit is under way some arms have one view, the rest another."""
         one = contexts.ndim == len(self.shape)
-        z = self.features(state.view, contexts[None] if one else contexts)
+        rows = contexts[None] if one else contexts
+        z = self.features(state.view, rows)
         if state.before is None:
-            return roots.score(state.posterior, z[0] if one else z)
-        y = self.features(state.before, contexts[None] if one else contexts)
-        parts = [(slice(state.moved), z), (slice(state.moved, None), y)]
+            return self._score(state, state.posterior, state.linear, z[0] if one else z)
+        parts = [(slice(state.moved), z), (slice(state.moved, None), self.features(state.before, rows))]
         scores = [
-            roots.score(RootPosterior(*(part[arms] for part in state.posterior)), rows[0] if one else rows)
-            for arms, rows in parts
+            self._score(state, part_of(state.posterior, arms), part_of(state.linear, arms), z[0] if one else z)
+            for arms, z in parts
         ]
         return StudentT(*(np.concatenate(pair, axis=-1) for pair in zip(*scores, strict=True)))
 
+    def _share(self, state: State) -> float:
+        """Return how much of a decision is left to the beliefs without the hidden layer."""
+        return min(max((state.lead - MARGIN) / RANGE, 0.0), 1.0)
+
+    def _score(self, state: State, posterior: RootPosterior, linear: LinearPosterior, z: Array) -> StudentT:
+        """Return the score by the beliefs with the hidden layer, by those without, or between the two."""
+        share = self._share(state)
+        if share == 0.0:
+            return roots.score(posterior, z)
+        own = roots.score(linear, z[..., self.network.width :])
+        if share == 1.0:
+            return own
+        mean, scale, freedom = roots.score(posterior, z)
+        return StudentT(mean + share * (own.mean - mean), scale + share * (own.scale - scale), freedom)
+
     def joint_covariance(self, state: State, rows: NDArray[Any]) -> Array:
-        """Return the covariances of the scores of rows of context and item."""
-        return roots.covariance(state.posterior, self.features(state.view, rows))
+        """Return the covariances of the scores of rows of context and item, correlated as the beliefs that lead are."""
+        z, scale = self.features(state.view, rows), self.score(state, rows).scale[:, 0]
+        leads = self._share(state) > 0.5
+        cov = roots.covariance(*((state.linear, z[:, self.network.width :]) if leads else (state.posterior, z)))
+        return cov * np.multiply.outer(*2 * (scale / np.sqrt(np.maximum(cov.diagonal(), np.finfo(float).tiny)),))
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
@@ -242,7 +228,11 @@ class AdaptiveTS(WithNetwork):
         if state.before is None and refit.is_due(self, new):
             new = refit.begun(self, new)
         view = new.view if new.before is None or arm < new.moved else new.before
-        rows = roots.observe(new.posterior, arm, self.features(view, context[None])[0], reward)
+        z = self.features(view, context[None])[0]
+        rows, density = roots.predicted(new.posterior, arm, z, reward)
+        more, other = roots.predicted(new.linear, arm, z[self.network.width :], reward)
+        tried = self.linear and new.posterior.a[arm] >= A0 + 0.5 * TRIED
+        new, rows = new._replace(lead=KEEP * new.lead + (other - density if tried else 0.0)), rows + more
         if new.before is not None:
             new = refit.continued(self, new, rows)
         return Writes(new, rows), lambda: self._report(new, step)
@@ -257,37 +247,11 @@ class AdaptiveTS(WithNetwork):
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm: from the start, or like another."""
-        state, twin, n_arms = self._finished(state), copy.deepcopy(rng), len(state.oldest) + 1
-        E, (precision, a, b) = memory.add_arm(state.memory, None), refit.start(state, n_arms)
-        if like is not None:
-            E, _ = memory.copy_tuples(E, like, n_arms - 1)
-        fresh, net = self._first(1, state.view), self.network
-        mu, root = np.zeros((1, self.width)), np.diag(1.0 / np.sqrt(precision))[None]
-        mu[0, -1] = state.rewards.mean
-        beliefs = RootPosterior(mu, root, np.array([a]), np.array([b]))
-        return with_arm(state, like, fresh)._replace(
-            network=net.add_arm(state.network, like, rng),
-            view=state.view._replace(network=net.add_arm(state.view.network, like, twin)),
-            posterior=with_arm(state.posterior, like, beliefs), evicted=with_arm(state.evicted, like, fresh.evicted),
-            memory=E,
-        )  # fmt: skip
+        return with_new_arm(self, state, like, rng)
 
     def remove_arm(self, state: State, arm: int) -> State:
         """Return a state without an arm; those after it move up."""
-        state, net = self._finished(state), self.network
-        return without_arm(state, arm)._replace(
-            network=net.remove_arm(state.network, arm),
-            view=state.view._replace(network=net.remove_arm(state.view.network, arm)),
-            posterior=without_arm(state.posterior, arm), evicted=without_arm(state.evicted, arm),
-            memory=memory.remove_arm(state.memory, arm, None),
-        )  # fmt: skip
-
-    def _finished(self, state: State) -> State:
-        """Refit the arms that are left, if a refit is under way."""
-        while state.before is not None:
-            rows: list[Write] = []
-            state = written(Writes(refit.continued(self, state, rows), rows))
-        return state
+        return without_old_arm(self, state, arm)
 
     def kinds(self) -> Mapping[str, Any]:
         """Return the types of the networks, and what is absent."""
@@ -300,7 +264,8 @@ class AdaptiveTS(WithNetwork):
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the state's axes that are known from the settings."""
-        own = {"g": self.width, "linear": self.linear, "column": self.columns[0], "older": len(refit.OLDER)}
+        own = {"g": self.width, "own": self.linear + 1, "linear": self.linear}
+        own |= {"column": self.columns[0], "older": len(refit.OLDER)}
         return {**super().sizes(n_arms), **self.network.sizes(self.shape, n_arms), **own}
 
     def check(self, state: State) -> None:

@@ -14,15 +14,18 @@ import numpy as np
 
 from lim2 import memory
 from lim2.algorithms import reward_scale
+from lim2.algorithms.reward_scale import RewardScale
 from lim2.algorithms.start import A0, variance_of
-from lim2.exploration.evidence import Start, centred, fit, forgetting, of_arm, split, sums_of, times, total
-from lim2.exploration.roots import RootPosterior
+from lim2.exploration.evidence import Start, block, centred, fit, forgetting, of_arm, split, sums_of, times, total
+from lim2.exploration.roots import Beliefs, Roots
+from lim2.exploration.sums import Sums
 from lim2.representation.scaling import observe_many, scaling
 from lim2.representation.view import View, squared_lengths
 from lim2.state import Write
 
 if TYPE_CHECKING:
-    from lim2.algorithms.adaptive_ts import AdaptiveTS, State
+    from lim2.algorithms.adaptive_state import State
+    from lim2.algorithms.adaptive_ts import AdaptiveTS
 
 OLDER = (1.0, 16.0, 256.0)  # what was learned before a change may count less by these factors
 GROWTH, PART = 0.2, 8  # a refit is due after a fifth of the rounds, or an eighth of the buffer
@@ -47,38 +50,35 @@ def start(state: "State", n_arms: int) -> Start:
 
 def begun(how: "AdaptiveTS", state: "State") -> "State":
     """Begin a refit: a view with the network in training, and the scales of all that was learned from."""
-    E, t, n_arms, (mu, root, a, b) = state.memory, state.rounds, len(state.oldest), state.posterior
+    E, t, n_arms = state.memory, state.rounds, len(state.oldest)
     new = np.flatnonzero(E.stamps[: E.held] >= state.refitted)
     rewards = reward_scale.observe(state.rewards, E.rewards[new], how.least_scale)
     moments = None if state.moments is None else observe_many(state.moments, E.contexts[new])
     view = View(state.network, None if moments is None else scaling(moments), state.view.projection)
     Z = how.features(view, E.contexts[: E.held : -(-E.held // SAMPLE)])
-    errors = np.maximum(b - A0 * state.rewards.scale**2, 0.0)
-    if not state.refits:  # until now rewards had neither a scale nor a centre
-        mu, errors = mu.copy(), np.zeros(n_arms)
-        mu[:, -1] = rewards.mean
+    spread, centre = rewards.scale**2, None if state.refits else rewards.mean
+    noise = _pooled(state.linear, state.noise, spread) if state.refits else spread
     capacity, steady = how.capacity(n_arms), state.keep == 1.0
     oldest = memory.oldest_in_shares(E, capacity) if steady else np.full(n_arms, state.tested, dtype=np.intp)
     tests = steady and how.change_threshold < math.inf and t - state.tested >= capacity / PART
     return state._replace(
-        view=view, before=state.view, posterior=RootPosterior(mu, root, a, A0 * rewards.scale**2 + errors),
-        moments=moments, rewards=rewards, lengths=squared_lengths(Z, how.network.width), oldest=oldest,
-        refitted=t, testing=int(tests), refits=state.refits + 1,
+        view=view, before=state.view, posterior=_restarted(state.posterior, state.rewards.scale**2, spread, centre),
+        linear=_restarted(state.linear, state.noise, noise, centre), noise=noise, moments=moments, rewards=rewards,
+        lengths=squared_lengths(Z, how.network.width), oldest=oldest, refitted=t,
+        testing=int(tests), refits=state.refits + 1,
     )  # fmt: skip
 
 
 def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
     """Refit the next arms, and end the refit if they are the last.
 
-    Adds to ``rows``, those of the tuple that was counted in this round, if any. The noise stays that of the errors made
-    before a tuple was learned from: features that were trained on the buffer fit it too well. The start stays in the
-    scale of the rewards, so that in units of a smaller noise it is wider.
+    Adds to ``rows``, those of the tuple that was counted in this round, if any. The beliefs without the hidden layer
+    are refitted from a block of the same sums.
     """
-    E, rewards, n_arms, beliefs = state.memory, state.rewards, len(state.oldest), state.posterior
-    first, older, counts = start(state, n_arms), state.older.copy(), beliefs.a - A0
-    errors, arms = beliefs.b - first.b, range(state.moved, min(state.moved + ARMS_PER_ROUND, n_arms))
-    for (_, i, value), latest, least in zip(rows[2:], (counts, errors), (A0, first.b), strict=False):
-        latest[i] = value - least
+    E, rewards, n_arms = state.memory, state.rewards, len(state.oldest)
+    first, older, hidden = start(state, n_arms), state.older.copy(), how.network.width
+    linear_first = Start(first.precision[hidden:], A0, A0 * state.noise)
+    arms, latest = range(state.moved, min(state.moved + ARMS_PER_ROUND, n_arms)), list(rows)
     for i in arms:
         own = np.flatnonzero(E.arms[: E.held] == i)
         Z, r, stamps = how.features(state.view, E.contexts[own]), E.rewards[own] - rewards.origin, E.stamps[own]
@@ -92,15 +92,61 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
         past, recent = (centred(part, rewards.mean - rewards.origin) for part in (past, recent))
         data = total(past, recent)
         older[i] = forgetting(first, past, recent, OLDER) if state.testing else 0.0
-        a, b = A0 + 0.5 * float(data.weight), first.b
-        if counts[i] > 0.0:
-            b += errors[i] * (a - A0) / counts[i]
-        mean, root = fit(first.precision * (b / a / rewards.scale**2), data)
-        mean[-1] += rewards.mean
-        believed = zip(beliefs, (mean, root, a, b), strict=True)
-        rows += [(array, i, row) for array, row in (*believed, *zip(state.evicted, gone, strict=True))]
+        rows += _refitted(state.posterior, i, first, data, rewards, latest)
+        rows += _refitted_linear(state.linear, i, linear_first, block(data, hidden), rewards)
+        rows += [(array, i, row) for array, row in zip(state.evicted, gone, strict=True)]
     new = state._replace(older=older, moved=arms.stop)
     return new if arms.stop < n_arms else _ended(how, new)
+
+
+def _refitted(
+    beliefs: Roots, i: int, first: Start, data: Sums, rewards: RewardScale, latest: list[Write]
+) -> list[Write]:
+    """Return the rows of an arm that starts anew and learns from the data; ``latest`` are those of this round.
+
+    The noise stays that of the errors made before a tuple was learned from: features that were trained on the buffer
+    fit it too well. The start stays in the scale of the rewards, so that in units of a smaller noise it is wider.
+    """
+    count, errors = float(beliefs.a[i]) - A0, float(beliefs.b[i]) - first.b
+    for array, arm, value in latest:
+        if arm == i and array is beliefs.a:
+            count = value - A0
+        elif arm == i and array is beliefs.b:
+            errors = value - first.b
+    a, b = A0 + 0.5 * float(data.weight), first.b
+    if count > 0.0:
+        b += errors * (a - A0) / count
+    mean, root = fit(first.precision * (b / a / rewards.scale**2), data)
+    mean[-1] += rewards.mean
+    return [(array, i, row) for array, row in zip(beliefs, (mean, root, a, b), strict=True)]
+
+
+def _refitted_linear(beliefs: Roots, i: int, first: Start, data: Sums, rewards: RewardScale) -> list[Write]:
+    """Return the same for the beliefs without the hidden layer: nothing was trained, so the noise is in the data."""
+    a = A0 + 0.5 * float(data.weight)
+    mean, root = fit(first.precision * (first.b / A0 / rewards.scale**2), data)
+    b = first.b + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)
+    mean[-1] += rewards.mean
+    return [(array, i, row) for array, row in zip(beliefs, (mean, root, a, b), strict=True)]
+
+
+def _restarted(beliefs: Beliefs, before: float, after: float, centre: float | None) -> Beliefs:
+    """Return beliefs whose noise starts at another variance; what was learned of it stays.
+
+    With a centre nothing was learned: until the first refit rewards had neither a scale nor a centre.
+    """
+    mu, root, a, b = beliefs
+    if centre is None:
+        return type(beliefs)(mu, root, a, A0 * after + np.maximum(b - A0 * before, 0.0))
+    mu = mu.copy()
+    mu[:, -1] = centre
+    return type(beliefs)(mu, root, a, np.full(len(b), A0 * after))
+
+
+def _pooled(beliefs: Roots, before: float, spread: float) -> float:
+    """Return the noise of all arms together, which starts at the variance of the rewards."""
+    errors = float(np.maximum(beliefs.b - A0 * before, 0.0).sum())
+    return (A0 * spread + errors) / (A0 + float(np.maximum(beliefs.a - A0, 0.0).sum()))
 
 
 def _ended(how: "AdaptiveTS", state: "State") -> "State":

@@ -48,6 +48,11 @@ def of_arm(sums: Sums, arm: int) -> Sums:
     return Sums(*(part[arm] for part in sums))
 
 
+def block(sums: Sums, first: int) -> Sums:
+    """Return the sums of one arm over the features from one on."""
+    return sums._replace(gram=sums.gram[first:, first:], cross=sums.cross[first:])
+
+
 def centred(sums: Sums, centre: float) -> Sums:
     """Return the sums of one arm's rewards minus a number; the last feature is a constant 1."""
     gram, cross, squares, weight = sums

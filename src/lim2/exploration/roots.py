@@ -6,7 +6,7 @@ cannot make negative, however large the features or long the run.
 """
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.linalg import blas
@@ -31,13 +31,31 @@ class RootPosterior(NamedTuple):
         return self.root.transpose(0, 2, 1) @ self.root
 
 
+class LinearPosterior(NamedTuple):
+    """The same beliefs about the weights of fewer features, beside a :class:`RootPosterior`."""
+
+    mu: Annotated[Array, "arm own"]
+    root: Annotated[Array, "arm own own"]
+    a: Annotated[Array, "arm", "positive"]
+    b: Annotated[Array, "arm", "positive"]
+
+
+Roots = RootPosterior | LinearPosterior
+Beliefs = TypeVar("Beliefs", RootPosterior, LinearPosterior)
+
+
+def part_of(posterior: Beliefs, arms: slice) -> Beliefs:
+    """Return what is believed of some arms."""
+    return type(posterior)(*(rows[arms] for rows in posterior))
+
+
 def prior(n_arms: int, width: int, precision: float, a0: float, b0: float) -> RootPosterior:
     """Return what is believed before the first reward: N(0, noise I / precision), InvGamma(a0, b0)."""
     root = np.tile(np.eye(width) / math.sqrt(precision), (n_arms, 1, 1))
     return RootPosterior(np.zeros((n_arms, width)), root, np.full(n_arms, float(a0)), np.full(n_arms, float(b0)))
 
 
-def score(posterior: RootPosterior, z: Array) -> StudentT:
+def score(posterior: Roots, z: Array) -> StudentT:
     """Return the score z'w of every arm, for one feature vector (g,) or rows of them (n, g)."""
     mu, root, a, b = posterior
     if z.ndim == 1:
@@ -51,14 +69,14 @@ def score(posterior: RootPosterior, z: Array) -> StudentT:
     return StudentT(mean, np.sqrt(spread * (b / a)), a + a)
 
 
-def covariance(posterior: RootPosterior, rows: Array) -> Array:
+def covariance(posterior: Roots, rows: Array) -> Array:
     """Return the covariances of the first arm's scores of several rows of features, (n, n), given the mean noise."""
     whitened = rows @ posterior.root[0].T
     cov: Array = whitened @ whitened.T * (posterior.b[0] / posterior.a[0])
     return cov
 
 
-def observe(posterior: RootPosterior, arm: int, z: Array, reward: float) -> list[Write]:
+def observe(posterior: Roots, arm: int, z: Array, reward: float) -> list[Write]:
     """Condition one arm on one more (features, reward): the exact conjugate update, in O(g^2). Returns its new rows.
 
     Examples
@@ -68,6 +86,20 @@ def observe(posterior: RootPosterior, arm: int, z: Array, reward: float) -> list
     >>> after = written(Writes(before, observe(before, 0, np.array([1.0, 0.0]), 1.0)))
     >>> after.cov[0].round(3).tolist(), after.mu[0].tolist()
     ([[0.5, 0.0], [0.0, 1.0]], [0.5, 0.0])
+    """
+    return predicted(posterior, arm, z, reward)[0]
+
+
+def predicted(posterior: Roots, arm: int, z: Array, reward: float) -> tuple[list[Write], float]:
+    """Return the rows of :func:`observe`, and how likely the reward was before: its log density.
+
+    Up to what depends on a alone, and is the same for all features. The reward was Student-t.
+
+    Examples
+    --------
+    >>> before = prior(n_arms=1, width=2, precision=1.0, a0=6.0, b0=6.0)
+    >>> [round(predicted(before, 0, np.array([1.0, 0.0]), reward)[1], 3) for reward in (0.0, 3.0)]
+    [-1.242, -3.311]
     """
     mu, root, a, b = posterior
     mean, factor = mu[arm], root[arm]
@@ -79,5 +111,7 @@ def observe(posterior: RootPosterior, arm: int, z: Array, reward: float) -> list
     changed = _dger(-1.0 / (scale + math.sqrt(scale)), direction, whitened, a=factor.T)
     direction *= error / scale
     direction += mean
-    half = 0.5 * error * error / scale
-    return [(mu, arm, direction), (root, arm, changed.T), (a, arm, a[arm] + 0.5), (b, arm, b[arm] + half)]
+    count, spread = float(a[arm]), float(b[arm])
+    wider = spread + 0.5 * error * error / scale
+    density = count * math.log(spread) - (count + 0.5) * math.log(wider) - 0.5 * math.log(scale)
+    return [(mu, arm, direction), (root, arm, changed.T), (a, arm, count + 0.5), (b, arm, wider)], density
