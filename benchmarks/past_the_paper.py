@@ -195,10 +195,12 @@ def main() -> None:
     played = runs.filter(pl.col("agent") == OURS)["problem"].unique()
     if played.is_empty():
         raise SystemExit(f"no runs of {OURS}: what is kept stays as it is")
-    runs = runs.join(runs.filter(pl.col("agent") == OURS), on=["problem", "seed", "rounds"], how="semi")
-    comparisons = against(runs)
+    paired = runs.join(runs.filter(pl.col("agent") == OURS), on=["problem", "seed", "rounds"], how="semi")
+    comparisons = against(paired)
     OUT.mkdir(parents=True, exist_ok=True)
-    runs.write_csv(OUT / "runs.csv")
+    before = read_runs([OUT]) if (OUT / "runs.csv").exists() else paired  # of rivals, on shuffles still to be played
+    kept = pl.concat([before, paired]).unique(["problem", "agent", "seed", "rounds"], keep="last")
+    kept.sort("problem", "agent", "seed").write_csv(OUT / "runs.csv")
     comparisons.write_csv(OUT / "against.csv")
     (OUT / "table.md").write_text(tables(comparisons) + "\n")
     write_figure(draw(comparisons), OUT, "rivals")
