@@ -2,7 +2,8 @@
 
 Reads the runs of `lim2 bench` with the plans `suite.toml`, `ablation.toml` and `past-the-paper.toml` of
 benchmarks/plans, keeps their rewards in docs/results/past-the-paper (`suite.csv`, `ablation.csv`, `cases.csv`), and
-writes tables beside them. Without folders the tables are made from the kept rewards.
+writes tables beside them. A run takes the place of a kept one of the same problem, agent and seed; the others stay, so
+that a new version of AdaptiveTS need not play its rivals again. Without folders the tables are made from what is kept.
 """
 
 import argparse
@@ -31,6 +32,10 @@ def kept(folder: Path | None, name: str) -> pl.DataFrame:
             ours = (pl.col("agent") == OURS) & pl.col("problem").is_in(["mushroom", "wheel", "drifting", "risky"])
             runs = runs.filter(ours | pl.col("agent").str.starts_with("AdaptiveTS ") | (pl.col("agent") == UNIFORM))
             runs = runs.filter(pl.col("problem").is_in(["mushroom", "wheel", "drifting", "risky"]))
+        runs = runs.with_columns(pl.col("rounds").cast(pl.Int64), pl.col("seed").cast(pl.Int64))
+        if file.exists():
+            before = pl.read_csv(file).select(runs.columns)
+            runs = pl.concat([before.join(runs, on=["problem", "agent", "seed"], how="anti"), runs])
         runs.sort("problem", "agent", "seed").write_csv(file)
     return pl.read_csv(file)
 
@@ -84,9 +89,11 @@ def cases_table(runs: pl.DataFrame) -> list[str]:
     """Return mean and least reward of AdaptiveTS on the problems that a weaker agent breaks on."""
     rows = []
     for (problem, agent), here in runs.group_by("problem", "agent", maintain_order=True):
-        rewards = here["reward"].to_numpy()
-        rows.append([str(problem), str(agent), f"{rewards.mean():,.0f}", f"{rewards.min():,.0f}", str(len(rewards))])
-    return table(["problem", "agent", "mean", "least", "runs"], rows, left=2)
+        if agent not in (UNIFORM, *WITHOUT):
+            rewards, chance = here["reward"].to_numpy(), means(runs, str(problem))[UNIFORM]
+            cells = [f"{rewards.mean():,.0f}", f"{rewards.min():,.0f}", str(len(rewards)), f"{chance:,.0f}"]
+            rows.append([str(problem), str(agent), *cells])
+    return table(["problem", "agent", "mean", "least", "runs", "random"], rows, left=2)
 
 
 def main() -> None:

@@ -30,8 +30,6 @@ AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "AdaptiveTS, one belief": ("OneBelief", {}),
     "AdaptiveTS, the network alone": ("NetworkAlone", {}),
     "LiM2": ("LiM2", {}),
-    "LiM2, intercept and all refreshed": ("LiM2", {"intercept": True, "refresh": "all"}),
-    "LiM2, the same, noise of the buffer": ("LiM2", {"intercept": True, "refresh": "all", "noise": "buffer"}),
     "LinearTS": ("LinearTS", {}),
     "LinearTS, scaled": ("LinearTS", {"scaled": True}),
 }

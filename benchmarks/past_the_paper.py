@@ -122,19 +122,15 @@ def tables(comparisons: pl.DataFrame) -> str:
     papers, peers = strongest(comparisons, PAPER), strongest(comparisons, PEERS)
     head = ["problem", "AdaptiveTS", "the paper's best", "runs", "difference", "of the span", "p"]
     head += ["Vowpal Wabbit's best", "runs", "difference", "p"]
-    lines = [verdict(comparisons), ""]
-    for group, problems in GROUPS.items():
-        rows = []
-        for problem in problems:
-            best, peer = papers.get(problem), peers.get(problem)
-            if best is None and peer is None:
-                continue
-            cells = [problem, f"{(best or peer or {})['ours']:,.0f}"]
-            cells += [*_rival(best), "-" if best is None else f"{best['of_span']:+.1%}", _p(best)]
-            rows.append([*cells, *_rival(peer), _p(peer)])
-        if rows:
-            lines += [f"**{group}**", "", *table(head, rows), ""]
-    return "\n".join([*lines, *_every(comparisons)])
+    rows = []
+    for problem in (problem for problems in GROUPS.values() for problem in problems):
+        best, peer = papers.get(problem), peers.get(problem)
+        if best is None and peer is None:
+            continue
+        cells = [problem, f"{(best or peer or {})['ours']:,.0f}"]
+        cells += [*_rival(best), "-" if best is None else f"{best['of_span']:+.1%}", _p(best)]
+        rows.append([*cells, *_rival(peer), _p(peer)])
+    return "\n".join([verdict(comparisons), "", *table(head, rows)])
 
 
 def _rival(row: dict[str, Any] | None) -> list[str]:
@@ -146,22 +142,6 @@ def _rival(row: dict[str, Any] | None) -> list[str]:
 
 def _p(row: dict[str, Any] | None) -> str:
     return "-" if row is None else p_value(row["p"])
-
-
-def _every(comparisons: pl.DataFrame) -> list[str]:
-    """Return the differences from every method, as shares of the span; in bold what is more than chance at 5%."""
-    agents = [agent for agent in (*PAPER, *PEERS) if agent in set(comparisons["agent"])]
-    rows = []
-    for problem in comparisons["problem"].unique(maintain_order=True):
-        cells = {}
-        for row in comparisons.filter(pl.col("problem") == problem).iter_rows(named=True):
-            text = f"{row['of_span']:+.1%}"
-            cells[row["agent"]] = f"**{text}**" if row["p"] is not None and row["p"] < 0.05 else text
-        rows.append([problem, *(cells.get(agent, "-") for agent in agents)])
-    title = (
-        "**AdaptiveTS minus each method, as a share of the span between random and the better of the two; in bold if"
-    )
-    return [f"{title} p < 0.05**", "", *table(["problem", *agents], rows)]
 
 
 def draw(comparisons: pl.DataFrame) -> Figure:
@@ -215,10 +195,12 @@ def main() -> None:
     played = runs.filter(pl.col("agent") == OURS)["problem"].unique()
     if played.is_empty():
         raise SystemExit(f"no runs of {OURS}: what is kept stays as it is")
-    runs = runs.join(runs.filter(pl.col("agent") == OURS), on=["problem", "seed", "rounds"], how="semi")
-    comparisons = against(runs)
+    paired = runs.join(runs.filter(pl.col("agent") == OURS), on=["problem", "seed", "rounds"], how="semi")
+    comparisons = against(paired)
     OUT.mkdir(parents=True, exist_ok=True)
-    runs.write_csv(OUT / "runs.csv")
+    before = read_runs([OUT]) if (OUT / "runs.csv").exists() else paired  # of rivals, on shuffles still to be played
+    kept = pl.concat([before, paired]).unique(["problem", "agent", "seed", "rounds"], keep="last")
+    kept.sort("problem", "agent", "seed").write_csv(OUT / "runs.csv")
     comparisons.write_csv(OUT / "against.csv")
     (OUT / "table.md").write_text(tables(comparisons) + "\n")
     write_figure(draw(comparisons), OUT, "rivals")

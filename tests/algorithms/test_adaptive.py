@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import lim2
-from lim2.algorithms import AdaptiveTS, refit
+from lim2.algorithms import AdaptiveTS, adaptive_ts, refit
 from lim2.algorithms.adaptive_state import State
 from lim2.representation.view import MOST_COLUMNS
 
@@ -250,3 +250,40 @@ def test_a_new_arm_starts_in_the_scale_of_the_others(like: int | None) -> None:
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         lim2.AdaptiveTS(N_ARMS, N_FEATURES, **settings)
+
+
+def lead_after(rewards: Any, rounds: int = 900, **settings: Any) -> float:
+    """Return the lead of the linear beliefs after some rounds of noisy rewards, each a function of the context."""
+    agent, rng = lim2.AdaptiveTS(2, N_FEATURES, seed=0, **settings), np.random.default_rng(3)
+    for context in rng.normal(size=(rounds, N_FEATURES)):
+        arm = agent.act(context)
+        agent.update(context, arm, float(rewards(context, arm) + 0.5 * rng.normal()))
+    return cast(State, agent.state).lead
+
+
+def test_the_linear_beliefs_lead_where_rewards_are_linear_and_not_where_they_are_not() -> None:
+    assert lead_after(lambda x, arm: x[arm]) > adaptive_ts.MARGIN
+    assert lead_after(lambda x, arm: 2.0 * np.abs(x[arm])) < 0.0
+
+
+def test_the_scores_are_those_of_the_beliefs_that_lead() -> None:
+    agent = lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL)
+    play(agent, 100)
+    how, state, x = cast(AdaptiveTS, agent.algorithm), cast(State, agent.state), np.ones(N_FEATURES)
+    scores = {lead: how.score(state._replace(lead=lead), x) for lead in (-1e9, 17.5, 1e9)}
+    z = how.features(state.view, x[None])[0]
+    np.testing.assert_allclose(scores[-1e9].mean, state.posterior.mu @ z)
+    np.testing.assert_allclose(scores[1e9].mean, state.linear.mu @ z[how.network.width :])
+    for name in ("mean", "scale"):  # a lead of 17.5 is half of the way
+        low, between, high = (getattr(scores[lead], name) for lead in scores)
+        np.testing.assert_allclose(between, 0.5 * (low + high))
+
+
+def test_where_contexts_are_no_features_the_linear_beliefs_do_not_count() -> None:
+    class NetworkAlone(AdaptiveTS):
+        linear = 0
+
+    agent = lim2.Agent(NetworkAlone(n_arms=2, n_features=N_FEATURES, seed=0, hidden=4))
+    for context in np.random.default_rng(0).normal(size=(200, N_FEATURES)):
+        agent.update(context, agent.act(context), float(context[0]))
+    assert cast(State, agent.state).lead == 0.0

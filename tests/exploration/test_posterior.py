@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 from lim2.exploration import UCB, StudentT, Thompson, posterior, roots, sums
 from lim2.exploration.posterior import check_prior, condition, condition_all, fit_mean, rank_one, relax
@@ -333,3 +333,16 @@ def test_arms_come_and_go(kind: Any) -> None:
             np.testing.assert_array_equal(one, other)
     twin = observed(kind, cases[2][0], 2, np.ones(3), 5.0)  # a copy: the first arm does not learn with it
     np.testing.assert_array_equal(twin.cov[0], of_arms(kind, [0], 1).cov[0])
+
+
+def test_the_density_of_a_reward_before_it_is_learned_from_is_student_t() -> None:
+    rng = np.random.default_rng(5)
+    beliefs = roots.prior(n_arms=2, width=3, precision=0.5, a0=4.0, b0=2.0)
+    for z, reward in zip(rng.normal(size=(5, 3)), rng.normal(size=5), strict=True):
+        rows, density = roots.predicted(beliefs, 1, z, float(reward))
+        mu, a, b = beliefs.mu[1], float(beliefs.a[1]), float(beliefs.b[1])
+        scale = np.sqrt(b / a * (1.0 + z @ beliefs.cov[1] @ z))
+        expected = stats.t.logpdf(reward, df=2.0 * a, loc=z @ mu, scale=scale)
+        constant = special.gammaln(a + 0.5) - special.gammaln(a) - 0.5 * np.log(2.0 * np.pi)
+        np.testing.assert_allclose(density + constant, expected, rtol=1e-12)
+        beliefs = written(Writes(beliefs, rows))

@@ -42,6 +42,9 @@ class AdaptiveTS(WithNetwork):
     and every arm is refitted: from the start in these scales, from sums over what has left the buffer, and from the
     buffer. At most four arms are refitted in one round. So time and memory of a round do not grow.
 
+    Beside these beliefs there are linear ones, without the hidden layer. Where they have predicted rewards better,
+    before learning from them, they decide.
+
     Raw columns are welcome: each is scaled by its own mean and deviation. Decisions do not depend on the scale or the
     origin of rewards. When recent rewards are likelier if what was learned before them counts less, it does, and what
     is older leaves the buffer. See ``docs/agent.md``.

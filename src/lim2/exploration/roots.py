@@ -99,7 +99,7 @@ def predicted(posterior: Roots, arm: int, z: Array, reward: float) -> tuple[list
     --------
     >>> before = prior(n_arms=1, width=2, precision=1.0, a0=6.0, b0=6.0)
     >>> [round(predicted(before, 0, np.array([1.0, 0.0]), reward)[1], 3) for reward in (0.0, 3.0)]
-    [-1.242, -3.311]
+    [-1.242, -3.312]
     """
     mu, root, a, b = posterior
     mean, factor = mu[arm], root[arm]
