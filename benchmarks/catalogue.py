@@ -1,9 +1,9 @@
 """`python -m benchmarks.catalogue`: raw dictionaries through `lim2.Bandit()` on a catalogue that grows, beside vectors.
 
 The problem `catalogue`: 500 items that become 650, 20 eligible at a time, clicks by user x item effects. The figure is
-the share of the way from random to best over rounds 1,000 to 4,000, in expected clicks: 0 is a random choice, 1 the best
-of the eligible items in every round. `Bandit` gets the dictionaries; the agents get the same as vectors, the category
-as ten columns of 0 and 1.
+the share of the way from random to best over rounds 1,000 to 4,000, in expected clicks: 0 is a random choice, 1 the
+best of the eligible items in every round. `Bandit` gets the dictionaries; the agents get the same as vectors, the
+category as ten columns of 0 and 1.
 """
 
 import argparse
