@@ -64,12 +64,18 @@ def report(rows: list[dict[str, Any]]) -> str:
     rewards = [[row["problem"], *(f"{row['rewards'].get(name, np.nan):.4f}" for name in agents)] for row in rows]
     claims = [
         [
-            row["problem"], f"{len(row['seeds'])} of {row['rounds']:,}",
-            f"{row['minus_peer']:+.4f} ± {row['half_width']:.4f}", f"{row['wins']} of {len(row['seeds'])}", p_value(row["p"]),
-            row["best"], f"{row['of_best']:.3f}", f"{row['of_best_span']:.3f}", "yes" if row["of_best"] >= CLOSE else "no",
+            row["problem"],
+            f"{len(row['seeds'])} of {row['rounds']:,}",
+            f"{row['minus_peer']:+.4f} ± {row['half_width']:.4f}",
+            f"{row['wins']} of {len(row['seeds'])}",
+            p_value(row["p"]),
+            row["best"],
+            f"{row['of_best']:.3f}",
+            f"{row['of_best_span']:.3f}",
+            "yes" if row["of_best"] >= CLOSE else "no",
         ]
         for row in rows
-    ]  # fmt: skip
+    ]
     head = ["problem", "runs", f"{OURS} - {PEER}", "ahead in", "p", "best lim2 agent", "of its reward", "above random"]
     lines = ["Mean reward per round:", "", *table(["problem", *agents], rewards), ""]
     lines += [*table([*head, "within 2%"], claims), ""]
