@@ -253,3 +253,14 @@ def test_thompson_draws_what_it_says() -> None:
         shares = np.bincount(thompson.scores(many, rng).argmax(axis=1)) / draws
         np.testing.assert_allclose(shares, thompson.propensities(score), atol=4.5 * np.sqrt(0.25 / draws))
     assert UCB(2.0).propensities(score).argmax() == UCB(2.0).scores(score).argmax()
+
+
+@pytest.mark.parametrize("freedom", [3.0, 40.0, np.inf])
+def test_leaving_out_the_hopeless_changes_nothing(freedom: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    for spread in (0.0, 0.3, 1.0, 5.0):
+        means, scales = spread * rng.normal(size=50), 0.1 * rng.uniform(0.5, 1.5, 50)
+        quick = chances_of_largest(means, scales, freedom)
+        with monkeypatch.context() as patch:
+            patch.setattr(propensity, "MANY", 10**9)
+            np.testing.assert_allclose(quick, chances_of_largest(means, scales, freedom), rtol=0.0, atol=1e-9)

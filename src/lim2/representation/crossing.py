@@ -2,7 +2,9 @@
 
 Without them a linear score is one part for the context and one for the item, and every context prefers the same item.
 Up to ``MOST_PRODUCTS`` there is one column per product. Beyond that, products are hashed with signs into so many
-columns (a count sketch): sums of products, of which inner products are right on average.
+columns: inner products of rows are then right on average. The place of a product is the sum of a place of the
+context's column and one of the item's. So all products together are a circular convolution of two short vectors, and
+none is ever formed (the tensor sketch of Pham and Pagh, 2013). Places are spread by the golden ratio, not drawn.
 """
 
 from dataclasses import dataclass
@@ -11,12 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import fft
 
 from lim2.state import Array
 
 MOST_PRODUCTS = 128
-_MULTIPLIER, _BITS = 0x9E3779B97F4A7C15, 64  # Fibonacci hashing: the same buckets on every machine
+_STEP = 79  # from the place of one column of the context to that of the next: MOST_PRODUCTS by the golden ratio
+_MULTIPLIER = 0x9E3779B97F4A7C15  # of signs by Fibonacci hashing: the same on every machine
 
 
 @dataclass(frozen=True)
@@ -49,28 +52,30 @@ class Crossing:
         """The number of columns of a row with products."""
         return self.context + self.item + self.products
 
+    @property
+    def exact(self) -> bool:
+        """Whether every product has a column of its own."""
+        return self.context * self.item <= MOST_PRODUCTS
+
     @cached_property
-    def _sketch(self) -> sparse.csr_array | None:
-        """The signed bucket of every product, (context * item, products); None where each has a column of its own."""
-        count = self.context * self.item
-        if count <= MOST_PRODUCTS:
-            return None
-        numbers = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_MULTIPLIER)
-        buckets = ((numbers >> np.uint64(_BITS - 32)) % np.uint64(MOST_PRODUCTS)).astype(np.intp)
-        signs = 1.0 - 2.0 * ((numbers >> np.uint64(20)) & np.uint64(1)).astype(np.float64)
-        return sparse.csr_array((signs, (np.arange(count), buckets)), shape=(count, MOST_PRODUCTS))
+    def _halves(self) -> tuple[Array, Array]:
+        """The sketches of contexts and of items: a signed column for each of their columns, one hot."""
+        return _one_hot(self.context, self.products, _STEP, 0), _one_hot(self.item, self.products, 1, self.context)
 
     def __call__(self, rows: NDArray[Any]) -> Array:
         """Return rows, or one row, with the products of its columns appended."""
-        single = rows.ndim == 1
-        rows = rows[None] if single else rows
-        split = self.context + self.item
-        out = np.empty((len(rows), self.width))
+        if rows.ndim == 1:
+            one: Array = self(rows[None])[0]
+            return one
+        out, split = np.empty((len(rows), self.width)), self.context + self.item
         out[:, :split] = rows
-        products = rows[:, : self.context, None] * rows[:, None, self.context :]
-        flat = products.reshape(len(rows), -1)
-        out[:, split:] = flat if self._sketch is None else flat @ self._sketch
-        return out[0] if single else out
+        own, items = rows[:, : self.context], rows[:, self.context :]
+        if self.exact:
+            np.multiply(own[:, :, None], items[:, None], out=out[:, split:].reshape(len(rows), self.context, self.item))
+        else:
+            of_context, of_item = (fft.rfft(part @ half) for part, half in zip((own, items), self._halves, strict=True))
+            out[:, split:] = fft.irfft(of_context * of_item, self.products)
+        return out
 
     def mapping(self, columns: Array) -> Array:
         """Return what a linear change of the columns does to rows with products and a constant 1.
@@ -92,12 +97,36 @@ class Crossing:
         split, end = self.context + self.item, self.width
         slope, offset = columns.diagonal()[:-1], columns[:-1, -1]
         (a, c), (b, e) = (np.split(part, [self.context]) for part in (slope, offset))
-        into = self._sketch.T if self._sketch is not None else np.eye(self.products)
         out = np.zeros((end + 1, end + 1))
         out[:split, :split], out[:split, -1], out[-1, -1] = columns[:-1, :-1], offset, 1.0
-        out[split:end, : self.context] = into @ np.kron(np.diag(a), e[:, None])
-        out[split:end, self.context : split] = into @ np.kron(b[:, None], np.diag(c))
-        out[split:end, -1] = into @ np.kron(b, e)
-        size = abs(into)
-        out[split:end, split:end] = np.diag(size @ np.kron(a, c) / size.sum(axis=1))
+        # Each of these is what the products of some contexts and items become: one row per column that changes.
+        out[split:end, : self.context] = self._crossed(np.diag(a), e)
+        out[split:end, self.context : split] = self._crossed(b, np.diag(c))
+        out[split:end, -1] = self._crossed(b, e)
+        if self.exact:
+            kept = np.kron(a, c)
+        else:
+            left, right = (np.abs(half) for half in self._halves)
+            sums = [
+                fft.irfft(fft.rfft(x @ left) * fft.rfft(y @ right), self.products) for x, y in ((a, c), (a**0, c**0))
+            ]
+            kept = sums[0] / np.maximum(sums[1], 0.5)  # how many share a column is a whole number
+        out[split:end, split:end] = np.diag(kept)
         return out
+
+    def _crossed(self, own: Array, items: Array) -> Array:
+        """Return the products of contexts and items, one of which may be several rows, (products, rows)."""
+        count = max(len(own) if own.ndim > 1 else 1, len(items) if items.ndim > 1 else 1)
+        rows = np.empty((count, self.context + self.item))
+        rows[:, : self.context], rows[:, self.context :] = own, items
+        crossed = self(rows)[:, self.context + self.item :].T
+        return crossed if own.ndim > 1 or items.ndim > 1 else crossed[:, 0]
+
+
+def _one_hot(columns: int, places: int, step: int, first: int) -> Array:
+    """Return a signed place for each of several columns, (columns, places); signs are numbered from ``first`` on."""
+    numbers = np.arange(first + 1, first + columns + 1, dtype=np.uint64) * np.uint64(_MULTIPLIER)
+    out = np.zeros((columns, places))
+    signs = 1.0 - 2.0 * ((numbers >> np.uint64(40)) & np.uint64(1)).astype(np.float64)
+    out[np.arange(columns), np.arange(columns) * step % places] = signs
+    return out
