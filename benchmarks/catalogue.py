@@ -3,7 +3,7 @@
 The problem `catalogue`: 500 items that become 650, 20 eligible at a time, clicks by user x item effects. The figure is
 the share of the way from random to best over rounds 1,000 to 4,000, in expected clicks: 0 is a random choice, 1 the
 best of the eligible items in every round. `Bandit` gets the dictionaries; the agents get the same as vectors, the
-category as ten columns of 0 and 1.
+category as ten columns of 0 and 1. One linear agent has no products of user and item, to see what they are worth.
 """
 
 import argparse
@@ -59,6 +59,32 @@ def of_vectors(make: Callable[..., Any], **settings: Any) -> Callable[[ItemProbl
     return play
 
 
+class WithoutProducts:
+    """Marginal Thompson sampling by LinearTS over a context and an item side by side.
+
+    Parameters
+    ----------
+    n_features, n_item_features, seed
+        As of an agent for items.
+    """
+
+    def __init__(self, n_features: int, n_item_features: int, seed: int) -> None:
+        self._agent = lim2.LinearTS(n_arms=1, n_features=n_features + n_item_features, scaled=True, seed=seed)
+        self._rng = np.random.default_rng(seed)
+
+    def act(self, context: Array, items: Array) -> int:
+        """Draw a score per item; return the row of the largest."""
+        rows = np.hstack((np.tile(context, (len(items), 1)), items))
+        means, variances = self._agent.means(rows)[:, 0], self._agent.variances(rows)[:, 0]
+        if not np.isfinite(variances).all():
+            return int(self._rng.integers(len(items)))
+        return int(self._rng.normal(means, np.sqrt(variances)).argmax())
+
+    def update(self, context: Array, item: Array, reward: float) -> None:
+        """Learn from the reward of an item."""
+        self._agent.update(np.concatenate((context, item)), 0, reward)
+
+
 def vowpal_wabbit(problem: ItemProblem, seed: int) -> Array:
     """Return the same of Vowpal Wabbit, which is given scaled columns."""
     scales = Scale.of(problem.contexts), Scale.of(problem.candidates)
@@ -70,6 +96,7 @@ PLAYERS: dict[str, Callable[[ItemProblem, int], Array]] = {
     "Bandit, raw": with_bandit,
     "AdaptiveTS, vectors": of_vectors(lim2.AdaptiveTS),
     "LinearTS scaled, vectors": of_vectors(lim2.LinearTS, scaled=True),
+    "LinearTS scaled, vectors, no products": of_vectors(WithoutProducts),
     "vw:adf-squarecb, vectors": vowpal_wabbit,
 }
 
