@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 import lim2
 from lim2.experiments.items import Scale
 from lim2.experiments.peers import VowpalWabbitItems
+from lim2.experiments.report.markdown import table
 from lim2.problems import ItemProblem, load
 
 Array = NDArray[np.float64]
@@ -108,6 +109,15 @@ def share(problem: ItemProblem, expected: Array, start: int) -> float:
     return float((expected[start:].mean() - random) / (best - random))
 
 
+def report(record: dict[str, Any]) -> str:
+    """Return the shares of every player as a table in Markdown."""
+    shares = record["shares"].items()
+    rows = [[name, *(f"{of(values):.3f}" for of in (np.mean, min, max))] for name, values in shares]
+    first, runs = record["seed"], len(next(iter(record["shares"].values())))
+    head = f"rounds {record['start']:,} to {record['rounds']:,}, seeds {first} to {first + runs - 1}"
+    return "\n".join(table([head, "mean", "least", "largest"], rows))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -125,11 +135,9 @@ def main() -> None:
             began = time.perf_counter()
             shares[name].append(round(share(problem, PLAYERS[name](problem, seed), arguments.start), 4))
             print(f"seed {seed}, {name}: {shares[name][-1]:.3f} ({time.perf_counter() - began:.0f} s)", flush=True)
-    print(f"\n| rounds {arguments.start:,} to {arguments.rounds:,} | mean | least | largest |\n|---|---|---|---|")
-    for name, values in shares.items():
-        print(f"| {name} | {np.mean(values):.3f} | {min(values):.3f} | {max(values):.3f} |")
+    record = {"rounds": arguments.rounds, "start": arguments.start, "seed": arguments.seed, "shares": shares}
+    print(f"\n{report(record)}")
     if arguments.out is not None:
-        record = {"rounds": arguments.rounds, "start": arguments.start, "seed": arguments.seed, "shares": shares}
         arguments.out.write_text(json.dumps(record, indent=1) + "\n")
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import lim2
 from benchmarks.timing import median_ratio, side_by_side
 from lim2.experiments.peers import VowpalWabbitItems
+from lim2.experiments.report.markdown import table
 
 SHAPES = ((24, 20), (4, 18))  # of MovieLens and of the problem catalogue
 COUNTS = (5, 20, 50)
@@ -76,6 +77,12 @@ def of_raw(learned: int) -> dict[str, dict[int, Call]]:
     return {"Bandit, raw": {k: partial(bandit.decide, now, offers[k]) for k in COUNTS}}
 
 
+def report(figures: dict[str, dict[str, float]]) -> str:
+    """Return the times as a table in Markdown."""
+    rows = [[name, *(f"{value:,.1f}" for value in values.values())] for name, values in figures.items()]
+    return "\n".join(table(["a decision", *next(iter(figures.values()))], rows))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--blocks", type=int, default=40)
@@ -93,10 +100,7 @@ def main() -> None:
         blocks = {k: next(times) for k in COUNTS}
         figures[name] = {f"{k} items, us": round(1e6 * float(np.median(blocks[k])), 1) for k in COUNTS}
         figures[name]["50 / 5 items"] = round(median_ratio(blocks[COUNTS[-1]], blocks[COUNTS[0]]), 2)
-    columns = list(next(iter(figures.values())))
-    print(f"| a decision | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
-    for name, values in figures.items():
-        print(f"| {name} | {' | '.join(f'{value:,.1f}' for value in values.values())} |")
+    print(report(figures))
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(figures, indent=1) + "\n")
 

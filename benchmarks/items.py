@@ -81,8 +81,11 @@ def report(rows: list[dict[str, Any]]) -> str:
     lines += [*table([*head, "within 2%"], claims), ""]
     data = [row for row in rows if row["problem"] != "catalogue"]
     ahead, close = (sum(row[key] >= least for row in data) for key, least in (("minus_peer", 0.0), ("of_best", CLOSE)))
+    seeds = sorted({seed for row in rows for seed in row["seeds"]})
+    lines += [f"Runs of the seeds {seeds[0]} to {seeds[-1]}. ± is half of a 95% interval, p of a paired t-test."]
     lines += [
-        f"At or above Vowpal Wabbit on {ahead} of {len(data)} datasets, within 2% of the best lim2 agent on {close}."
+        f"AdaptiveTS is at or above Vowpal Wabbit on {ahead} of {len(data)} datasets, and within 2% of the best lim2 "
+        f"agent on {close}."
     ]
     return "\n".join(lines)
 

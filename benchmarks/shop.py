@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import lim2
 from lim2.encoding import Encoder
+from lim2.experiments.report.markdown import table
 
 Array = NDArray[np.float64]
 
@@ -94,6 +95,19 @@ def earned_raw(world: Shop, seed: int, encoder: Encoder) -> float:
     return total / len(world.raw)
 
 
+def report(record: dict[str, Any]) -> str:
+    """Return what raw contexts earn as a table in Markdown; the first row is of prices in cents."""
+    rows = []
+    for scale, raw in zip(record["scales"], record["raw"], strict=True):
+        of_hand, of_cents = np.divide(raw, record["by_hand"]), np.divide(raw, record["raw"][0])
+        rows.append(
+            [f"{scale:g}", *(f"{x:.4f}" for x in (of_hand.mean(), of_hand.min(), of_cents.mean(), of_cents.min()))]
+        )
+    head = ["prices times", "of columns by hand", "least", "of prices in cents", "least"]
+    first, runs = record["seed"], len(record["by_hand"])
+    return "\n".join([*table(head, rows), "", f"{record['rounds']:,} rounds, seeds {first} to {first + runs - 1}."])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=4000)
@@ -109,25 +123,20 @@ def main() -> None:
     arguments = parser.parse_args()
     scales = [CENTS, *arguments.price_scale]
     hand: list[float] = []
-    raw: dict[float, list[float]] = {scale: [] for scale in scales}
+    raw: list[list[float]] = [[] for _ in scales]
     for seed in range(arguments.seed, arguments.seed + arguments.runs):
         encoder = Encoder(numbers=arguments.numbers, buckets=arguments.buckets, hashes=arguments.hashes, seed=seed)
-        for scale in scales:
+        for scale, earned in zip(scales, raw, strict=True):
             world = shop(arguments.rounds, seed, scale, arguments.countries, arguments.categories)
             if scale == CENTS:
                 hand.append(earned_by_hand(world, seed))
                 best, chance = world.chances.max(axis=1).mean(), world.chances.mean()
                 print(f"seed {seed}: random {chance:.4f}, by hand {hand[-1]:.4f}, best {best:.4f}", flush=True)
-            raw[scale].append(earned_raw(world, seed, encoder))
-            print(f"  prices x {scale:g}: raw {raw[scale][-1]:.4f}", flush=True)
-    print("\n| prices x | of columns by hand | least | of prices in cents | least |\n|---|---|---|---|---|")
-    for scale in scales:
-        of_hand, of_cents = np.divide(raw[scale], hand), np.divide(raw[scale], raw[CENTS])
-        print(
-            f"| {scale:g} | {of_hand.mean():.4f} | {of_hand.min():.4f} | {of_cents.mean():.4f} | {of_cents.min():.4f} |"
-        )
+            earned.append(earned_raw(world, seed, encoder))
+            print(f"  prices x {scale:g}: raw {earned[-1]:.4f}", flush=True)
+    record = {"rounds": arguments.rounds, "seed": arguments.seed, "scales": scales, "by_hand": hand, "raw": raw}
+    print(f"\n{report(record)}")
     if arguments.out is not None:
-        record = {"rounds": arguments.rounds, "seed": arguments.seed, "by_hand": hand, "raw": raw}
         arguments.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
