@@ -18,7 +18,8 @@ from lim2.items import ItemAgent
 from lim2.log import DecisionLog, LogError
 from lim2.log.slates import position_named
 
-CONTEXT, ITEM = Encoder(), Encoder(buckets=32)  # of contexts and of items, unless others are given
+# Unless others are given: of contexts, and of contexts and items side by side, where width costs more.
+CONTEXT, BESIDE_ITEMS = Encoder(), Encoder(buckets=32)
 
 
 class Bandit(RawDecider):
@@ -46,7 +47,8 @@ class Bandit(RawDecider):
         What learns: the name of one of ``lim2.AGENTS``, or its maker, e.g. ``lim2.LinearTS``.
     encoder, item_encoder
         How contexts and items become vectors: a :class:`lim2.encoding.Encoder`, or declared
-        :class:`lim2.encoding.Columns`. None: an Encoder with its usual settings; for items one with 32 buckets.
+        :class:`lim2.encoding.Columns`. None: an Encoder with its usual settings; with items one with 32 buckets for
+        each of the two.
     log
         A :class:`lim2.DecisionLog`, or the path of one: decisions are written down, and rewards may come late. The
         bandit first learns what the log holds.
@@ -88,9 +90,9 @@ class Bandit(RawDecider):
         seed: int | None = None,
         **settings: Any,
     ) -> None:
-        own, of_items = encoder or CONTEXT, item_encoder or ITEM
-        make = _maker(algorithm)
         plain = arms is not None and not isinstance(arms, Mapping)
+        own, of_items = encoder or (CONTEXT if plain else BESIDE_ITEMS), item_encoder or BESIDE_ITEMS
+        make = _maker(algorithm)
         if plain:
             if item_encoder is not None:
                 raise ValueError("item_encoder is for items; these arms have no features: give arms={name: features}")

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 
 from lim2.state import Array
 
@@ -73,8 +72,15 @@ class Crossing:
         if self.exact:
             np.multiply(own[:, :, None], items[:, None], out=out[:, split:].reshape(len(rows), self.context, self.item))
         else:
-            of_context, of_item = (fft.rfft(part @ half) for part, half in zip((own, items), self._halves, strict=True))
-            out[:, split:] = fft.irfft(of_context * of_item, self.products)
+            of_context, of_item = (
+                np.fft.rfft(part @ half) for part, half in zip((own, items), self._halves, strict=True)
+            )
+            out[:, split:] = np.fft.irfft(of_context * of_item, self.products)
+        return out
+
+    def _convolved(self, own: Array, items: Array, of_context: Array, of_item: Array) -> Array:
+        """Return the products of contexts and items by their sketches."""
+        out: Array = np.fft.irfft(np.fft.rfft(own @ of_context) * np.fft.rfft(items @ of_item), self.products)
         return out
 
     def mapping(self, columns: Array) -> Array:
@@ -106,10 +112,8 @@ class Crossing:
         if self.exact:
             kept = np.kron(a, c)
         else:
-            left, right = (np.abs(half) for half in self._halves)
-            sums = [
-                fft.irfft(fft.rfft(x @ left) * fft.rfft(y @ right), self.products) for x, y in ((a, c), (a**0, c**0))
-            ]
+            halves = [np.abs(half) for half in self._halves]
+            sums = [self._convolved(*parts, *halves) for parts in ((a, c), (a**0, c**0))]
             kept = sums[0] / np.maximum(sums[1], 0.5)  # how many share a column is a whole number
         out[split:end, split:end] = np.diag(kept)
         return out
