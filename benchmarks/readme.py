@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from benchmarks import catalogue, item_speed, items, shop
 from lim2.experiments.renamed import today
 from lim2.experiments.report.markdown import table
 from lim2.paper.published import METHODS
@@ -20,6 +21,8 @@ HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 SPEED_PAGE = HERE.parent / "docs" / "speed.md"
 PAST_PAGE = HERE.parent / "docs" / "past-the-paper.md"
+EVENTS_PAGE = HERE.parent / "docs" / "json-events.md"
+CATALOGUE_PAGE = HERE.parent / "docs" / "catalogue.md"
 RESULTS = HERE.parent / "docs" / "results"
 
 
@@ -108,6 +111,19 @@ IN_PAST_PAGE: dict[str, Callable[[], str]] = {
     **{name: functools.partial(adaptive_table, name) for name in ("suite", "ablation", "cases")},
 }
 
+IN_EVENTS_PAGE: dict[str, Callable[[], str]] = {"shop": lambda: shop.report(_load("shop"))}
+IN_CATALOGUE_PAGE: dict[str, Callable[[], str]] = {
+    "items": lambda: items.report(_load("items")),
+    "catalogue": lambda: catalogue.report(_load("catalogue")),
+    "item speed": lambda: item_speed.report(_load("item_speed")),
+}
+PAGES = {
+    README: IN_README,
+    PAST_PAGE: IN_PAST_PAGE,
+    EVENTS_PAGE: IN_EVENTS_PAGE,
+    CATALOGUE_PAGE: IN_CATALOGUE_PAGE,
+}
+
 
 def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
     """Return a page's text with the parts between its markers made anew."""
@@ -119,8 +135,8 @@ def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
 
 
 def main() -> None:
-    README.write_text(filled(README.read_text(), IN_README))
-    PAST_PAGE.write_text(filled(PAST_PAGE.read_text(), IN_PAST_PAGE))
+    for page, parts in PAGES.items():
+        page.write_text(filled(page.read_text(), parts))
     SPEED_PAGE.write_text(speed_page())
 
 

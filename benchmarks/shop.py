@@ -1,14 +1,16 @@
-"""`python -m benchmarks.shop`: what an agent earns from a shop's raw JSON, beside columns encoded by hand.
+"""`python -m benchmarks.shop`: what `lim2.Bandit` earns from a shop's raw JSON, beside columns encoded by hand.
 
 A country, a device, a category, a time and a price in cents, some of them missing; four arms, clicks. The columns by
-hand are one-hot, circles of hour and weekday, and a price scaled by its true mean and deviation. Both play the
-same rounds; the figure is the share of the clicks above chance that raw contexts earn, paired by seed.
+hand are one-hot, circles of hour and weekday, and a price scaled by its true mean and deviation; AdaptiveTS plays
+them. Both play the same rounds. The first figure is what raw contexts earn as a share of what columns by hand earn,
+paired by seed. The second is what another unit of the price costs: earnings with prices times each of
+`--price-scale`, as a share of those with prices in cents, 100.
 """
 
 import argparse
 import json
-import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +18,14 @@ from numpy.typing import NDArray
 
 import lim2
 from lim2.encoding import Encoder
+from lim2.experiments.report.markdown import table
 
 Array = NDArray[np.float64]
 
 DEVICES = ("ios", "android", "desktop", "tablet")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 N_ARMS = 4
+CENTS = 100.0
 
 
 class Shop(NamedTuple):
@@ -81,17 +85,27 @@ def earned_by_hand(world: Shop, seed: int) -> float:
 
 
 def earned_raw(world: Shop, seed: int, encoder: Encoder) -> float:
-    """Return the mean chance of a click of the arms that an agent plays from raw contexts."""
-    agent = lim2.AdaptiveTS(n_arms=N_ARMS, n_features=encoder.width, seed=seed)
-    known = encoder.init()
+    """Return the mean chance of a click of the arms that a bandit plays from raw contexts."""
+    bandit = lim2.Bandit(arms=range(N_ARMS), encoder=encoder, seed=seed)
     total = 0.0
     for t, raw in enumerate(world.raw):
-        x = encoder.encode(known, raw)
-        arm = agent.act(x)
-        total += world.chances[t, arm]
-        agent.update(x, arm, world.clicks[t, arm])
-        known = encoder.observe(known, raw)
+        decision = bandit.decide(raw)
+        total += world.chances[t, decision.arm]
+        bandit.update(decision, world.clicks[t, decision.arm])
     return total / len(world.raw)
+
+
+def report(record: dict[str, Any]) -> str:
+    """Return what raw contexts earn as a table in Markdown; the first row is of prices in cents."""
+    rows = []
+    for scale, raw in zip(record["scales"], record["raw"], strict=True):
+        of_hand, of_cents = np.divide(raw, record["by_hand"]), np.divide(raw, record["raw"][0])
+        rows.append(
+            [f"{scale:g}", *(f"{x:.4f}" for x in (of_hand.mean(), of_hand.min(), of_cents.mean(), of_cents.min()))]
+        )
+    head = ["prices times", "of columns by hand", "least", "of prices in cents", "least"]
+    first, runs = record["seed"], len(record["by_hand"])
+    return "\n".join([*table(head, rows), "", f"{record['rounds']:,} rounds, seeds {first} to {first + runs - 1}."])
 
 
 def main() -> None:
@@ -99,34 +113,31 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4000)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=100)
-    parser.add_argument("--numbers", type=int, nargs="+", default=[Encoder().numbers])
-    parser.add_argument("--buckets", type=int, nargs="+", default=[Encoder().buckets])
-    parser.add_argument("--hashes", type=int, nargs="+", default=[Encoder().hashes])
-    parser.add_argument("--price-scale", type=float, nargs="+", default=[100.0])
+    parser.add_argument("--price-scale", type=float, nargs="*", default=[1e-6, 1e-3, 1e3, 1e6, 1e9])
+    parser.add_argument("--numbers", type=int, default=Encoder().numbers)
+    parser.add_argument("--buckets", type=int, default=Encoder().buckets)
+    parser.add_argument("--hashes", type=int, default=Encoder().hashes)
     parser.add_argument("--countries", type=int, default=8)
     parser.add_argument("--categories", type=int, default=12)
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file, too")
     arguments = parser.parse_args()
-    settings = [(n, b, h) for n in arguments.numbers for b in arguments.buckets for h in arguments.hashes]
-    for price_scale in arguments.price_scale:
-        shares: dict[tuple[int, int, int], list[float]] = {each: [] for each in settings}
-        hand: list[float] = []
-        for seed in range(arguments.seed, arguments.seed + arguments.runs):
-            world = shop(arguments.rounds, seed, price_scale, arguments.countries, arguments.categories)
-            start = time.perf_counter()
-            hand.append(earned_by_hand(world, seed))
-            spent = time.perf_counter() - start
-            best, chance = world.chances.max(axis=1).mean(), world.chances.mean()
-            print(
-                f"seed {seed}: random {chance:.4f}, by hand {hand[-1]:.4f}, best {best:.4f} ({spent:.1f} s)", flush=True
-            )
-            for numbers, buckets, hashes in settings:
-                encoder = Encoder(numbers=numbers, buckets=buckets, hashes=hashes, seed=seed)
-                shares[numbers, buckets, hashes].append(earned_raw(world, seed, encoder))
-                print(f"  {encoder}: {shares[numbers, buckets, hashes][-1] / hand[-1]:.4f} of by hand", flush=True)
-        for each, values in shares.items():
-            ratios = np.array(values) / np.array(hand)
-            record = dict(zip(("numbers", "buckets", "hashes"), each, strict=True), price_scale=price_scale)
-            print(json.dumps(record), f"earns {ratios.mean():.4f} of by hand, {ratios.min():.4f} to {ratios.max():.4f}")
+    scales = [CENTS, *arguments.price_scale]
+    hand: list[float] = []
+    raw: list[list[float]] = [[] for _ in scales]
+    for seed in range(arguments.seed, arguments.seed + arguments.runs):
+        encoder = Encoder(numbers=arguments.numbers, buckets=arguments.buckets, hashes=arguments.hashes, seed=seed)
+        for scale, earned in zip(scales, raw, strict=True):
+            world = shop(arguments.rounds, seed, scale, arguments.countries, arguments.categories)
+            if scale == CENTS:
+                hand.append(earned_by_hand(world, seed))
+                best, chance = world.chances.max(axis=1).mean(), world.chances.mean()
+                print(f"seed {seed}: random {chance:.4f}, by hand {hand[-1]:.4f}, best {best:.4f}", flush=True)
+            earned.append(earned_raw(world, seed, encoder))
+            print(f"  prices x {scale:g}: raw {earned[-1]:.4f}", flush=True)
+    record = {"rounds": arguments.rounds, "seed": arguments.seed, "scales": scales, "by_hand": hand, "raw": raw}
+    print(f"\n{report(record)}")
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

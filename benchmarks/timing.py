@@ -37,20 +37,22 @@ def classification_world(n_features: int, n_arms: int, rows: int = 5000, seed: i
     return World(contexts, np.eye(n_arms)[labels])
 
 
-def seconds_of(call: Callable[[], object], repeat: int) -> float:
+def seconds_of(call: Callable[[], object], repeat: int, clock: Callable[[], float] = time.perf_counter) -> float:
     """Return the seconds of one call, averaged over a block."""
-    start = time.perf_counter()
+    start = clock()
     for _ in range(repeat):
         call()
-    return (time.perf_counter() - start) / repeat
+    return (clock() - start) / repeat
 
 
-def side_by_side(calls: Sequence[tuple[Callable[[], object], int]], blocks: int) -> list[list[float]]:
+def side_by_side(
+    calls: Sequence[tuple[Callable[[], object], int]], blocks: int, clock: Callable[[], float] = time.perf_counter
+) -> list[list[float]]:
     """Time blocks of each call in turn; return the seconds per call, a list of blocks for each."""
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(blocks):
         for measured, (call, repeat) in zip(times, calls, strict=True):
-            measured.append(seconds_of(call, repeat))
+            measured.append(seconds_of(call, repeat, clock))
     return times
 
 

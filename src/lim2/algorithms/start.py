@@ -7,6 +7,7 @@ from lim2.state import Array
 TURNS = 24  # at the start, all arms together
 A0 = 15.0  # the noise variance starts at InvGamma(A0, A0 s^2), with s the standard deviation of the rewards
 ARMS_PER_VARIANCE = 6.0
+ITEM_VARIANCE = 0.2  # of items, which share one belief: most of what makes rewards differ is noise
 TEMPERATURE, OPTIMISM = 0.1, 0.4  # a score is drawn as mean + scale * (OPTIMISM + TEMPERATURE * t)
 
 

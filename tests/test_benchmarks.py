@@ -1,0 +1,56 @@
+"""The figures that benchmarks about items report follow from the runs."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from benchmarks import catalogue, items, shop
+from lim2.problems import ItemProblem, load
+
+
+def runs(rewards: dict[str, list[float]]) -> pl.DataFrame:
+    rows = [
+        ("car", agent, seed, 100, reward) for agent, values in rewards.items() for seed, reward in enumerate(values)
+    ]
+    return pl.DataFrame(rows, schema=["problem", "agent", "seed", "rounds", "reward"], orient="row")
+
+
+REWARDS = {"AdaptiveTS": [0.5, 0.7], "LinearTS": [0.6, 0.7], "vw:adf-squarecb": [0.4, 0.5], "Uniform": [0.1, 0.1]}
+
+
+def test_agents_on_items_are_compared_in_pairs() -> None:
+    row = items.compared(runs(REWARDS), "car")
+    assert row is not None
+    assert row["minus_peer"] == pytest.approx(0.15)
+    assert (row["wins"], row["seeds"], row["best"]) == (2, [0, 1], "LinearTS")
+    assert row["of_best"] == pytest.approx(0.6 / 0.65, abs=1e-4)
+    assert row["of_best_span"] == pytest.approx(0.5 / 0.55, abs=1e-4)
+    assert "at or above Vowpal Wabbit on 1 of 1 datasets, and within 2% of the best lim2 agent on 0" in items.report(
+        [row]
+    )
+
+
+def test_a_draw_that_not_all_have_played_does_not_count() -> None:
+    row = items.compared(runs({**REWARDS, "LinearTS": [0.6]}), "car")
+    assert row is not None
+    assert row["seeds"] == [0]
+    assert items.compared(runs({"AdaptiveTS": [0.5]}), "car") is None
+    assert items.compared(runs(REWARDS), "movielens") is None
+
+
+def test_the_share_of_the_way_from_random_to_best() -> None:
+    problem = load("catalogue", rounds=60, seed=100)
+    assert isinstance(problem, ItemProblem)
+    of_rounds = [problem.expected_rewards[problem.rows(t)] for t in range(60)]
+    best, random = (np.array([of(each) for each in of_rounds]) for of in (np.max, np.mean))
+    assert catalogue.share(problem, best, 20) == pytest.approx(1.0)
+    assert catalogue.share(problem, random, 20) == pytest.approx(0.0)
+    assert len(catalogue.with_bandit(problem.head(5), seed=100)) == 5
+
+
+def test_a_shop_is_the_same_in_all_units_of_its_prices() -> None:
+    cents, small = (shop.shop(50, 100, scale, 8, 12) for scale in (100.0, 1e-6))
+    assert cents.by_hand.tolist() == small.by_hand.tolist()
+    assert cents.clicks.tolist() == small.clicks.tolist()
+    priced = next(t for t, raw in enumerate(cents.raw) if "price" in raw)
+    assert small.raw[priced]["price"] == pytest.approx(1e-8 * cents.raw[priced]["price"])
