@@ -19,7 +19,7 @@ from scipy.stats import t as student_t
 import lim2
 from benchmarks.parts import NetworkAlone, OneBelief
 from lim2 import problems
-from lim2.agent import agent_of
+from lim2.agents import agent_of
 
 OWN = {algorithm.__name__: algorithm for algorithm in (OneBelief, NetworkAlone)}
 

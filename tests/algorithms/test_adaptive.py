@@ -66,7 +66,8 @@ def test_memory_and_refits_are_bounded() -> None:
 def test_the_start_is_wider_where_there_are_many_arms() -> None:
     def spread(n_arms: int) -> float:
         agent = lim2.AdaptiveTS(n_arms, 2, hidden=(4,), seed=0)
-        return float(refit.start(agent.state, n_arms).precision[-1])
+        assert isinstance(agent.algorithm, AdaptiveTS)
+        return float(refit.start(agent.algorithm, agent.state, n_arms).precision[-1])
 
     assert spread(3) == 1.0
     assert spread(24) == pytest.approx(0.25)

@@ -266,3 +266,13 @@ def test_a_learning_agent_may_have_logged() -> None:
 
 def test_terms_without_spread_have_an_interval_without_width() -> None:
     assert mean_of(np.ones(5), 0.95).low == mean_of(np.ones(5), 0.95).high == 1.0
+
+
+@pytest.mark.parametrize("n", range(2, 14))
+def test_small_tables_are_evaluated(n: int) -> None:
+    rng = np.random.default_rng(n)
+    played = ["a", "b", *rng.choice(["a", "b"], n - 2).tolist()]
+    table = Table.of(rng.normal(size=(n, 2)), played, rng.random(n), np.full(n, 0.5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert evaluate(table, lambda context, arms: arms[0]).n == n

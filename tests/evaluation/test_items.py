@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 import lim2
 from lim2.evaluation import Evaluation, OverlapWarning, Table, evaluate
-from lim2.evaluation.models import by_folds, by_name, by_past, over_items
+from lim2.evaluation.models import by_folds, by_past, over_items
 from lim2.evaluation.policies import probabilities
-from lim2.log.candidates import Candidates
 
 Float = NDArray[np.float64]
 D, E, ROWS, REPLICATIONS = 2, 3, 600, 200
@@ -274,8 +273,7 @@ def test_no_reward_is_predicted_from_itself(split: Any) -> None:
     rows, spans = table.candidates.rows, split(60, 4)
 
     def models(values: Float) -> list[Float]:
-        over = over_items(contexts, items, table.played, values, table.candidates, spans)
-        return [over, by_name(table.chosen, values, table.candidates, spans)]
+        return [over_items(contexts, items, table.played, values, table.candidates, spans)]
 
     before = models(rewards)
     for row in (0, 17, 59):
@@ -304,11 +302,3 @@ def test_the_regression_over_items_finds_products(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("lim2.evaluation.models.PRODUCTS", 5)
     without = over_items(table.contexts, items, table.played, rewards, table.candidates, spans)
     assert np.corrcoef(without[late], exact[late])[0, 1] < 0.5
-
-
-def test_means_by_name_are_drawn_towards_all() -> None:
-    chosen, rewards = np.array([0, 0, 1, 0]), np.array([1.0, 1.0, 0.0, 9.0])
-    every = Candidates.of([[0, 1, 2]] * 4)
-    found = by_name(chosen, rewards, every, [(np.arange(3), np.array([3]))], strength=1.0)
-    np.testing.assert_allclose(found[9:], [(2 + 2 / 3) / 3, (0 + 2 / 3) / 2, 2 / 3])
-    assert not found[:9].any()

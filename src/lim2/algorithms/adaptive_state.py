@@ -78,7 +78,7 @@ def with_new_arm(how: "AdaptiveTS", state: State, like: int | None, rng: np.rand
 
 def _new_beliefs(how: "AdaptiveTS", state: State, n_arms: int) -> tuple[RootPosterior, LinearPosterior]:
     """Return what is believed of an arm that starts now."""
-    (precision, a, b), hidden, rewards = refit.start(state, n_arms), how.network.width, state.rewards
+    (precision, a, b), hidden, rewards = refit.start(how, state, n_arms), how.network.width, state.rewards
     mu, root, count = np.zeros((1, how.width)), np.diag(1.0 / np.sqrt(precision))[None], np.array([a])
     mu[0, -1] = rewards.mean
     own = root[:, hidden:, hidden:] * (rewards.scale / math.sqrt(state.noise))  # in units of another noise

@@ -85,9 +85,12 @@ class AdaptiveTS(WithNetwork):
         How often every arm is played, in turn, at the start. None: twice, and more often where there are few arms, 24
         turns in all: what an arm costs in some contexts must be seen before it is given up.
     min_propensity
-        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
+        Every eligible arm is chosen with at least this probability; at most 1 / n_arms. With items it is the share of
+        decisions that are uniform.
     seed
         The same seed and inputs give the same decisions.
+    n_item_features
+        Instead of arms: the size of the items, which come with every call. See :class:`lim2.ItemAgent`.
 
     Examples
     --------

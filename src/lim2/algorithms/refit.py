@@ -15,7 +15,7 @@ import numpy as np
 from lim2 import memory
 from lim2.algorithms import reward_scale
 from lim2.algorithms.reward_scale import RewardScale
-from lim2.algorithms.start import A0, variance_of
+from lim2.algorithms.start import A0, ITEM_VARIANCE, variance_of
 from lim2.exploration.evidence import Start, block, centred, fit, forgetting, of_arm, split, sums_of, times, total
 from lim2.exploration.roots import Beliefs, Roots
 from lim2.exploration.sums import Sums
@@ -39,13 +39,14 @@ def is_due(how: "AdaptiveTS", state: "State") -> bool:
     return state.keep < 1.0 or new >= min(GROWTH * state.rounds, how.capacity(len(state.oldest)) / PART)
 
 
-def start(state: "State", n_arms: int) -> Start:
+def start(how: "AdaptiveTS", state: "State", n_arms: int) -> Start:
     """Return what an arm starts from.
 
     What hidden layer, context and constant add to its score each have the variance of the rewards, or more. The
     precisions are in units of the noise, which is at first as large as the variance of the rewards.
     """
-    return Start(state.lengths / variance_of(n_arms), A0, A0 * state.rewards.scale**2)
+    variance = variance_of(n_arms) if how.crossing is None else ITEM_VARIANCE
+    return Start(state.lengths / variance, A0, A0 * state.rewards.scale**2)
 
 
 def begun(how: "AdaptiveTS", state: "State") -> "State":
@@ -76,7 +77,7 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
     are refitted from a block of the same sums.
     """
     E, rewards, n_arms = state.memory, state.rewards, len(state.oldest)
-    first, older, hidden = start(state, n_arms), state.older.copy(), how.network.width
+    first, older, hidden = start(how, state, n_arms), state.older.copy(), how.network.width
     linear_first = Start(first.precision[hidden:], A0, A0 * state.noise)
     arms, latest = range(state.moved, min(state.moved + ARMS_PER_ROUND, n_arms)), list(rows)
     for i in arms:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2.encoding import Encoder
-from lim2.evaluation.models import Array, Splits, by_arm, by_name, over_items
+from lim2.evaluation.models import Array, Splits, by_arm, over_items
 from lim2.log.table import Table
 
 
@@ -22,14 +22,12 @@ def regressed(table: Table, splits: Splits) -> Array:
         (rows to fit on, rows to predict).
     """
     contexts, items = as_columns(table)
-    if items is not None and contexts is not None:
+    if items is not None:
         return over_items(contexts, items, table.played, table.rewards, table.candidates, splits)
-    if contexts is not None:
-        return by_arm(contexts, table.chosen, table.rewards, table.candidates, splits)
-    return by_name(table.chosen, table.rewards, table.candidates, splits)
+    return by_arm(contexts, table.chosen, table.rewards, table.candidates, splits)
 
 
-def as_columns(table: Table) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+def as_columns(table: Table) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Return contexts (n, d) and the candidates' features (m, e) as numbers; None for items without features.
 
     What is raw is encoded, with numbers scaled by the moments of the whole table.

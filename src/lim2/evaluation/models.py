@@ -151,30 +151,6 @@ def over_items(
     return predicted
 
 
-def by_name(chosen: Rows, rewards: Array, candidates: Candidates, splits: Splits, strength: float = 10.0) -> Array:
-    """Return (m,) predicted rewards of candidates: the mean reward of each arm, drawn towards that of all arms.
-
-    Parameters
-    ----------
-    chosen, rewards
-        (n,)
-    candidates
-        What could be played in each row.
-    splits
-        (rows to fit on, rows to predict).
-    strength
-        How many decisions the mean over all arms counts for.
-    """
-    predicted, size = np.zeros(len(candidates.arms)), 1 + int(candidates.arms.max(initial=0))
-    for fit, apply in splits:
-        if not len(fit):
-            continue
-        counts, sums = np.bincount(chosen[fit], minlength=size), np.bincount(chosen[fit], rewards[fit], size)
-        places = _places_of(apply, candidates)
-        predicted[places] = ((sums + strength * rewards[fit].mean()) / (counts + strength))[candidates.arms[places]]
-    return predicted
-
-
 class Scale(NamedTuple):
     """What columns are shifted and divided by."""
 
@@ -232,4 +208,6 @@ def _grouped(values: Rows, keys: Rows) -> dict[int, Rows]:
     """Return the values of each key, in order."""
     order = np.argsort(keys, kind="stable")
     found, starts = np.unique(keys[order], return_index=True)
+    if not len(found):  # what is split never has fewer than one part
+        return {}
     return dict(zip(found.tolist(), np.split(values[order], starts[1:]), strict=True))
