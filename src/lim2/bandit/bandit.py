@@ -108,7 +108,7 @@ class Bandit(RawDecider):
             features = {name: with_key(arms[name], NAME, name) for name in arm_names(arms)}
         super().__init__(inner, encoders, learned, features)
         if features is not None:
-            self._encodable(features)
+            self.encodable(features)
         self.log: DecisionLog | None = None
         if log is not None:
             self.attach(log)
@@ -154,11 +154,11 @@ class Bandit(RawDecider):
             ``decision.arm`` is the name of what was chosen, ``decision.id`` names the decision. The second kind with a
             log.
         """
-        if self.log is None:
-            self._refuse_id(id)
+        if not self._logs(joint, id):
             return super().decide(context, items, arms=arms, exploit=exploit, joint=joint)
         eligible = None if arms is None else list(arms)
-        made = super().decide(context, items, arms=eligible, exploit=exploit, joint=joint)
+        made = super().decide(context, items, arms=eligible, exploit=exploit)
+        assert self.log is not None
         return self.log.record(made, raw=context, raw_items=self._candidates(items, eligible), id=id, agent=self)
 
     def rank(
@@ -181,17 +181,20 @@ class Bandit(RawDecider):
         id
             With a log: a name of your own for the slate, used once. None makes one.
         """
-        if self.log is None:
-            self._refuse_id(id)
+        if not self._logs(joint, id):
             return super().rank(context, items, k, arms=arms, exploit=exploit, joint=joint)
         eligible = None if arms is None else list(arms)
-        made = super().rank(context, items, k, arms=eligible, exploit=exploit, joint=joint)
-        candidates = self._candidates(items, eligible)
+        made, candidates = super().rank(context, items, k, arms=eligible, exploit=exploit), self._candidates(items, eligible)
+        assert self.log is not None
         return self.log.record_slate(made, raw=context, raw_items=candidates, id=id, agent=self)
 
-    def _refuse_id(self, id: str | None) -> None:
-        if id is not None:
+    def _logs(self, joint: bool, id: str | None) -> bool:
+        """Return whether decisions are written down; a ValueError if what is asked for does not go with that."""
+        if self.log is None and id is not None:
             raise ValueError("a name of your own is for a decision that is logged: give the bandit a log")
+        if self.log is not None and joint:
+            raise ValueError("joint draws have no propensities, which a log keeps: leave out joint=True, or the log")
+        return self.log is not None
 
     # Learning
 
@@ -337,7 +340,7 @@ class Bandit(RawDecider):
         if like is not None or features is None:
             raise ValueError(f"a new arm needs a name of its own and features=, got {name!r} and {features!r}")
         names = arm_names((*self._features, name))
-        self._features = self._encodable({**self._features, names[-1]: with_key(features, NAME, names[-1])})
+        self._features = self.encodable({**self._features, names[-1]: with_key(features, NAME, names[-1])})
 
     def remove_arm(self, name: Hashable) -> None:
         """Forget an arm; what all arms share stays.
@@ -356,7 +359,7 @@ class Bandit(RawDecider):
         else:
             self._features = {key: value for key, value in self._features.items() if key != name}
 
-    def _encodable(self, features: dict[Hashable, Any]) -> dict[Hashable, Any]:
+    def encodable(self, features: dict[Hashable, Any]) -> dict[Hashable, Any]:
         """Return features of arms; what cannot be encoded is refused now, not when one decides."""
         self._rows(np.zeros(self._encoders[0].width), features)
         return features
