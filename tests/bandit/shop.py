@@ -19,7 +19,11 @@ USERS: list[dict[str, Any]] = [
     )
 ]
 CATALOGUE: dict[str, dict[str, Any]] = {
-    f"sku{n}": {"price": 9.9 + 7 * n, "tags": [["new", "red"], ["red"], []][n % 3], "category": ["shoes", "hats"][n % 2]}
+    f"sku{n}": {
+        "price": 9.9 + 7 * n,
+        "tags": [["new", "red"], ["red"], []][n % 3],
+        "category": ["shoes", "hats"][n % 2],
+    }
     for n in range(12)
 }
 ARMS = ("spring", "shoes", "gift card")

@@ -39,12 +39,12 @@ def test_contexts_of_any_kind() -> None:
     for case in range(ARMS_CASES):
         raw = any_root(rng)
         bad = bad_paths(raw) if isinstance(raw, dict) else [""]
-        before = learned(bandit) if case % 50 == 0 else None
+        before = learned(bandit) if case % 200 == 0 else None
         decision = asked(lambda: bandit.decide(raw), bad, repr(raw))  # noqa: B023
         assert before is None or learned(bandit) == before
         if decision is None:
             if case % 10 == 0:
-                with pytest.raises(ValueError):  # noqa: PT011
+                with pytest.raises(ValueError):
                     bandit.learn(raw, "shoes", 1.0)
             continue
         taken += 1
@@ -66,12 +66,9 @@ def test_items_of_any_kind() -> None:
             if not isinstance(item, dict) or bad_paths(item)
         ]
         paths = [path for _, parts in bad for path in parts]
-        try:
-            decision = asked(lambda: bandit.decide(USERS[case % 4], items), paths, repr(items))  # noqa: B023
-        except AssertionError:
-            raise
+        decision = asked(lambda: bandit.decide(USERS[case % 4], items), paths, repr(items))  # noqa: B023
         if decision is None:
-            with pytest.raises(ValueError) as refused:  # noqa: PT011
+            with pytest.raises(ValueError) as refused:
                 bandit.decide(USERS[case % 4], items)
             assert any(f"the item {name!r}" in str(refused.value) for name, _ in bad)
             continue
@@ -82,7 +79,7 @@ def test_items_of_any_kind() -> None:
     assert bandit.rounds > 150
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(contexts, contexts)
 def test_what_can_be_decided_can_be_learned_and_saved(context: Any, item: Any) -> None:
     bandit = played("items", 2, **SMALL)
@@ -94,7 +91,7 @@ def test_what_can_be_decided_can_be_learned_and_saved(context: Any, item: Any) -
     assert dump(twin) == dump(bandit)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(contexts)
 def test_a_context_decides_as_its_json_does(context: Any) -> None:
     """So that a decision comes out the same when it is made again from a log."""
@@ -107,10 +104,10 @@ def test_names_that_are_none() -> None:
     bandit = played("items", 3)
     before = content(bandit)
     for items in ({None: {"a": 1}}, {float("nan"): {"a": 1}}, {}):
-        with pytest.raises(ValueError):  # noqa: PT011
+        with pytest.raises(ValueError):
             bandit.decide(USERS[0], items)
     for bad in (5, "text", [1, 2], None, {1: 2}, {"a": {2: 3}}, object()):
-        with pytest.raises(ValueError):  # noqa: PT011
+        with pytest.raises(ValueError):
             bandit.decide(bad, items_of(0))
         with pytest.raises(ValueError, match="the item 'x'"):
             bandit.decide(USERS[0], {"x": bad})

@@ -40,9 +40,7 @@ def test_what_a_user_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     slate = shop.rank(user, items=catalogue, k=5)
     assert len(slate) == len(set(slate.arms)) == 5
     assert sum(slate[0].propensities) == pytest.approx(1.0)
-    assert [entry.propensity for entry in slate] == [
-        entry.propensities[entry.arms.index(entry.arm)] for entry in slate
-    ]
+    assert [entry.propensity for entry in slate] == [entry.propensities[entry.arms.index(entry.arm)] for entry in slate]
     shop.save("shop.lim2")
     shop = lim2.load("shop.lim2")
     assert isinstance(shop, lim2.Bandit)
@@ -352,7 +350,10 @@ def test_snapshots_in_another_thread_are_of_one_moment() -> None:
 
     def watch() -> None:
         while not stop.is_set():
-            for taken in (bandit.snapshot(), lim2.bandit.files.parse(*unpacked(bandit), seed=None, representation=None)):
+            for taken in (
+                bandit.snapshot(),
+                lim2.bandit.files.parse(*unpacked(bandit), seed=None, representation=None),
+            ):
                 if not taken.rounds == taken._learned.context.updates == taken._learned.item.updates:  # type: ignore[union-attr]
                     torn.append(taken)
 
@@ -404,7 +405,7 @@ def test_arms_with_features_come_and_go() -> None:
         lambda: bandit.remove_arm("nobody"),
         lambda: bandit.remove_arm(["a"]),  # type: ignore[arg-type]
     ):
-        with pytest.raises(ValueError):  # noqa: PT011  # each has words of its own
+        with pytest.raises(ValueError):  # each has words of its own
             bad()
         assert content(bandit) == before
     for form in ("items",):

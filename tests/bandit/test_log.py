@@ -114,7 +114,7 @@ def test_rewards_of_a_logged_slate_come_whole_or_not_at_all(form: str, bad: Any,
         bandit = make(form, log=log)
         slate = bandit.rank(*question(form), k=2)
         before = content(bandit), log.position
-        with pytest.raises(ValueError):  # noqa: PT011  # each has words of its own
+        with pytest.raises(ValueError):  # each has words of its own
             bandit.reward(slate.id, bad)
         assert (content(bandit), log.position) == before
         bandit.update(slate, {2: 1.0})
@@ -246,7 +246,7 @@ def test_arms_with_features_that_come_and_go_through_the_log(tmp_path: Path) -> 
         assert bandit.arms == ("shoes", 3, "new")
         before = content(bandit), log.position
         for bad in ({"features": {"price": float("inf")}}, {"features": 5}, {}, {"like": "shoes"}):
-            with pytest.raises(ValueError):  # noqa: PT011
+            with pytest.raises(ValueError):
                 log.add_arm(bandit, "newer", **bad)
         with pytest.raises(ValueError, match="new"):
             log.add_arm(bandit, "new", features={"price": 1})

@@ -40,7 +40,8 @@ def test_an_agent_is_given_what_it_chose() -> None:
 def test_ticks_add_up_what_was_earned() -> None:
     problem = shelves(rounds=300, seed=2)
     ticks: list[tuple[int, float]] = []
-    played = play(lim2.Uniform(n_features=2, n_item_features=3, seed=0), problem, lambda done, reward: ticks.append((done, reward)))
+    agent = lim2.Uniform(n_features=2, n_item_features=3, seed=0)
+    played = play(agent, problem, lambda done, reward: ticks.append((done, reward)))
     assert ticks[-1] == (300, problem.earned(played.arms).sum())
     assert len(ticks) > 1
 

@@ -30,9 +30,7 @@ some_agents = pytest.mark.parametrize("variant", SAMPLED)
 def make(variant: str, seed: int | None = 0, **settings: Any) -> ItemAgent:
     """Return an agent that chooses among items."""
     name, defaults = VARIANTS[variant]
-    agent: Any = lim2.AGENTS[name](
-        n_features=N_CONTEXT, n_item_features=N_ITEM, seed=seed, **{**defaults, **settings}
-    )
+    agent: Any = lim2.AGENTS[name](n_features=N_CONTEXT, n_item_features=N_ITEM, seed=seed, **{**defaults, **settings})
     assert isinstance(agent, ItemAgent)
     return agent
 
