@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import lim2
+from lim2 import state as trees
 from lim2.bandit.files import dump
 
 USERS: list[dict[str, Any]] = [
@@ -43,10 +44,10 @@ def items_of(t: int, k: int = 4) -> dict[str, Any]:
     return {names[(3 * t + i) % len(names)]: CATALOGUE[names[(3 * t + i) % len(names)]] for i in range(k)}
 
 
-def question(form: str, t: int = 0) -> tuple[Any, ...]:
+def question(form: str, t: int = 0) -> dict[str, Any]:
     """Return what a bandit of this form is asked in a round."""
-    user = USERS[t % len(USERS)]
-    return (user, items_of(t)) if form == "items" else (user,)
+    asked = {"context": USERS[t % len(USERS)]}
+    return {**asked, "items": items_of(t)} if form == "items" else asked
 
 
 def reward_of(decision: Any) -> float:
@@ -59,11 +60,11 @@ def play(bandit: lim2.Bandit, form: str, rounds: int, start: int = 0) -> list[An
     chosen: list[Any] = []
     for t in range(start, start + rounds):
         if t % 3 == 2:
-            slate = bandit.rank(*question(form, t), k=3)
+            slate = bandit.rank(**question(form, t), k=3)
             bandit.update(slate, {1: 0.5, "slot 3": reward_of(slate[2])})
             chosen.append(slate.arms)
         else:
-            decision = bandit.decide(*question(form, t))
+            decision = bandit.decide(**question(form, t))
             bandit.update(decision, reward_of(decision))
             chosen.append(decision.arm)
     return chosen
@@ -83,10 +84,7 @@ def content(bandit: lim2.Bandit) -> bytes:
 
 def learned(bandit: lim2.Bandit) -> list[Any]:
     """Return what a bandit has learned, bit for bit: not how far its streams of decisions have come."""
-    inner: Any = bandit.agent
-    agent = inner.agent if isinstance(inner, lim2.ItemAgent) else inner
-    from lim2 import state as trees
-
+    agent = bandit.agent.agent if isinstance(bandit.agent, lim2.ItemAgent) else bandit.agent
     leaves = [
         leaf.tobytes() if isinstance(leaf, np.ndarray) else leaf
         for _, leaf in trees.leaves(trees.canonical(agent.state))

@@ -45,9 +45,9 @@ def test_loading_with_a_seed_changes_decisions_only(tmp_path: Path) -> None:
     bandit = played("items", min_propensity=1.0)
     bandit.save(tmp_path / "bandit.lim2")
     one, two, three = (lim2.load(tmp_path / "bandit.lim2", seed=seed) for seed in (5, 5, 6))
-    first = [one.decide(*question("items")).arm for _ in range(20)]
-    assert first == [two.decide(*question("items")).arm for _ in range(20)]
-    assert first != [three.decide(*question("items")).arm for _ in range(20)]
+    first = [one.decide(**question("items")).arm for _ in range(20)]
+    assert first == [two.decide(**question("items")).arm for _ in range(20)]
+    assert first != [three.decide(**question("items")).arm for _ in range(20)]
 
 
 def test_every_kind_of_column_is_saved(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_names_of_every_kind() -> None:
 
 
 def altered(parts: Parts, rng: np.random.Generator) -> tuple[str, bytes]:
-    """Change the header or the arrays of a bandit's file: those of the encoders, or the file of the agent as a whole."""
+    """Change the header or the arrays of a bandit's file: of the encoders, or the file of the agent as a whole."""
     header: Any = {"header": parts.header}
     kind = pick(rng, ("word", "word", "gone", "twin", "value", "value", "shape", "type", "name", "drop", "inner"))
     if kind in ("word", "gone", "twin"):
@@ -115,7 +115,7 @@ def altered(parts: Parts, rng: np.random.Generator) -> tuple[str, bytes]:
 def works(bandit: Any, form: str) -> None:
     """Let a bandit that was loaded go on."""
     assert isinstance(bandit, lim2.Bandit)
-    decision = bandit.decide(*question(form), exploit=True)
+    decision = bandit.decide(**question(form), exploit=True)
     assert np.isfinite(decision.means).all()
     bandit.update(decision, 1.0)
     bandit.columns  # noqa: B018

@@ -52,9 +52,9 @@ def test_nothing_is_learned_from_a_decision(form: str) -> None:
     bandit = played(form)
     before = learned(bandit)
     for t in range(5):
-        bandit.decide(*question(form, t))
-        bandit.rank(*question(form, t), k=2)
-        bandit.propensities(*question(form, t))
+        bandit.decide(**question(form, t))
+        bandit.rank(**question(form, t), k=2)
+        bandit.propensities(**question(form, t))
     assert learned(bandit) == before
 
 
@@ -64,7 +64,7 @@ def test_update_learns_what_was_decided(form: str) -> None:
     bandit, same = make(form), make(form)
     decisions = []
     for t in range(6):
-        asked = question(form, t)
+        asked = list(question(form, t).values())
         context = {**asked[0], "basket": dict(asked[0]["basket"])}
         decision = bandit.decide(context, *asked[1:])
         context["basket"]["total"] = -1.0  # the caller's own
@@ -90,7 +90,7 @@ def test_what_a_bandit_knows_of_its_keys() -> None:
 @every_form
 def test_a_slate_learns_each_position(form: str) -> None:
     bandit, same = played(form), played(form)
-    slate, also = bandit.rank(*question(form), k=3), same.rank(*question(form), k=3)
+    slate, also = bandit.rank(**question(form), k=3), same.rank(**question(form), k=3)
     bandit.update(slate, {"slot 3": 1.0, 1: 0.25})
     for position, reward in ((1, 0.25), (3, 1.0)):
         entry = also[position - 1]
@@ -106,9 +106,9 @@ def test_a_position_is_a_feature(form: str) -> None:
     """What is shown third is clicked less; what is first is chosen by what it would earn there."""
     bandit = make(form)
     for t in range(60):
-        slate = bandit.rank(*question(form, t), k=3)
+        slate = bandit.rank(**question(form, t), k=3)
         bandit.update(slate, {1: 1.0, 2: 1.0, 3: 0.0})
-    slate = bandit.rank(*question(form), k=3)
+    slate = bandit.rank(**question(form), k=3)
     shown = {reason.key: reason.contribution for reason in bandit.explain(slate[2])}
     assert shown[POSITION] < -0.2
     assert shown[POSITION] < {reason.key: reason.contribution for reason in bandit.explain(slate[1])}[POSITION]
@@ -121,7 +121,7 @@ BAD_REWARDS: list[Any] = [float("nan"), float("inf"), 1e30, "1", None, [1.0], {1
 @pytest.mark.parametrize("bad", BAD_REWARDS, ids=str)
 def test_a_bad_reward_changes_nothing(form: str, bad: Any) -> None:
     bandit = played(form)
-    decision = bandit.decide(*question(form))
+    decision = bandit.decide(**question(form))
     before = content(bandit)
     with pytest.raises(ValueError, match="reward"):
         bandit.update(decision, bad)
@@ -139,7 +139,7 @@ def test_a_bad_reward_changes_nothing(form: str, bad: Any) -> None:
 )  # fmt: skip
 def test_a_slate_is_learned_whole_or_not_at_all(form: str, bad: Any) -> None:
     bandit = played(form)
-    slate = bandit.rank(*question(form), k=3)
+    slate = bandit.rank(**question(form), k=3)
     before = content(bandit)
     with pytest.raises(ValueError, match=r"reward|position"):
         bandit.update(slate, bad)
@@ -184,7 +184,10 @@ def test_unknown_arms_are_not_learned() -> None:
 def lessons(form: str) -> dict[str, Callable[[lim2.Bandit], None]]:
     """Return what a bandit can learn: one reward, and those of a slate."""
     judge = played(form, 4, encoder=SMALL)
-    decision, slate = judge.decide({**USERS[0], "new": 1.5}, *question(form)[1:]), judge.rank(*question(form), k=3)
+    decision, slate = (
+        judge.decide({**USERS[0], "new": 1.5}, question(form).get("items")),
+        judge.rank(**question(form), k=3),
+    )
     return {
         "one": lambda bandit: bandit.update(decision, 1.0),
         "slate": lambda bandit: bandit.update(slate, {1: 1.0, 2: 0.0, 3: 0.5}),

@@ -20,7 +20,7 @@ def live(bandit: lim2.Bandit, form: str, rounds: int = 20, start: int = 0) -> li
     rng, made = np.random.default_rng(start), []
     waiting: list[Any] = []
     for t in range(start, start + rounds):
-        entry: Any = bandit.rank(*question(form, t), k=2) if t % 4 == 3 else bandit.decide(*question(form, t))
+        entry: Any = bandit.rank(**question(form, t), k=2) if t % 4 == 3 else bandit.decide(**question(form, t))
         waiting.append(entry)
         made.append(entry)
         while waiting and rng.random() < 0.55:
@@ -42,7 +42,7 @@ def test_a_restart_from_the_log_gives_the_same_bandit(form: str, tmp_path: Path)
         again = make(form)
         log.replay(again, decisions=True)
         assert content(again) == content(bandit)
-        assert again.decide(*question(form)).arm == bandit.copy().decide(*question(form)).arm
+        assert again.decide(**question(form)).arm == bandit.copy().decide(**question(form)).arm
 
 
 @every_form
@@ -66,17 +66,17 @@ def test_with_a_log_as_without(form: str, tmp_path: Path) -> None:
         logged, plain = make(form, log=log), make(form)
         for t in range(12):
             if t % 3:
-                one, two = logged.decide(*question(form, t)), plain.decide(*question(form, t))
+                one, two = logged.decide(**question(form, t)), plain.decide(**question(form, t))
                 assert (one.arm, one.propensity) == (two.arm, two.propensity)
                 for bandit, decision in ((logged, one), (plain, two)):
                     bandit.update(decision, reward_of(decision))
             else:
-                slates = logged.rank(*question(form, t), k=3), plain.rank(*question(form, t), k=3)
+                slates = logged.rank(**question(form, t), k=3), plain.rank(**question(form, t), k=3)
                 assert slates[0].arms == slates[1].arms
                 for bandit, slate in zip((logged, plain), slates, strict=True):
                     bandit.update(slate, {1: 1.0, "slot 3": 0.5})
         assert learned(logged) == learned(plain)
-        assert logged.explain(logged.decide(*question(form))) == plain.explain(plain.decide(*question(form)))
+        assert logged.explain(logged.decide(**question(form))) == plain.explain(plain.decide(**question(form)))
 
 
 def test_a_path_is_a_log(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_what_needs_a_log() -> None:
 def test_rewards_of_a_logged_slate_come_whole_or_not_at_all(form: str, bad: Any, tmp_path: Path) -> None:
     with make_log(tmp_path) as log:
         bandit = make(form, log=log)
-        slate = bandit.rank(*question(form), k=2)
+        slate = bandit.rank(**question(form), k=2)
         before = content(bandit), log.position
         with pytest.raises(ValueError):  # each has words of its own
             bandit.reward(slate.id, bad)
@@ -128,11 +128,11 @@ def test_bad_input_is_not_written_down(form: str, tmp_path: Path) -> None:
         before = content(bandit)
         for ask in (bandit.decide, bandit.rank):
             with pytest.raises(ValueError, match="age"):
-                ask({"age": float("inf")}, *question(form)[1:])
+                ask({"age": float("inf")}, question(form).get("items"))
         assert content(bandit) == before
         assert not log.pending()
         with pytest.raises(ValueError, match="one reward"):
-            bandit.update(bandit.rank(*question(form), k=2), 1.0)
+            bandit.update(bandit.rank(**question(form), k=2), 1.0)
         assert len(log.pending()) == 2
         assert learned(bandit) == learned(make(form))
 
@@ -153,11 +153,11 @@ def test_eligible_and_exploited_decisions_are_made_again(form: str, tmp_path: Pa
     with make_log(tmp_path) as log:
         bandit = make(form, log=log)
         live(bandit, form, 8)
-        some = list(bandit.decide(*question(form)).arms)[:2]
+        some = list(bandit.decide(**question(form)).arms)[:2]
         for t in range(12):
-            bandit.update(bandit.decide(*question(form), arms=some, exploit=t % 2 == 0), 1.0)
-            bandit.update(bandit.rank(*question(form), k=2, arms=some[::-1]), {1: 1.0})
-            bandit.rank(*question(form), k=1, exploit=True)
+            bandit.update(bandit.decide(**question(form), arms=some, exploit=t % 2 == 0), 1.0)
+            bandit.update(bandit.rank(**question(form), k=2, arms=some[::-1]), {1: 1.0})
+            bandit.rank(**question(form), k=1, exploit=True)
         again = make(form)
         log.replay(again, decisions=True)
         assert content(again) == content(bandit)
@@ -167,7 +167,7 @@ def test_late_rewards_and_defaults(tmp_path: Path) -> None:
     clock = Clock()
     with make_log(tmp_path, clock=clock, expire_after=60, default_reward=0.0) as log:
         bandit = make("items", log=log)
-        early, late = (bandit.decide(*question("items", t)) for t in (0, 1))
+        early, late = (bandit.decide(**question("items", t)) for t in (0, 1))
         clock.now += 30
         assert bandit.reward(early.id, 1.0) == "recorded"
         clock.now += 40
@@ -278,7 +278,7 @@ def test_a_bandit_is_evaluated_on_its_own_log(form: str, tmp_path: Path) -> None
     with make_log(tmp_path) as log:
         bandit = make(form, log=log, min_propensity=0.3 if form != "arms" else 0.1)
         for t in range(60):
-            decision = bandit.decide(*question(form, t))
+            decision = bandit.decide(**question(form, t))
             bandit.update(decision, reward_of(decision))
         before = content(bandit)
         own = bandit.evaluate()

@@ -184,10 +184,8 @@ class Bandit(RawDecider):
         if not self._logs(joint, id):
             return super().rank(context, items, k, arms=arms, exploit=exploit, joint=joint)
         eligible = None if arms is None else list(arms)
-        made, candidates = (
-            super().rank(context, items, k, arms=eligible, exploit=exploit),
-            self._candidates(items, eligible),
-        )
+        made = super().rank(context, items, k, arms=eligible, exploit=exploit)
+        candidates = self._candidates(items, eligible)
         assert self.log is not None
         return self.log.record_slate(made, raw=context, raw_items=candidates, id=id, agent=self)
 
