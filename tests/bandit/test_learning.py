@@ -184,10 +184,8 @@ def test_unknown_arms_are_not_learned() -> None:
 def lessons(form: str) -> dict[str, Callable[[lim2.Bandit], None]]:
     """Return what a bandit can learn: one reward, and those of a slate."""
     judge = played(form, 4, encoder=SMALL)
-    decision, slate = (
-        judge.decide({**USERS[0], "new": 1.5}, question(form).get("items")),
-        judge.rank(**question(form), k=3),
-    )
+    decision = judge.decide({**USERS[0], "new": 1.5}, question(form).get("items"))
+    slate = judge.rank(**question(form), k=3)
     return {
         "one": lambda bandit: bandit.update(decision, 1.0),
         "slate": lambda bandit: bandit.update(slate, {1: 1.0, 2: 0.0, 3: 0.5}),

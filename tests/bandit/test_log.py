@@ -287,3 +287,16 @@ def test_a_bandit_is_evaluated_on_its_own_log(form: str, tmp_path: Path) -> None
         assert 0.0 <= own.dr.value <= 2.5
         other = bandit.evaluate(make(form, algorithm="Uniform").snapshot())
         assert np.isfinite(other.dr.value)
+
+
+def test_slates_of_an_agent_with_vectors_are_made_again(tmp_path: Path) -> None:
+    with make_log(tmp_path) as log:
+        agent, again = (lim2.LinearTS(arms=list(ARMS), n_features=2, seed=0) for _ in range(2))
+        for t in range(12):
+            slate = log.rank(agent, [1.0, float(t % 3)], None, 2)
+            log.reward(slate.id, {1: float(t % 2)})
+            log.apply(agent)
+        assert log.replay(again, decisions=True) == 12
+        assert again.means([1.0, 1.0]).tobytes() == agent.means([1.0, 1.0]).tobytes()
+        with pytest.raises(ValueError, match="does not rank items"):
+            log.rank(agent, [1.0, 0.0], np.eye(3), 2)

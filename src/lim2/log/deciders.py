@@ -97,7 +97,11 @@ def rank(
     if takes_raw(agent):
         asked |= {} if arms is None else {"arms": arms}
         return list(agent.rank(about.raw, about.raw_items, k, **asked))
-    return list(agent.rank(about.context, about.items if arms is None else arms, k, **asked))
+    if arms_of(agent) is None:
+        return list(agent.rank(about.context, about.items, k, **asked))
+    if about.items is not None:
+        raise ValueError("this agent chooses among arms, so it does not rank items: leave them out")
+    return list(agent.rank(about.context, arms, k, **asked))
 
 
 class Lesson(NamedTuple):
