@@ -112,12 +112,12 @@ class ItemDecider:
 
     def chances_of_rows(self, rows: Array, *, exploit: bool) -> Array:
         """Return the propensity of every row."""
-        return self._chances(self.score_rows(rows), exploit, joint=False)
+        return self._propensities(self.score_rows(rows), exploit, joint=False)
 
     def decide_rows(self, names: tuple[Hashable, ...], rows: Array, *, exploit: bool, joint: bool) -> Decision:
         """Choose one of the rows."""
         score = self.score_rows(rows)
-        chances = self._chances(score, exploit, joint)
+        chances = self._propensities(score, exploit, joint)
         return _decision(self._first(score, rows, exploit, joint), names, score, chances, exploit)
 
     def rank_rows(
@@ -125,7 +125,7 @@ class ItemDecider:
     ) -> list[Decision]:
         """Order the rows."""
         score, count = self.score_rows(rows), check_positions(k, len(names))
-        chances = self._chances(score, exploit, joint)
+        chances = self._propensities(score, exploit, joint)
         first = None if exploit else self._floor(len(names))
         drawn = self._drawn(score, rows, exploit, joint)
         return [_decision(at, names, score, chances, exploit) for at in order_of(drawn, first, count)]
@@ -155,7 +155,7 @@ class ItemDecider:
         place = int(self._inner._rng().random() * k / share)  # one draw says whether, and which
         return place if place < k else None
 
-    def _chances(self, score: StudentT, exploit: bool, joint: bool) -> Array:
+    def _propensities(self, score: StudentT, exploit: bool, joint: bool) -> Array:
         if joint:
             return np.full(len(score.mean), np.nan)
         if exploit:
