@@ -178,7 +178,7 @@ def test_joint_covariances_have_the_scales_of_the_scores(variant: str) -> None:
 def test_joint_choices_are_those_of_drawn_weights(variant: str) -> None:
     """As often as in a direct simulation of the multivariate Student-t, two items being almost the same."""
     agent, n = played(variant, 25), 5000
-    items = np.vstack((items_of(3, 1), items_of(3, 1)[:1] * 1.01))
+    items = items_of(1, 1) + 0.1 * np.vstack((items_of(3, 1), items_of(3, 1)[:1] * 1.01))
     rows = agent.joined(USER, items)
     score = agent.score_rows(rows)
     covariance = agent.algorithm.joint_covariance(agent.state, rows)
