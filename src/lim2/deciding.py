@@ -206,10 +206,7 @@ class Decider:
         elif callable(getattr(self._policy, "propensities", None)):
             policy = self._policy.propensities(score)  # type: ignore[attr-defined]
         else:
-            raise NotImplementedError(
-                f"{self._policy!r} does not give its propensities, so only `act` works: give it a method "
-                "`propensities(score)`, see lim2.exploration.KnowsPropensities"
-            )
+            raise NotImplementedError(no_propensities(self._policy))
         if self._floor:
             policy = self._floor + (1.0 - len(score.freedom) * self._floor) * policy
         return policy
@@ -326,6 +323,14 @@ class Decider:
             twice = next(self.arms[index] for index in indices if indices.count(index) > 1)
             raise ValueError(f"the eligible arm {twice!r} is there twice: name every eligible arm once")
         return np.array(indices, dtype=np.intp)
+
+
+def no_propensities(policy: Any) -> str:
+    """Say that a policy does not know its propensities, and what to do."""
+    return (
+        f"{policy!r} does not give its propensities, so only `act` works: give it a method `propensities(score)`, see "
+        "lim2.exploration.KnowsPropensities"
+    )
 
 
 def check_positions(k: int | None, candidates: int) -> int:

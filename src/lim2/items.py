@@ -16,10 +16,10 @@ from lim2._blas import one_thread
 from lim2.agent import Agent
 from lim2.algorithms.base import Algorithm
 from lim2.arms import arm_names
-from lim2.checks import as_floats
-from lim2.deciding import Decider, check_positions, order_of
+from lim2.checks import LARGEST, as_floats, size_of, why_not
+from lim2.deciding import Decider, check_positions, no_propensities, order_of
 from lim2.decision import Decision
-from lim2.exploration import StudentT, Thompson
+from lim2.exploration import KnowsPropensities, StudentT, Thompson
 from lim2.exploration.propensity import one_hot
 from lim2.info import Info
 from lim2.snapshot import Snapshot
@@ -112,12 +112,12 @@ class ItemDecider:
 
     def chances_of_rows(self, rows: Array, *, exploit: bool) -> Array:
         """Return the propensity of every row."""
-        return self._chances(self.score_rows(rows), exploit, joint=False)
+        return self._propensities(self.score_rows(rows), exploit, joint=False)
 
     def decide_rows(self, names: tuple[Hashable, ...], rows: Array, *, exploit: bool, joint: bool) -> Decision:
         """Choose one of the rows."""
         score = self.score_rows(rows)
-        chances = self._chances(score, exploit, joint)
+        chances = self._propensities(score, exploit, joint)
         return _decision(self._first(score, rows, exploit, joint), names, score, chances, exploit)
 
     def rank_rows(
@@ -125,7 +125,7 @@ class ItemDecider:
     ) -> list[Decision]:
         """Order the rows."""
         score, count = self.score_rows(rows), check_positions(k, len(names))
-        chances = self._chances(score, exploit, joint)
+        chances = self._propensities(score, exploit, joint)
         first = None if exploit else self._floor(len(names))
         drawn = self._drawn(score, rows, exploit, joint)
         return [_decision(at, names, score, chances, exploit) for at in order_of(drawn, first, count)]
@@ -155,14 +155,17 @@ class ItemDecider:
         place = int(self._inner._rng().random() * k / share)  # one draw says whether, and which
         return place if place < k else None
 
-    def _chances(self, score: StudentT, exploit: bool, joint: bool) -> Array:
+    def _propensities(self, score: StudentT, exploit: bool, joint: bool) -> Array:
         if joint:
             return np.full(len(score.mean), np.nan)
         if exploit:
             return one_hot(score.mean)
         share = float(self._inner.algorithm.min_propensity)
+        policy = self._inner.algorithm.policy
+        if not isinstance(policy, KnowsPropensities):
+            raise NotImplementedError(no_propensities(policy))
         with one_thread:
-            chances: Array = self._inner.algorithm.policy.propensities(score)  # type: ignore[attr-defined]
+            chances = policy.propensities(score)
         return chances if not share else share / len(chances) + (1.0 - share) * chances
 
     # Checks of input
@@ -171,6 +174,8 @@ class ItemDecider:
         x = as_floats(context, "a context")
         if x.shape != (self._sizes[0],):
             raise ValueError(f"a context must be a 1-D array of {self._sizes[0]} numbers, got shape {x.shape}")
+        if not size_of(x) < LARGEST:  # false for NaN, too
+            raise ValueError(why_not(x, "the context"))
         return x
 
     def _candidates(self, context: ArrayLike, items: Items) -> tuple[tuple[Hashable, ...], Array]:
@@ -193,7 +198,11 @@ class ItemDecider:
                     f"{features.shape}"
                 )
             names = tuple(range(len(features)))
-        return names, self._inner._contexts(self.joined(x, features))  # which checks that all are finite
+        if not size_of(features) < LARGEST:
+            for name, vector in zip(names, features, strict=True):
+                if not size_of(vector) < LARGEST:
+                    raise ValueError(why_not(vector, f"the item {name!r}"))
+        return names, self._inner._contexts(self.joined(x, features))
 
     # What it says of itself
 
@@ -309,6 +318,8 @@ class ItemAgent(ItemDecider):
         features = as_floats(item, "an item")
         if features.shape != (self._sizes[1],):
             raise ValueError(f"an item must be a 1-D array of {self._sizes[1]} numbers, got shape {features.shape}")
+        if not size_of(features) < LARGEST:
+            raise ValueError(why_not(features, "an item"))
         return self._inner._context(np.concatenate((self._context(context), features)))
 
     # Copies and files

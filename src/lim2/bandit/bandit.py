@@ -5,6 +5,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from lim2.agent import Agent
 from lim2.agents import AGENTS
 from lim2.arms import arm_names
@@ -108,7 +110,7 @@ class Bandit(RawDecider):
             features = {name: with_key(arms[name], NAME, name) for name in arm_names(arms)}
         super().__init__(inner, encoders, learned, features)
         if features is not None:
-            self._rows(own.encode(learned.context, {}), features)  # what cannot be encoded is refused now
+            self.encodable(features)
         self.log: DecisionLog | None = None
         if log is not None:
             self.attach(log)
@@ -154,11 +156,11 @@ class Bandit(RawDecider):
             ``decision.arm`` is the name of what was chosen, ``decision.id`` names the decision. The second kind with a
             log.
         """
-        if self.log is None:
-            self._refuse_id(id)
+        if not self._logs(joint, id):
             return super().decide(context, items, arms=arms, exploit=exploit, joint=joint)
         eligible = None if arms is None else list(arms)
-        made = super().decide(context, items, arms=eligible, exploit=exploit, joint=joint)
+        made = super().decide(context, items, arms=eligible, exploit=exploit)
+        assert self.log is not None
         return self.log.record(made, raw=context, raw_items=self._candidates(items, eligible), id=id, agent=self)
 
     def rank(
@@ -181,17 +183,21 @@ class Bandit(RawDecider):
         id
             With a log: a name of your own for the slate, used once. None makes one.
         """
-        if self.log is None:
-            self._refuse_id(id)
+        if not self._logs(joint, id):
             return super().rank(context, items, k, arms=arms, exploit=exploit, joint=joint)
         eligible = None if arms is None else list(arms)
-        made = super().rank(context, items, k, arms=eligible, exploit=exploit, joint=joint)
+        made = super().rank(context, items, k, arms=eligible, exploit=exploit)
         candidates = self._candidates(items, eligible)
+        assert self.log is not None
         return self.log.record_slate(made, raw=context, raw_items=candidates, id=id, agent=self)
 
-    def _refuse_id(self, id: str | None) -> None:
-        if id is not None:
+    def _logs(self, joint: bool, id: str | None) -> bool:
+        """Return whether decisions are written down; a ValueError if what is asked for does not go with that."""
+        if self.log is None and id is not None:
             raise ValueError("a name of your own is for a decision that is logged: give the bandit a log")
+        if self.log is not None and joint:
+            raise ValueError("joint draws have no propensities, which a log keeps: leave out joint=True, or the log")
+        return self.log is not None
 
     # Learning
 
@@ -334,9 +340,10 @@ class Bandit(RawDecider):
             return
         if self._features is None:
             raise ValueError("the items of this bandit come with every call: there are no arms to add")
-        if like is not None or features is None or name in self._features:
+        if like is not None or features is None:
             raise ValueError(f"a new arm needs a name of its own and features=, got {name!r} and {features!r}")
-        self._features = {**self._features, name: with_key(features, NAME, name)}
+        names = arm_names((*self._features, name))
+        self._features = self.encodable({**self._features, names[-1]: with_key(features, NAME, names[-1])})
 
     def remove_arm(self, name: Hashable) -> None:
         """Forget an arm; what all arms share stays.
@@ -350,10 +357,15 @@ class Bandit(RawDecider):
             self._inner.remove_arm(name)
         elif self._features is None:
             raise ValueError("the items of this bandit come with every call: there are no arms to remove")
-        elif name not in self._features or len(self._features) == 1:
+        elif name not in list(self._features) or len(self._features) == 1:  # a list, for what is not hashable
             raise ValueError(f"{name!r} is no arm, or the only one: arms are {list(self._features)!r}")
         else:
             self._features = {key: value for key, value in self._features.items() if key != name}
+
+    def encodable(self, features: dict[Hashable, Any]) -> dict[Hashable, Any]:
+        """Return features of arms; what cannot be encoded is refused now, not when one decides."""
+        self._rows(np.zeros(self._encoders[0].width), features)
+        return features
 
     # Copies and files
 
@@ -375,8 +387,14 @@ class Bandit(RawDecider):
         learned = Learned(own.init(), None if of_items is None else of_items.init())
         return type(self).restored(self._inner.clone(), self._encoders, learned, self._features)
 
+    def __copy__(self) -> Self:
+        return self.copy()
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.copy()
+
+    def __getstate__(self) -> dict[str, Any]:  # for pickle
+        return {**self.copy().__dict__, "log": None}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bandit to a file, whole or not at all; :func:`lim2.load` makes it again. A log is not part of it.

@@ -281,7 +281,8 @@ def with_key(raw: Any, key: str, value: Any) -> Any:
     fields = as_json(raw, "an item")
     if not isinstance(fields, dict):
         raise ValueError(f"features must be given by key, as a dictionary, a dataclass or a row; got {raw!r}")
-    return {**fields, key: value if isinstance(value, str) else repr(value)}
+    more = {**fields, key: value if isinstance(value, str) else repr(value)}
+    return dict(sorted(more.items()))  # as JSON of a log or a file comes back
 
 
 def item_of(decision: Any) -> Any:

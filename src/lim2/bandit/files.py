@@ -78,9 +78,13 @@ def _made(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], seed: A
     if widths != expected:
         raise LoadError(f"the encoders have the widths {widths}, but the agent takes {expected}")
     inner = agent if crossing is None else ItemAgent(agent)
-    return Bandit.restored(
-        inner, encoders, Learned(known[0], known[1] if crossing else None), _features(parts["features"])
-    )
+    features = _features(parts["features"])
+    if features is not None and crossing is None:
+        raise LoadError("there are features of arms, but the agent's arms have none")
+    bandit = Bandit.restored(inner, encoders, Learned(known[0], known[1] if crossing else None), features)
+    if features is not None:
+        bandit.encodable(features)
+    return bandit
 
 
 def _known(encoder: Any, values: Any, arrays: Mapping[str, NDArray[Any]], place: int) -> Known:

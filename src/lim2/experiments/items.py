@@ -1,4 +1,4 @@
-"""Agents that choose among items with features: how they are made for a problem, and the random one."""
+"""Agents that choose among items with features: how they are made for a problem."""
 
 from __future__ import annotations
 
@@ -58,30 +58,6 @@ class Scale(NamedTuple):
         return scaled
 
 
-class UniformItems:
-    """Choose every candidate with the same probability and learn nothing.
-
-    Parameters
-    ----------
-    n_features, n_item_features
-        The sizes of a context and of an item; not used.
-    seed
-        The same seed makes the same choices.
-    """
-
-    nbytes = 0
-
-    def __init__(self, n_features: int, n_item_features: int, *, seed: int | None = None) -> None:  # noqa: ARG002
-        self._rng = np.random.default_rng(seed)
-
-    def act(self, context: Any, items: NDArray[Any]) -> int:  # noqa: ARG002
-        """Choose one of the items; return its row."""
-        return int(self._rng.integers(len(items)))
-
-    def update(self, context: Any, item: Any, reward: float) -> None:
-        """Learn nothing."""
-
-
 def make_for_items(spec: Spec, problem: ItemProblem, seed: int) -> PlaysItems:
     """Make an agent for a problem with items.
 
@@ -135,8 +111,6 @@ def check_arms(spec: Spec, maker: Callable[..., Any], problem: str) -> None:
 
 
 def _maker(spec: Spec) -> Callable[..., Any]:
-    if spec.source == "Uniform":
-        return UniformItems
     if spec.source.startswith("vw:"):
         from lim2.experiments import peers
 

@@ -75,7 +75,9 @@ def decide(agent: Any, about: Situation, arms: Sequence[Hashable] | None, exploi
     return decision
 
 
-def rank(agent: Any, about: Situation, k: int) -> list[Decision]:
+def rank(
+    agent: Any, about: Situation, k: int, arms: Sequence[Hashable] | None = None, exploit: bool = False
+) -> list[Decision]:
     """Ask an agent for a slate.
 
     Parameters
@@ -86,12 +88,20 @@ def rank(agent: Any, about: Situation, k: int) -> list[Decision]:
         Context and candidates.
     k
         Number of positions.
+    arms, exploit
+        As for `decide`.
     """
     if not hasattr(agent, "rank"):
         raise ValueError(f"{type(agent).__name__} does not rank: lim2.Bandit and item agents do")
+    asked: dict[str, Any] = {"exploit": True} if exploit else {}
     if takes_raw(agent):
-        return list(agent.rank(about.raw, about.raw_items, k))
-    return list(agent.rank(about.context, about.items, k))
+        asked |= {} if arms is None else {"arms": arms}
+        return list(agent.rank(about.raw, about.raw_items, k, **asked))
+    if arms_of(agent) is None:
+        return list(agent.rank(about.context, about.items, k, **asked))
+    if about.items is not None:
+        raise ValueError("this agent chooses among arms, so it does not rank items: leave them out")
+    return list(agent.rank(about.context, arms, k, **asked))
 
 
 class Lesson(NamedTuple):

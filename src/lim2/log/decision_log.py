@@ -18,6 +18,7 @@ from lim2.log import deciders, names
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.learning import decide_again, learn, position_of, prune
+from lim2.log.raw import as_json
 from lim2.log.reading import LogState, entries, read_one, read_state, read_table
 from lim2.log.settling import Outcome, checked_id, checked_reward, expire, find, reward_one, settle
 from lim2.log.situation import Situation, situation
@@ -383,18 +384,18 @@ class DecisionLog:
         with self._learning:
             agent.save(path)
 
-    def add_arm(self, agent: Any, name: Hashable, like: Hashable | None = None) -> None:
+    def add_arm(self, agent: Any, name: Hashable, like: Hashable | None = None, *, features: Any = None) -> None:
         """Add an arm to an agent, and write it down, so that restarts and replay add it at the same place.
 
         Parameters
         ----------
         agent
             It learns what has arrived first.
-        name, like
-            As `agent.add_arm` takes them.
+        name, like, features
+            As `agent.add_arm` takes them; features only where arms have some.
         """
-        given = {} if like is None else {"like": like}
-        self._change(agent, "add_arm", name, given)
+        given = {"like": like, "features": None if features is None else as_json(features, "an arm")}
+        self._change(agent, "add_arm", name, {key: value for key, value in given.items() if value is not None})
 
     def remove_arm(self, agent: Any, name: Hashable) -> None:
         """Remove an arm from an agent, and write it down, so that restarts and replay remove it at the same place.
@@ -408,8 +409,8 @@ class DecisionLog:
         """
         self._change(agent, "remove_arm", name, {})
 
-    def _change(self, agent: Any, kind: str, name: Hashable, given: dict[str, Hashable]) -> None:
-        text = names.dumps([name, *given.values()])
+    def _change(self, agent: Any, kind: str, name: Hashable, given: dict[str, Any]) -> None:
+        text = names.dumps_change(name, **given)
         self.apply(agent)
         getattr(copy.deepcopy(agent), kind)(name, **given)  # what cannot be done must not be written down
         with self._store.writing() as file:

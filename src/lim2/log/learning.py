@@ -52,7 +52,8 @@ def learn(store: Store, agent: Any, *, limit: int | None = None, upto: int | Non
             break
         try:
             if change is not None:
-                getattr(agent, kind)(*names.loads(change))
+                given, options = names.loads_change(change)
+                getattr(agent, kind)(*given, **options)
             elif kind in ("reward", "default"):
                 learned += _update(store, agent, from_row(row, kind, reward), position)
         except Exception as error:
@@ -106,10 +107,11 @@ def _logged(store: Store, entry: LoggedDecision) -> list[Choice]:
 
 
 def _again(agent: Any, entry: LoggedDecision, positions: int) -> list[Choice]:
-    about = deciders.situation_of(entry)
+    about, eligible = deciders.situation_of(entry), deciders.eligible_in(agent, entry)
     if entry.position:
-        return [(one.arm, one.propensity) for one in deciders.rank(agent, about, positions)]
-    one = deciders.decide(agent, about, deciders.eligible_in(agent, entry), entry.exploit)
+        slate = deciders.rank(agent, about, positions, eligible, entry.exploit)
+        return [(one.arm, one.propensity) for one in slate]
+    one = deciders.decide(agent, about, eligible, entry.exploit)
     return [(one.arm, one.propensity)]
 
 

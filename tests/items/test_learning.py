@@ -1,0 +1,245 @@
+"""Learning from items: one by one and many at once, whole or not at all, and against a literal computation."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.faults import fails_at, fails_at_line
+from items.shop import (
+    N_CONTEXT,
+    N_ITEM,
+    every_agent,
+    items_of,
+    play,
+    played,
+    reward_of,
+    some_agents,
+    user_of,
+)
+from oracle import OracleLinearTS
+
+import lim2
+from lim2.loading import dump
+
+USER, ITEMS = user_of(7), items_of(5, 7)
+
+
+def batch_of(n: int) -> tuple[Any, Any, Any]:
+    """Return contexts, items and rewards."""
+    users, items = np.array([user_of(i) for i in range(n)]), items_of(n, 3)
+    return users, items, np.array([reward_of(user, item) for user, item in zip(users, items, strict=True)])
+
+
+@every_agent
+def test_many_at_once_as_one_by_one(variant: str) -> None:
+    one, many = played(variant, 10), played(variant, 10)
+    users, items, rewards = batch_of(12)
+    many.update_many(users, items, rewards)
+    for user, item, reward in zip(users, items, rewards, strict=True):
+        one.update(user, item, reward)
+    assert dump(one.agent) == dump(many.agent)
+    assert one.rounds == many.rounds == 22
+    many.update_many(users.tolist(), items.tolist(), rewards.tolist())
+    many.update_many(users[:0], items[:0], rewards[:0])
+    assert many.rounds == 34
+
+
+@every_agent
+def test_what_is_learned_is_the_item_not_its_name(variant: str) -> None:
+    agent = played(variant)
+    before = agent.means(USER, ITEMS[:1]), agent.variances(USER, ITEMS[:1])
+    for _ in range(20):
+        agent.update(USER, ITEMS[0], 3.0)
+    assert agent.rounds == 50
+    assert agent.info is not None
+    if agent.name != "Uniform":
+        assert abs(agent.means(USER, {"never seen": ITEMS[0]}) - 3.0) < abs(before[0] - 3.0)
+
+
+BAD: dict[str, tuple[Any, Any, Any]] = {
+    "item size": (USER, np.ones(N_ITEM + 1), 1.0),
+    "item rows": (USER, ITEMS[:1], 1.0),
+    "item nan": (USER, [np.nan, 0.0], 1.0),
+    "item infinity": (USER, [np.inf, 0.0], 1.0),
+    "item words": (USER, ["a", "b"], 1.0),
+    "item nothing": (USER, None, 1.0),
+    "context size": (np.ones(N_CONTEXT + 1), ITEMS[0], 1.0),
+    "context nan": ([np.nan, 0.0], ITEMS[0], 1.0),
+    "reward nan": (USER, ITEMS[0], np.nan),
+    "reward infinity": (USER, ITEMS[0], -np.inf),
+    "reward large": (USER, ITEMS[0], 1e30),
+    "reward word": (USER, ITEMS[0], "one"),
+    "rewards": (USER, ITEMS[0], [1.0]),
+    "no reward": (USER, ITEMS[0], None),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+def test_a_bad_update_changes_nothing(bad: tuple[Any, Any, Any]) -> None:
+    agent = played("AdaptiveTS", 8)
+    before = dump(agent.agent)
+    with pytest.raises(ValueError, match=r"item|context|reward"):
+        agent.update(*bad)
+    assert dump(agent.agent) == before
+
+
+MANY: dict[str, tuple[Any, Any, Any]] = {
+    "fewer items": (np.ones((3, N_CONTEXT)), np.ones((2, N_ITEM)), np.ones(3)),
+    "fewer rewards": (np.ones((3, N_CONTEXT)), np.ones((3, N_ITEM)), np.ones(2)),
+    "one context": (np.ones(N_CONTEXT), np.ones((1, N_ITEM)), np.ones(1)),
+    "a number": (1.0, 1.0, 1.0),
+    "sizes swapped": (np.ones((3, N_ITEM + 1)), np.ones((3, N_CONTEXT)), np.ones(3)),
+    "nan at the end": (np.ones((3, N_CONTEXT)), [[1.0, 1.0], [1.0, 1.0], [1.0, np.nan]], np.ones(3)),
+    "reward at the end": (np.ones((3, N_CONTEXT)), np.ones((3, N_ITEM)), [1.0, 1.0, np.nan]),
+}
+
+
+@pytest.mark.parametrize("bad", MANY.values(), ids=MANY.keys())
+def test_bad_batches_change_nothing(bad: tuple[Any, Any, Any]) -> None:
+    agent = played("AdaptiveTS", 8)
+    before = dump(agent.agent)
+    with pytest.raises(ValueError, match=r"item|context|reward"):
+        agent.update_many(*bad)
+    assert dump(agent.agent) == before
+
+
+@some_agents
+@pytest.mark.parametrize("many", [False, True], ids=["update", "update_many"])
+def test_an_update_that_fails_anywhere_changes_nothing(variant: str, many: bool) -> None:
+    agent, expected = played(variant, 17), played(variant, 17)
+    batch = batch_of(4)
+
+    def learn(learner: lim2.ItemAgent) -> None:
+        if many:
+            learner.update_many(*batch)
+        else:
+            learner.update(USER, ITEMS[0], 0.5)
+
+    before, call = dump(agent.agent), 1
+    while fails_at(call, lambda: learn(agent)):
+        assert dump(agent.agent) == before, f"call {call} failed, and something had changed"
+        call += 1 if call < 25 else 29
+    assert call > 3
+    learn(expected)
+    assert dump(agent.agent) == dump(expected.agent)
+    assert play(agent, 5, seed=1) == play(expected, 5, seed=1)
+
+
+def test_an_interrupt_at_any_line_is_before_or_after() -> None:
+    start = played("LinearTS", 12)
+    before, done, line, seen = dump(start.agent), start.copy(), 1, set()
+    done.update(USER, ITEMS[0], 0.5)
+    failed = True
+    while failed:
+        agent = start.copy()
+        failed = fails_at_line(line, lambda: agent.update(USER, ITEMS[0], 0.5))  # noqa: B023
+        seen.add(dump(agent.agent))
+        line += 1
+    assert seen == {before, dump(done.agent)}
+
+
+# Against a literal computation
+
+
+def joined(user: Any, item: Any) -> Any:
+    """Return [context, item, products]."""
+    return np.concatenate((user, item, np.outer(user, item).ravel()))
+
+
+def test_linear_items_are_one_arm_over_joined_rows() -> None:
+    """LinearTS against the oracle's regression on [context, item, products], with three columns and four."""
+    rng, shape = np.random.default_rng(0), (3, 4)
+    agent = lim2.LinearTS(n_features=3, n_item_features=4, seed=0)
+    oracle = OracleLinearTS(1, 3 + 4 + 12, initial_pulls=0)
+    for _ in range(150):
+        user, items = rng.normal(size=shape[0]), rng.normal(size=(6, shape[1]))
+        rows = [joined(user, item) for item in items]
+        phi = np.array([oracle.features(row) for row in rows])
+        scales = oracle.b[0] / oracle.a[0] * np.diag(phi @ oracle.cov[0] @ phi.T)
+        np.testing.assert_allclose(agent.means(user, items), phi @ oracle.mu[0], rtol=1e-8, atol=1e-8)
+        freedom = 2.0 * oracle.a[0]
+        np.testing.assert_allclose(agent.variances(user, items), scales * freedom / (freedom - 2.0), rtol=1e-8)
+        place = agent.act(user, items)
+        reward = float(user[0] * items[place, 1] - items[place, 2] + 0.1 * rng.normal())
+        agent.update(user, items[place], reward)
+        oracle.update(rows[place], 0, reward)
+
+
+@pytest.mark.parametrize("settings", [{}, {"standardize": True}, {"scaled": True}, {"forget": 0.02}])
+def test_linear_items_as_linear_agents_have_it(settings: dict[str, Any]) -> None:
+    """The same for all settings, against LinearTS itself; where columns are scaled, of columns in {-1, 1}.
+
+    Those have a product that is scaled as the columns are once they are balanced.
+    """
+    rng = np.random.default_rng(1)
+    agent = lim2.LinearTS(n_features=1, n_item_features=2, seed=0, **settings)
+    same = lim2.LinearTS(n_arms=1, n_features=5, seed=0, **settings)
+    signs = np.array([(a, b, c) for a in (-1.0, 1.0) for b in (-1.0, 1.0) for c in (-1.0, 1.0)])
+    for t in range(160):
+        row = signs[t % 8]
+        reward = float(row[0] * row[1] + 0.3 * row[2] + 0.1 * rng.normal())
+        agent.update(row[:1], row[1:], reward)
+        same.update(joined(row[:1], row[1:]), 0, reward)
+    rows = np.array([joined(row[:1], row[1:]) for row in signs])
+    means = np.array([agent.means(row[:1], row[None, 1:])[0] for row in signs])
+    variances = np.array([agent.variances(row[:1], row[None, 1:])[0] for row in signs])
+    tolerance = 1e-8 if not {"standardize", "scaled"} & set(settings) else 1e-3
+    np.testing.assert_allclose(means, same.means(rows)[:, 0], rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(variances, same.variances(rows)[:, 0], rtol=max(tolerance, 1e-8))
+
+
+def test_scaled_products_are_exact() -> None:
+    """With columns of any scale and origin, the beliefs are those of a regression on the scaled columns' products."""
+    rng = np.random.default_rng(2)
+    agent = lim2.LinearTS(n_features=2, n_item_features=2, standardize=True, seed=0)
+    users = np.array([5.0, -3e6]) + np.array([1e-3, 1e6]) * rng.normal(size=(300, 2))
+    items = np.array([0.0, 70.0]) + np.array([1e4, 2.0]) * rng.normal(size=(300, 2))
+    z = (users - users.mean(axis=0)) / users.std(axis=0), (items - items.mean(axis=0)) / items.std(axis=0)
+    rewards = z[0][:, 0] * z[1][:, 1] + 0.1 * rng.normal(size=300)
+    agent.update_many(users, items, rewards)
+    used = agent.state.scaling
+    scaled_rows = (np.hstack((users, items)) - used.center) * used.factor
+    rows = np.array([[*joined(row[:2], row[2:]), 1.0] for row in scaled_rows])
+    weights = np.linalg.solve(rows.T @ rows + 0.25 * np.eye(9), rows.T @ rewards)
+    means = [agent.means(user, item[None])[0] for user, item in zip(users[:20], items[:20], strict=True)]
+    np.testing.assert_allclose(means, rows[:20] @ weights, rtol=1e-6, atol=1e-6)
+
+
+# What products are for
+
+
+class Without:
+    """The hack before there were items: one arm, contexts of user and item side by side, no products."""
+
+    def __init__(self) -> None:
+        self.agent = lim2.LinearTS(n_arms=1, n_features=6, initial_pulls=0, seed=0)
+        self.rng = np.random.default_rng(0)
+
+    def act(self, user: Any, items: Any) -> int:
+        rows = np.hstack((np.tile(user, (len(items), 1)), items))
+        deviations = np.sqrt(self.agent.variances(rows)[:, 0])
+        return int((self.agent.means(rows)[:, 0] + deviations * self.rng.normal(size=len(items))).argmax())
+
+    def update(self, user: Any, item: Any, reward: float) -> None:
+        self.agent.update(np.concatenate((user, item)), 0, reward)
+
+
+def share_of_the_way(agent: Any, rounds: int = 500) -> float:
+    """Return how much of the way from random to best an agent goes, on tastes: user x item effects alone."""
+    rng = np.random.default_rng(3)
+    taste, earned, random, best = rng.normal(size=(3, 3)), 0.0, 0.0, 0.0
+    for t in range(rounds):
+        user, items = rng.normal(size=3), rng.normal(size=(10, 3))
+        expected = user @ taste @ items.T
+        place = agent.act(user, items)
+        agent.update(user, items[place], float(expected[place] + rng.normal()))
+        if t >= 200:
+            earned, random, best = earned + expected[place], random + expected.mean(), best + expected.max()
+    return (earned - random) / (best - random)
+
+
+def test_products_make_it_personal() -> None:
+    assert share_of_the_way(Without()) < 0.2
+    assert share_of_the_way(lim2.LinearTS(n_features=3, n_item_features=3, seed=0)) > 0.9
+    assert share_of_the_way(lim2.LinearTS(n_features=3, n_item_features=3, scaled=True, seed=0)) > 0.9
+    assert share_of_the_way(lim2.AdaptiveTS(n_features=3, n_item_features=3, seed=0), 350) > 0.85
