@@ -106,13 +106,15 @@ class Agent(Decider):
                 self._learn(x, index, number)
 
     @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        """Learn several rewards; if anything fails meanwhile, none of them is learned."""
+    def all_or_nothing(self, also: Iterable[trees.Write] = ()) -> Iterator[None]:
+        """Learn several rewards; if anything fails meanwhile, none of them is learned, and ``also`` is written."""
         before, position, self._shared = self._core, self._streams.learn.bit_generator.state, True
+        undone = [(self.__dict__, "_core", before), (self.__dict__, "_shared", True), *also]
         try:
             yield
         except BaseException:
-            self._core, self._shared = before, True
+            with streams.lock:
+                deque(starmap(setitem, undone), maxlen=0)  # one call: nobody sees a part of it
             self._streams.learn.bit_generator.state = position
             raise
 

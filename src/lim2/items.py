@@ -182,6 +182,8 @@ class ItemDecider:
         """Return the names of the items, and rows of context and item."""
         x = self._context(context)
         if isinstance(items, Mapping):
+            if not items:
+                raise ValueError("items is empty: there must be at least one to choose from")
             names = arm_names(items)
             vectors = [as_floats(item, f"the item {name!r}") for name, item in items.items()]
             for name, vector in zip(names, vectors, strict=True):
@@ -296,9 +298,9 @@ class ItemAgent(ItemDecider):
         """Learn from a row that is known to be right; ``also`` is written together with the new state."""
         self._inner.learn_row(row, 0, reward, also)
 
-    def all_or_nothing(self) -> AbstractContextManager[None]:
-        """Learn several rewards; if anything fails meanwhile, none of them is learned."""
-        return self._inner.all_or_nothing()
+    def all_or_nothing(self, also: Iterable[Write] = ()) -> AbstractContextManager[None]:
+        """Learn several rewards; if anything fails meanwhile, none of them is learned, and ``also`` is written."""
+        return self._inner.all_or_nothing(also)
 
     def update_many(self, contexts: ArrayLike, items: ArrayLike, rewards: ArrayLike) -> None:
         """Learn from many rewards as a loop over :meth:`update` would; from all of them or, if one fails, from none.

@@ -65,7 +65,7 @@ class LinearTS(Algorithm):
     exploration
         ``"thompson"``, ``"ucb"``, or an object such as ``lim2.exploration.UCB(optimism=2.0)``. None: ``"thompson"``,
         which samples the beliefs as they are; with ``scaled=True``
-        ``lim2.exploration.Thompson(temperature=0.2, optimism=0.2)``.
+        ``lim2.exploration.Thompson(temperature=0.1, optimism=0.4)``.
     seed
         The same seed and inputs give the same decisions.
     standardize

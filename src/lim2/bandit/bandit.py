@@ -231,15 +231,10 @@ class Bandit(RawDecider):
             raise ValueError(
                 f"rewards must name each of the {len(slate)} positions at most once, got {dict(rewards)!r}"
             )
-        learned = self._learned
-        try:
-            with self._inner.all_or_nothing():
-                for position, value in sorted(positions.items()):
-                    entry = slate[position - 1]
-                    self.learn(entry.context, entry.arm, value, item=item_of(entry), position=position)
-        except BaseException:
-            self._learned = learned
-            raise
+        with self._inner.all_or_nothing([(self.__dict__, "_learned", self._learned)]):
+            for position, value in sorted(positions.items()):
+                entry = slate[position - 1]
+                self.learn(entry.context, entry.arm, value, item=item_of(entry), position=position)
 
     def learn(self, context: Any, arm: Hashable, reward: float, *, item: Any = None, position: int = 1) -> None:
         """Learn the reward of one choice, given by what it was about: what a log calls, and what past data can.

@@ -190,6 +190,8 @@ class RawDecider:
             items = self._features
         elif not isinstance(items, Mapping):
             raise ValueError(f"items must be features by name, {{name: features, ...}}, got {type(items).__name__}")
+        if not items:
+            raise ValueError("items is empty: there must be at least one to choose from")
         if arms is not None:
             chosen = arm_names(arms)
             unknown = [name for name in chosen if name not in items]
