@@ -118,7 +118,7 @@ class ItemDecider:
         """Choose one of the rows."""
         score = self.score_rows(rows)
         chances = self._propensities(score, exploit, joint)
-        return _decision(self._first(score, rows, exploit, joint), names, score, chances, exploit)
+        return _decisions([self._first(score, rows, exploit, joint)], names, score, chances, exploit)[0]
 
     def rank_rows(
         self, names: tuple[Hashable, ...], rows: Array, k: int | None, *, exploit: bool, joint: bool
@@ -128,7 +128,7 @@ class ItemDecider:
         chances = self._propensities(score, exploit, joint)
         first = None if exploit else self._floor(len(names))
         drawn = self._drawn(score, rows, exploit, joint)
-        return [_decision(at, names, score, chances, exploit) for at in order_of(drawn, first, count)]
+        return _decisions(order_of(drawn, first, count), names, score, chances, exploit)
 
     def _first(self, score: StudentT, rows: Array, exploit: bool, joint: bool) -> int:
         """Return the place of the item that is chosen."""
@@ -374,6 +374,9 @@ class ItemAgent(ItemDecider):
         return self._inner.nbytes
 
 
-def _decision(chosen: int, names: tuple[Hashable, ...], score: StudentT, chances: Array, exploit: bool) -> Decision:
+def _decisions(
+    places: list[int], names: tuple[Hashable, ...], score: StudentT, chances: Array, exploit: bool
+) -> list[Decision]:
+    """Return decisions for some of the candidates."""
     stds = np.sqrt(score.variance)
-    return Decision(names[chosen], float(chances[chosen]), names, score.mean, stds, chances, bool(exploit))
+    return [Decision(names[at], float(chances[at]), names, score.mean, stds, chances, bool(exploit)) for at in places]
