@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import ArrayLike
 
@@ -25,6 +25,9 @@ from lim2.log.slates import by_position, rows_of
 from lim2.log.store import Store
 from lim2.log.table import Table
 from lim2.log.writing import check_free, write
+
+if TYPE_CHECKING:
+    import sqlite3
 
 
 class DecisionLog:
@@ -271,23 +274,25 @@ class DecisionLog:
         """
         checked = [(checked_id(id), checked_reward(reward)) for id, reward in rewards]
         now = self._clock()
-        with self._store.writing() as file:
+
+        def record(file: sqlite3.Connection) -> list[Outcome]:
             # Whatever is overdue by now is settled first, so that the outcome depends on the times alone, not on
             # when somebody happened to look.
             if self.expire_after is not None:
                 expire(file, now, self.expire_after, self.default_reward)
             return [reward_one(file, id, reward, now) for id, reward in checked]
 
+        return self._store.write(record)
+
     def expire(self) -> int:
         """Settle the decisions that are overdue, as `apply` and `reward` do by themselves; return how many."""
-        if self.expire_after is None:
+        after, now = self.expire_after, self._clock()
+        if after is None:
             return 0
-        now = self._clock()
         due = "SELECT 1 FROM decisions WHERE settled IS NULL AND time <= ? LIMIT 1"
-        if not self._store.read(due, (now - self.expire_after,)):
+        if not self._store.read(due, (now - after,)):
             return 0
-        with self._store.writing() as file:
-            return expire(file, now, self.expire_after, self.default_reward)
+        return self._store.write(lambda file: expire(file, now, after, self.default_reward))
 
     def discard(self, id: str) -> None:
         """Leave a decision out: nothing is learned from it, and it is not part of any evaluation.
@@ -299,12 +304,16 @@ class DecisionLog:
         id
             Of the decision, with or without a reward.
         """
-        with self._store.writing() as file:
-            seq, settled = find(file, checked_id(id))
+        key, now = checked_id(id), self._clock()
+
+        def leave_out(file: sqlite3.Connection) -> None:
+            seq, settled = find(file, key)
             if settled is None:
-                settle(file, [(self._clock(), "discarded", seq, None)])
+                settle(file, [(now, "discarded", seq, None)])
             else:
                 file.execute("UPDATE events SET kind = 'discarded' WHERE position = ?", (settled,))
+
+        self._store.write(leave_out)
 
     # Learning
 
@@ -412,8 +421,8 @@ class DecisionLog:
         text = names.dumps([name, *given.values()])
         self.apply(agent)
         getattr(copy.deepcopy(agent), kind)(name, **given)  # what cannot be done must not be written down
-        with self._store.writing() as file:
-            file.execute("INSERT INTO events (time, kind, change) VALUES (?, ?, ?)", (self._clock(), kind, text))
+        values, query = (self._clock(), kind, text), "INSERT INTO events (time, kind, change) VALUES (?, ?, ?)"
+        self._store.write(lambda file: file.execute(query, values))
         self.apply(agent)
 
     # Looking

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lim2.log import deciders, names
 from lim2.log.entries import COLUMNS, OF_DECISION, LoggedDecision, from_row
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.slates import row_id
 from lim2.log.store import CHUNK, Store
+
+if TYPE_CHECKING:
+    import sqlite3
 
 Choice = tuple[Hashable, float]  # an arm, and its propensity
 
@@ -142,11 +145,14 @@ def prune(store: Store, keep: int | timedelta | None, learned: int, now: float) 
         upto, least = min(learned, store.last() - keep), min(1 + keep // 10, 1000)
     if upto - pruned < least:
         return
-    with store.writing() as file:
+
+    def delete(file: sqlite3.Connection) -> None:
         chosen = "SELECT decision FROM events WHERE position <= ? AND decision IS NOT NULL"
         file.execute(f"DELETE FROM decisions WHERE seq IN ({chosen})", (upto,))
         file.execute("DELETE FROM events WHERE position <= ? AND decision IS NOT NULL", (upto,))
         file.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'pruned'", (upto,))
+
+    store.write(delete)
 
 
 def _events(store: Store, after: int, end: int) -> Iterator[tuple[int, str, float | None, str | None, tuple[Any, ...]]]:

@@ -12,15 +12,16 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lim2.log.errors import LogError
 
 if TYPE_CHECKING:
     import sqlite3
+
+Result = TypeVar("Result")
 
 FORMAT = 2
 CHUNK = 256  # rows that are read at once
@@ -65,6 +66,14 @@ ALTER TABLE decisions ADD COLUMN slot INTEGER NOT NULL DEFAULT 0
 _inherited: list[Any] = []
 
 
+class _Handle(NamedTuple):
+    """A connection, the process that has opened it, and the lock under which its threads use it."""
+
+    process: int
+    lock: threading.RLock
+    connection: sqlite3.Connection
+
+
 class Store:
     """A connection to the file, for all threads of a process; a forked process opens its own.
 
@@ -79,40 +88,57 @@ class Store:
     def __init__(self, path: Path | str, synchronous: str) -> None:
         self.path = Path(path)
         self._synchronous = synchronous
-        self._open()
+        self._handle: _Handle | None = self._opened()
 
-    def _open(self) -> None:
-        self._lock = threading.RLock()
-        self._process = os.getpid()
-        self._connection: sqlite3.Connection | None = _connect(self.path, self._synchronous)
-
-    @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        if self._process != os.getpid():
-            _inherited.append(self._connection)
-            self._open()
-        with self._lock:
-            if self._connection is None:
-                raise LogError(f"the log {self.path} has been closed")
-            yield self._connection
+    def _opened(self) -> _Handle:
+        return _Handle(os.getpid(), threading.RLock(), _connect(self.path, self._synchronous))
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return all rows that a query finds."""
-        with self._connected() as connection:
-            return connection.execute(query, values).fetchall()
+        return self._run(None, lambda file: file.execute(query, values).fetchall())
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Return the connection within a transaction: all of it is in the file at the end, or nothing."""
-        with self._connected() as connection:
-            connection.execute("BEGIN IMMEDIATE")
+    def look(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Return what some work reads, all of it as the file was at one moment."""
+        return self._run("BEGIN", work)
+
+    def write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Do some work within a transaction, and return its result: all of it is in the file then, or nothing."""
+        return self._run("BEGIN IMMEDIATE", work)
+
+    # An exception, such as KeyboardInterrupt, can come between any two steps. What opens a transaction is therefore
+    # within the `try` that ends it, in one function: a generator or an object with __enter__ could be interrupted
+    # after it has begun and before anybody is there to end it. Locks are entered by `with`, which is one step.
+    def _run(self, begin: str | None, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        handle = self._current()
+        if handle.lock._is_owned():  # type: ignore[attr-defined]
+            raise LogError(
+                f"the log {self.path} is in use by this very thread: a signal handler cannot use a log while it "
+                f"interrupts a call of it. Set a flag there, and use the log afterwards."
+            )
+        with handle.lock:
+            connection = handle.connection
             try:
-                yield connection
-                connection.execute("COMMIT")
+                if connection.in_transaction:  # a second exception came while the first was being handled
+                    connection.execute("ROLLBACK")
+                if begin is not None:
+                    connection.execute(begin)
+                result = work(connection)
+                if begin is not None:
+                    connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+        return result
+
+    def _current(self) -> _Handle:
+        handle = self._handle
+        if handle is None:
+            raise LogError(f"the log {self.path} has been closed")
+        if handle.process != os.getpid():
+            _inherited.append(handle)
+            self._handle = handle = self._opened()
+        return handle
 
     def meta(self, key: str) -> Any:
         """Return a value that belongs to the whole log."""
@@ -141,10 +167,10 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
+        handle, self._handle = self._handle, None
+        if handle is not None and handle.process == os.getpid():
+            with handle.lock:
+                handle.connection.close()
 
 
 def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
@@ -165,14 +191,14 @@ def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
                 f"wrote it, or a newer one."
             )
         if not tables:
-            _run(connection, SCHEMA)
+            _execute(connection, SCHEMA)
             connection.executemany(
                 "INSERT INTO meta VALUES (?, ?)", [("id", uuid.uuid4().hex), ("pruned", 0), ("late", 0)]
             )
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
         elif found < FORMAT:
             for earlier in range(found, FORMAT):
-                _run(connection, MIGRATIONS[earlier])
+                _execute(connection, MIGRATIONS[earlier])
         if found < FORMAT:
             connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
@@ -188,7 +214,7 @@ def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
     return connection
 
 
-def _run(connection: sqlite3.Connection, statements: str) -> None:
+def _execute(connection: sqlite3.Connection, statements: str) -> None:
     """Run several statements within the transaction; `executescript` would end it first."""
     for statement in statements.split(";"):
         connection.execute(statement)
