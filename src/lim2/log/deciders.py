@@ -195,6 +195,19 @@ def eligible_in(agent: Any, entry: LoggedDecision) -> Sequence[Hashable] | None:
     return None if arms is None or entry.arms == arms else entry.arms
 
 
+def has(agent: Any, arm: Hashable) -> bool:
+    """Return whether an agent has fixed arms, and this is one of them.
+
+    Parameters
+    ----------
+    agent
+        Of any kind.
+    arm
+        Its name.
+    """
+    return arm in (arms_of(agent) or ())
+
+
 def lacks(agent: Any, arm: Hashable) -> bool:
     """Return whether an agent has fixed arms, and this is none of them.
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from lim2.decision import Decision, Slate
 from lim2.log import deciders, names
+from lim2.log.changes import Kind, change, write_change
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.learning import decide_again, learn, position_of, prune
@@ -392,8 +393,10 @@ class DecisionLog:
         with self._learning:
             agent.save(path)
 
-    def add_arm(self, agent: Any, name: Hashable, like: Hashable | None = None) -> None:
+    def add_arm(self, agent: Any, name: Hashable, like: Hashable | None = None) -> bool:
         """Add an arm to an agent, and write it down, so that restarts and replay add it at the same place.
+
+        If another agent has added it meanwhile, that is learned from the log, and nothing is written.
 
         Parameters
         ----------
@@ -401,12 +404,18 @@ class DecisionLog:
             It learns what has arrived first.
         name, like
             As `agent.add_arm` takes them.
-        """
-        given = {} if like is None else {"like": like}
-        self._change(agent, "add_arm", name, given)
 
-    def remove_arm(self, agent: Any, name: Hashable) -> None:
+        Returns
+        -------
+        bool
+            Whether this call has added it.
+        """
+        return self._change(agent, "add_arm", [name] if like is None else [name, like])
+
+    def remove_arm(self, agent: Any, name: Hashable) -> bool:
         """Remove an arm from an agent, and write it down, so that restarts and replay remove it at the same place.
+
+        If another agent has removed it meanwhile, that is learned from the log, and nothing is written.
 
         Parameters
         ----------
@@ -414,16 +423,26 @@ class DecisionLog:
             It learns what has arrived first.
         name
             Of the arm.
-        """
-        self._change(agent, "remove_arm", name, {})
 
-    def _change(self, agent: Any, kind: str, name: Hashable, given: dict[str, Hashable]) -> None:
-        text = names.dumps([name, *given.values()])
+        Returns
+        -------
+        bool
+            Whether this call has removed it.
+        """
+        return self._change(agent, "remove_arm", [name])
+
+    def _change(self, agent: Any, kind: Kind, given: list[Hashable]) -> bool:
+        names.dumps(given)  # what cannot be written down is refused before anything is learned
+        had, written = deciders.has(agent, given[0]), False
+        while not written:
+            self.apply(agent)
+            if deciders.has(agent, given[0]) != had:  # somebody else was first
+                return False
+            change(copy.deepcopy(agent), kind, given)  # what cannot be done must not be written down
+            position, now = position_of(agent), self._clock()
+            written = self._store.write(lambda file: write_change(file, kind, given, position, now))  # noqa: B023
         self.apply(agent)
-        getattr(copy.deepcopy(agent), kind)(name, **given)  # what cannot be done must not be written down
-        values, query = (self._clock(), kind, text), "INSERT INTO events (time, kind, change) VALUES (?, ?, ?)"
-        self._store.write(lambda file: file.execute(query, values))
-        self.apply(agent)
+        return True
 
     # Looking
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from lim2.log import deciders, names
+from lim2.log.changes import change, is_repeated
 from lim2.log.entries import COLUMNS, OF_DECISION, LoggedDecision, from_row
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.slates import row_id
@@ -50,16 +51,16 @@ def learn(store: Store, agent: Any, *, limit: int | None = None, upto: int | Non
     _check(store, agent)
     learned = 0
     end = store.last() if upto is None else upto
-    for position, kind, reward, change, row in _events(store, position_of(agent), end):
+    for position, kind, reward, text, row in _events(store, position_of(agent), end):
         if limit is not None and learned >= limit:
             break
         try:
-            if change is not None:
-                getattr(agent, kind)(*names.loads(change))
+            if text is not None:
+                _change(store, agent, kind, names.loads(text), position)
             elif kind in ("reward", "default"):
                 learned += _update(store, agent, from_row(row, kind, reward), position)
         except Exception as error:
-            what = "change of arms" if change is not None else f"reward of decision {row[0]!r}"
+            what = "change of arms" if text is not None else f"reward of decision {row[0]!r}"
             error.add_note(
                 f"The {what} at position {position} of the log {store.path} could not be applied; the agent stands "
                 f"before it. `log.discard(id)` leaves a decision out."
@@ -178,6 +179,12 @@ def _update(store: Store, agent: Any, entry: LoggedDecision, position: int) -> i
         )
     deciders.teach(agent, deciders.lesson_of(entry))
     return 1
+
+
+def _change(store: Store, agent: Any, kind: str, given: tuple[Hashable, ...], position: int) -> None:
+    done = deciders.has(agent, given[0]) == (kind == "add_arm")
+    if not (done and is_repeated(store, kind, given[0], position)):
+        change(agent, kind, given)
 
 
 def _removed(store: Store, before: int) -> set[Hashable]:

@@ -1,0 +1,67 @@
+"""Several learners on one log, interleaved at the worst moments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from log.world import N_FEATURES, learned, live, make_agent, make_log
+
+import lim2
+
+X = np.ones(N_FEATURES)
+
+
+def in_between(log: lim2.DecisionLog, monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
+    """Do something once, just before the log's next transaction that writes."""
+    write = log._store.write
+
+    def late(work: Any) -> Any:
+        monkeypatch.undo()
+        act()
+        return write(work)
+
+    monkeypatch.setattr(log._store, "write", late)
+
+
+@pytest.mark.parametrize("change", ["add_arm", "remove_arm"])
+def test_two_who_change_the_same_arm_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    one, other, fresh = make_agent(), make_agent(), make_agent()
+    name = "d" if change == "add_arm" else "b"
+    with make_log(tmp_path) as log, make_log(tmp_path) as beside:
+        live(log, one, 10)
+        outcomes: list[bool] = []
+        in_between(log, monkeypatch, lambda: outcomes.append(getattr(beside, change)(other, name)))
+        outcomes.append(getattr(log, change)(one, name))
+        assert outcomes == [True, False]
+        assert log.position == 11
+        live(log, one, 10, seed=1)
+        log.apply(other)
+        log.replay(fresh)
+    assert one.arms == other.arms == fresh.arms
+    assert learned(one) == learned(other) == learned(fresh)
+
+
+def test_a_different_change_in_between_is_learned_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other, fresh = make_agent(), make_agent(), make_agent()
+    with make_log(tmp_path) as log, make_log(tmp_path) as beside:
+        in_between(log, monkeypatch, lambda: beside.remove_arm(other, "a"))
+        with pytest.raises(ValueError, match="'a'"):
+            log.add_arm(one, "d", like="a")
+        assert log.add_arm(one, "d", like="b")
+        log.replay(fresh)
+    assert fresh.arms == one.arms == ("b", "c", "d")
+
+
+def test_a_log_in_which_an_arm_was_added_twice_can_be_read(tmp_path: Path) -> None:
+    agent, fresh = make_agent(), make_agent()
+    with make_log(tmp_path) as log:
+        log.add_arm(agent, "d")
+        query = "INSERT INTO events (time, kind, change) VALUES (0, ?, ?)"
+        for kind, name in (("add_arm", "d"), ("remove_arm", "b"), ("remove_arm", "b")):  # as two could before
+            log._store.write(lambda file, kind=kind, name=name: file.execute(query, (kind, f'["{name}"]')))
+        log.apply(agent)
+        log.replay(fresh)
+        assert fresh.arms == agent.arms == ("a", "c", "d")
