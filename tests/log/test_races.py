@@ -10,6 +10,7 @@ import pytest
 from log.world import N_FEATURES, learned, live, make_agent, make_log
 
 import lim2
+from lim2.log import LogError, PrunedLogError, learning
 
 X = np.ones(N_FEATURES)
 
@@ -65,3 +66,41 @@ def test_a_log_in_which_an_arm_was_added_twice_can_be_read(tmp_path: Path) -> No
         log.apply(agent)
         log.replay(fresh)
         assert fresh.arms == agent.arms == ("a", "c", "d")
+
+
+def test_a_learner_that_is_behind_while_another_prunes_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows are deleted after the slow one has checked that they are there, and after some of its chunks."""
+    quick, slow = make_agent(), make_agent()
+    monkeypatch.setattr(learning, "CHUNK", 8)
+    with make_log(tmp_path, keep=None) as log, make_log(tmp_path, keep=10) as pruning:
+        for _ in range(60):
+            log.reward(log.decide(quick, X).id, 1.0)
+        update, told = slow.update, []
+
+        def update_and_prune(*given: Any) -> None:
+            update(*given)
+            if slow.rounds == 12:
+                pruning.apply(quick)
+
+        slow.update = update_and_prune
+        with pytest.raises(PrunedLogError, match="Save the agent more often"):
+            told.append(log.apply(slow))
+        assert not told
+        assert slow.rounds == slow.metadata["log_position"] == 16
+
+
+def test_a_row_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    agent = make_agent()
+    with make_log(tmp_path) as log:
+        query = "INSERT INTO events (time, kind, change) VALUES (0, 'save', ?)"
+        log._store.write(lambda file: file.execute(query, (f'["{tmp_path}/stolen"]',)))
+        with pytest.raises(LogError, match="'save'"):
+            log.apply(agent)
+        log._store.write(lambda file: file.execute("UPDATE events SET kind = 'praise', change = NULL"))
+        with pytest.raises(LogError, match=r"position 1 .* 'praise'"):
+            log.apply(agent)
+        log._store.write(lambda file: file.execute("UPDATE events SET kind = 'add_arm', change = '[1, 2, 3]'"))
+        with pytest.raises(LogError, match="no change of arms"):
+            log.apply(agent)
+    assert not (tmp_path / "stolen").exists()
+    assert agent.metadata["log_position"] == 0

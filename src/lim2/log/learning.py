@@ -6,9 +6,9 @@ always of the same moment, and what a crash takes from the agent's memory is lea
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lim2.log import deciders, names
 from lim2.log.changes import change, is_repeated
@@ -49,24 +49,25 @@ def learn(store: Store, agent: Any, *, limit: int | None = None, upto: int | Non
         Stop after the event at this position.
     """
     _check(store, agent)
-    learned = 0
+    learned, start = 0, position_of(agent)
     end = store.last() if upto is None else upto
-    for position, kind, reward, text, row in _events(store, position_of(agent), end):
-        if limit is not None and learned >= limit:
-            break
-        try:
-            if text is not None:
-                _change(store, agent, kind, names.loads(text), position)
-            elif kind in ("reward", "default"):
-                learned += _update(store, agent, from_row(row, kind, reward), position)
-        except Exception as error:
-            what = "change of arms" if text is not None else f"reward of decision {row[0]!r}"
-            error.add_note(
-                f"The {what} at position {position} of the log {store.path} could not be applied; the agent stands "
-                f"before it. `log.discard(id)` leaves a decision out."
-            )
-            raise
-        agent.metadata["log_position"] = position
+    events = _events(store, start, end)
+    agent.metadata.update(log_id=store.meta("id"), log_position=start)
+    while events:
+        for event in events:
+            if limit is not None and learned >= limit:
+                return learned
+            try:
+                learned += _apply(store, agent, event)
+            except Exception as error:
+                what = "change of arms" if event.change is not None else f"reward of decision {event.row[0]!r}"
+                error.add_note(
+                    f"The {what} at position {event.position} of the log {store.path} could not be applied; the agent "
+                    f"stands before it. `log.discard(id)` leaves a decision out."
+                )
+                raise
+            agent.metadata["log_position"] = event.position
+        events = _events(store, position_of(agent), end)
     return learned
 
 
@@ -156,16 +157,51 @@ def prune(store: Store, keep: int | timedelta | None, learned: int, now: float) 
     store.write(delete)
 
 
-def _events(store: Store, after: int, end: int) -> Iterator[tuple[int, str, float | None, str | None, tuple[Any, ...]]]:
-    """Yield (position, kind, reward, change, row); the agent learns between the reads, so none of them stays open."""
+class Event(NamedTuple):
+    """A row of the events, and the row of the decision that it is about, if it is about one."""
+
+    position: int
+    kind: str
+    reward: float | None
+    change: str | None
+    row: tuple[Any, ...]
+
+
+def _events(store: Store, after: int, end: int) -> list[Event]:
+    """Return some events after a position, the next ones; or say that they have been deleted.
+
+    Both are read at one moment, in a transaction that ends here: the agent learns between the reads.
+    """
     query = (
         f"SELECT e.position, e.kind, e.reward, e.change, {OF_DECISION} FROM events e LEFT JOIN decisions d "
         "ON d.seq = e.decision WHERE e.position > ? AND e.position <= ? ORDER BY e.position LIMIT ?"
     )
-    while rows := store.read(query, (after, end, CHUNK)):
-        for position, kind, reward, change, *row in rows:
-            yield position, kind, reward, change, tuple(row)
-        after = rows[-1][0]
+
+    def work(file: sqlite3.Connection) -> tuple[int, list[Any]]:
+        pruned = file.execute("SELECT value FROM meta WHERE key = 'pruned'").fetchone()[0]
+        return pruned, file.execute(query, (after, end, CHUNK)).fetchall()
+
+    pruned, rows = store.look(work)
+    if after < pruned:
+        raise PrunedLogError(
+            f"the agent has learned up to position {after}, but the log begins after {pruned}: what is between was "
+            f"deleted, as `keep` says. Save the agent more often, or keep more."
+        )
+    return [Event(*row[:4], tuple(row[4:])) for row in rows]
+
+
+def _apply(store: Store, agent: Any, event: Event) -> int:
+    """Let an agent learn an event; return how many rewards that were. The kinds of events are these, and no others."""
+    if event.change is not None:
+        _change(store, agent, event.kind, names.loads(event.change), event.position)
+    elif event.kind in ("reward", "default"):
+        return _update(store, agent, from_row(event.row, event.kind, event.reward), event.position)
+    elif event.kind not in ("dropped", "discarded"):
+        raise LogError(
+            f"the event at position {event.position} is of a kind {event.kind!r} that this version of lim2 does not "
+            f"know: use the lim2 that wrote it, or a newer one"
+        )
+    return 0
 
 
 def _update(store: Store, agent: Any, entry: LoggedDecision, position: int) -> int:
@@ -202,15 +238,9 @@ def _check(store: Store, agent: Any) -> None:
             f"it the log that it belongs to; or, to go on with a new one, delete log_id and log_position from its "
             f"metadata."
         )
-    pruned, last = store.meta("pruned"), store.last()
+    last = store.last()
     if position > last:
         raise LogError(
             f"the agent has learned up to position {position}, but the log ends at {last}: the file is an older copy, "
             f"or power was lost with synchronous='normal'. Go on with an agent saved earlier, or with a new log."
         )
-    if position < pruned:
-        raise PrunedLogError(
-            f"the agent has learned up to position {position}, but the log begins after {pruned}: what is between was "
-            f"deleted, as `keep` says. Save the agent more often, or keep more."
-        )
-    agent.metadata.update(log_id=log_id, log_position=position)
