@@ -283,6 +283,10 @@ class ItemAgent(ItemDecider):
         """
         self.learn_row(self._row(context, item), reward)
 
+    def learn_logged(self, context: ArrayLike, item: ArrayLike, reward: float, also: Iterable[Write]) -> None:
+        """Learn from a reward of a log, as :meth:`update` does; ``also``, its position, is written with it."""
+        self.learn_row(self._row(context, item), reward, also)
+
     def learn_row(self, row: NDArray[Any], reward: float, also: Iterable[Write] = ()) -> None:
         """Learn from a row that is known to be right; ``also`` is written together with the new state."""
         self._inner.learn_row(row, 0, reward, also)

@@ -33,9 +33,10 @@ def fails_at_line(count: int, call: Callable[[], object]) -> bool:
     return _fails(count, call, _steps)
 
 
-def fails_in_log(count: int, call: Callable[[], object]) -> bool:
+def fails_in_log(count: int, call: Callable[[], object], learning: bool = False) -> bool:
     """Call, and fail as an interrupt would at its count-th chance in the log; return whether there was one.
 
+    With ``learning``, in the agents as well.
     Python looks for signals when it enters a function of its own, and when one written in C has returned.
     """
     chances = 0
@@ -43,7 +44,7 @@ def fails_in_log(count: int, call: Callable[[], object]) -> bool:
     def profile(frame: FrameType, event: str, _: Any) -> None:
         nonlocal chances
         enters = event == "call" and not frame.f_code.co_flags & inspect.CO_GENERATOR
-        if (enters or event == "c_return") and _of_log(frame.f_code.co_filename):
+        if (enters or event == "c_return") and _of_log(frame.f_code.co_filename, learning):
             chances += 1
             if chances == count:
                 raise InjectedError
@@ -62,8 +63,9 @@ def fails_in_log(count: int, call: Callable[[], object]) -> bool:
 kept: list[InjectedError] = []
 
 
-def _of_log(name: str) -> bool:
-    return name.startswith(str(Path(PACKAGE) / "log")) or name == contextlib.__file__
+def _of_log(name: str, learning: bool) -> bool:
+    folders = ("log", "agent.py", "items.py", "bandit") if learning else ("log",)
+    return name == contextlib.__file__ or any(name.startswith(str(Path(PACKAGE) / folder)) for folder in folders)
 
 
 def _enters(frame: FrameType, event: str) -> bool:

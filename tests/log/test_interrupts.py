@@ -78,3 +78,53 @@ def test_a_signal_handler_cannot_use_a_log_in_the_middle_of_a_call(tmp_path: Pat
         with pytest.raises(LogError, match="signal handler"):
             log._store.write(lambda file: log.reward(id, 1.0))
         assert log.get(id).status == "pending"
+
+
+def vectors(log: lim2.DecisionLog, agent: Any) -> str:
+    return log.decide(agent, X).id
+
+
+def items(log: lim2.DecisionLog, agent: Any) -> str:
+    return log.decide(agent, X, items=[[0.5], [1.0]]).id
+
+
+def raw(log: lim2.DecisionLog, agent: Any) -> str:
+    return log.decide(agent, {"country": "AT"}).id
+
+
+@pytest.mark.parametrize(
+    ("agent", "decide"),
+    [
+        (lim2.LinearTS(arms=["a", "b", "c"], n_features=N_FEATURES, seed=0), vectors),
+        (lim2.LinearTS(n_features=N_FEATURES, n_item_features=1, seed=0), items),
+        (lim2.Bandit(arms=["a", "b", "c"], algorithm=lim2.LinearTS, seed=0), raw),
+    ],
+)
+def test_an_interrupt_at_any_moment_of_learning_lets_nothing_be_learned_twice(
+    tmp_path: Path, agent: Any, decide: Callable[..., str]
+) -> None:
+    with make_log(tmp_path) as log:
+        for count in range(1, 1000):
+            log.reward(decide(log, agent), 1.0)
+            failed = fails_in_log(count, lambda: log.apply(agent), learning=True)
+            log.apply(agent)
+            assert agent.rounds == agent.metadata["log_position"] == log.position
+            if not failed:
+                break
+        assert count > 20
+
+
+def test_an_interrupt_at_any_moment_of_a_change_of_arms_changes_them_once(tmp_path: Path) -> None:
+    agent = make_agent()
+    with make_log(tmp_path) as log:
+        for count in range(1, 1000):
+            before = log.position
+            failed = fails_in_log(count, lambda: log.add_arm(agent, "d"), learning=True)
+            log.apply(agent)
+            assert agent.metadata["log_position"] == log.position
+            assert ("d" in agent.arms) == (log.position > before)
+            if not failed:
+                break
+            if "d" in agent.arms:
+                log.remove_arm(agent, "d")
+        assert count > 20

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lim2.log import names
 from lim2.log.errors import LogError
+from lim2.state import Write
 
 if TYPE_CHECKING:
     import sqlite3
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 Kind = Literal["add_arm", "remove_arm"]
 
 
-def change(agent: Any, kind: str, given: Sequence[Hashable]) -> None:
+def change(agent: Any, kind: str, given: Sequence[Hashable], also: Sequence[Write] = ()) -> None:
     """Change an agent's arms.
 
     Parameters
@@ -27,13 +28,16 @@ def change(agent: Any, kind: str, given: Sequence[Hashable]) -> None:
         How.
     given
         The name; and, when an arm is added like another, the name of that one.
+    also
+        What belongs to the new state, as for `deciders.teach`.
     """
+    whole: dict[str, Any] = {"also": also} if also and hasattr(agent, "learn_logged") else {}
     if kind == "add_arm" and len(given) == 2:
-        agent.add_arm(given[0], like=given[1])
+        agent.add_arm(given[0], like=given[1], **whole)
     elif kind == "add_arm" and len(given) == 1:
-        agent.add_arm(given[0])
+        agent.add_arm(given[0], **whole)
     elif kind == "remove_arm" and len(given) == 1:
-        agent.remove_arm(given[0])
+        agent.remove_arm(given[0], **whole)
     else:
         raise LogError(f"{kind!r} of {given!r} is no change of arms that this version of lim2 knows")
 

@@ -16,6 +16,7 @@ from lim2.log.entries import COLUMNS, OF_DECISION, LoggedDecision, from_row
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.slates import row_id
 from lim2.log.store import CHUNK, Store
+from lim2.state import Write, put
 
 if TYPE_CHECKING:
     import sqlite3
@@ -57,8 +58,9 @@ def learn(store: Store, agent: Any, *, limit: int | None = None, upto: int | Non
         for event in events:
             if limit is not None and learned >= limit:
                 return learned
+            moves = [(agent.metadata, "log_position", event.position)]
             try:
-                learned += _apply(store, agent, event)
+                learned += _apply(store, agent, event, moves)
             except Exception as error:
                 what = "change of arms" if event.change is not None else f"reward of decision {event.row[0]!r}"
                 error.add_note(
@@ -66,7 +68,7 @@ def learn(store: Store, agent: Any, *, limit: int | None = None, upto: int | Non
                     f"stands before it. `log.discard(id)` leaves a decision out."
                 )
                 raise
-            agent.metadata["log_position"] = event.position
+            put(moves)  # it has moved already where something was learned, unless the agent cannot do both at once
         events = _events(store, position_of(agent), end)
     return learned
 
@@ -190,12 +192,12 @@ def _events(store: Store, after: int, end: int) -> list[Event]:
     return [Event(*row[:4], tuple(row[4:])) for row in rows]
 
 
-def _apply(store: Store, agent: Any, event: Event) -> int:
+def _apply(store: Store, agent: Any, event: Event, moves: list[Write]) -> int:
     """Let an agent learn an event; return how many rewards that were. The kinds of events are these, and no others."""
     if event.change is not None:
-        _change(store, agent, event.kind, names.loads(event.change), event.position)
+        _change(store, agent, event.kind, names.loads(event.change), event.position, moves)
     elif event.kind in ("reward", "default"):
-        return _update(store, agent, from_row(event.row, event.kind, event.reward), event.position)
+        return _update(store, agent, from_row(event.row, event.kind, event.reward), event.position, moves)
     elif event.kind not in ("dropped", "discarded"):
         raise LogError(
             f"the event at position {event.position} is of a kind {event.kind!r} that this version of lim2 does not "
@@ -204,7 +206,7 @@ def _apply(store: Store, agent: Any, event: Event) -> int:
     return 0
 
 
-def _update(store: Store, agent: Any, entry: LoggedDecision, position: int) -> int:
+def _update(store: Store, agent: Any, entry: LoggedDecision, position: int, moves: list[Write]) -> int:
     """Learn one reward; return 0 if its arm has been removed, and 1 otherwise."""
     if deciders.lacks(agent, entry.arm):
         if entry.arm in _removed(store, position):
@@ -213,14 +215,16 @@ def _update(store: Store, agent: Any, entry: LoggedDecision, position: int) -> i
             f"the agent has no arm {entry.arm!r}, which decision {entry.id!r} played: give it the arms that it had "
             f"when the log began, and change them by log.add_arm and log.remove_arm"
         )
-    deciders.teach(agent, deciders.lesson_of(entry))
+    deciders.teach(agent, deciders.lesson_of(entry), moves)
     return 1
 
 
-def _change(store: Store, agent: Any, kind: str, given: tuple[Hashable, ...], position: int) -> None:
+def _change(
+    store: Store, agent: Any, kind: str, given: tuple[Hashable, ...], position: int, moves: list[Write]
+) -> None:
     done = deciders.has(agent, given[0]) == (kind == "add_arm")
     if not (done and is_repeated(store, kind, given[0], position)):
-        change(agent, kind, given)
+        change(agent, kind, given, moves)
 
 
 def _removed(store: Store, before: int) -> set[Hashable]:
