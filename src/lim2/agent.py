@@ -86,10 +86,12 @@ class Agent(Decider):
 
     def update(self, context: ArrayLike, arm: Hashable, reward: float) -> None:
         """Learn from the reward that an arm earned in a context; it need not follow the ``act`` that chose it."""
+        self.refuse_beside_log()
         self._learn(self._context(context), self._arm(arm), self._reward(reward))
 
     def update_many(self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike) -> None:
         """Learn from many rewards as a loop over :meth:`update` would; from all of them or, if one fails, from none."""
+        self.refuse_beside_log()
         xs = self._contexts(contexts)
         if isinstance(arms, str) or not isinstance(arms, Iterable) or (isinstance(arms, np.ndarray) and not arms.ndim):
             raise ValueError(f"arms must be {len(xs)} arms, one per context, got {arms!r}")
@@ -123,6 +125,15 @@ class Agent(Decider):
     def learn_logged(self, context: ArrayLike, arm: Hashable, reward: float, also: Iterable[trees.Write]) -> None:
         """Learn from a reward of a log, as :meth:`update` does; ``also``, its position, is written with it."""
         self._learn(self._context(context), self._arm(arm), self._reward(reward), also)
+
+    def refuse_beside_log(self) -> None:
+        """Raise a ValueError if the agent learns from a log, which would give it the same reward again."""
+        if "log_id" in self.metadata:
+            raise ValueError(
+                "this agent learns from a decision log: record the reward by log.reward(id, reward), and "
+                "log.apply(agent) learns it. To go on without the log, delete log_id, log_position and log_event from "
+                "agent.metadata."
+            )
 
     def _learn(self, context: NDArray[Any], arm: int, reward: float, also: Iterable[trees.Write] = ()) -> None:
         """Swap the state for the one after a reward, and write ``also`` with it; if it fails, nothing has happened."""

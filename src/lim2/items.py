@@ -281,6 +281,7 @@ class ItemAgent(ItemDecider):
         reward
             What it earned.
         """
+        self._inner.refuse_beside_log()
         self.learn_row(self._row(context, item), reward)
 
     def learn_logged(self, context: ArrayLike, item: ArrayLike, reward: float, also: Iterable[Write]) -> None:

@@ -252,6 +252,7 @@ class Bandit(RawDecider):
         position
             In a slate, from 1.
         """
+        self._inner.refuse_beside_log()
         self.learn_logged(context, arm, reward, (), item=item, position=position)
 
     def learn_logged(
