@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from log.world import N_FEATURES, make_agent, make_log
+from log.world import N_FEATURES, live, make_agent, make_log
 
 import lim2
-from lim2.log import Table
+from lim2.log import LogError, Table
 
 X = np.ones(N_FEATURES)
 
@@ -38,3 +38,21 @@ def test_updates_beside_the_log_are_refused(tmp_path: Path, agent: Any, update: 
             del agent.metadata[key]
         update(agent)
         assert agent.rounds == 1
+
+
+@pytest.mark.parametrize("keep", [None, 0])
+def test_an_agent_ahead_of_its_log_is_refused_after_new_rewards(tmp_path: Path, keep: int | None) -> None:
+    agent, other = make_agent(), make_agent()
+    with make_log(tmp_path) as log:
+        live(log, agent, 5)
+        log.backup(tmp_path / "copy.db")
+        live(log, agent, 3)
+        log.apply(agent)
+    with lim2.DecisionLog(tmp_path / "copy.db", synchronous="normal", keep=keep) as copy:
+        live(copy, other, 3)
+        with pytest.raises(LogError, match=r"position 8 .*older copy"):
+            copy.apply(agent)
+        live(copy, other, 7)
+        with pytest.raises(LogError, match="older copy|Save the agent more often"):
+            copy.apply(agent)
+        assert agent.rounds == 8

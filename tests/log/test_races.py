@@ -75,14 +75,14 @@ def test_a_learner_that_is_behind_while_another_prunes_is_told(tmp_path: Path, m
     with make_log(tmp_path, keep=None) as log, make_log(tmp_path, keep=10) as pruning:
         for _ in range(60):
             log.reward(log.decide(quick, X).id, 1.0)
-        update, told = slow.update, []
+        update, told = slow.learn_logged, []
 
         def update_and_prune(*given: Any) -> None:
             update(*given)
             if slow.rounds == 12:
                 pruning.apply(quick)
 
-        slow.update = update_and_prune
+        slow.learn_logged = update_and_prune
         with pytest.raises(PrunedLogError, match="Save the agent more often"):
             told.append(log.apply(slow))
         assert not told

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lim2.log import names
 from lim2.log.errors import LogError
+from lim2.log.schema import TOKEN
 from lim2.state import Write
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def write_change(file: sqlite3.Connection, kind: Kind, given: Sequence[Hashable]
     if file.execute(query, (position,)).fetchone():
         return False
     values = (now, kind, names.dumps(given))
-    file.execute("INSERT INTO events (time, kind, change) VALUES (?, ?, ?)", values)
+    file.execute(f"INSERT INTO events (time, kind, change, token) VALUES (?, ?, ?, {TOKEN})", values)
     return True
 
 

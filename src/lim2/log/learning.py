@@ -15,7 +15,7 @@ from lim2.log.changes import change, is_repeated
 from lim2.log.entries import COLUMNS, OF_DECISION, LoggedDecision, from_row
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.slates import row_id
-from lim2.log.store import CHUNK, Store
+from lim2.log.store import CHUNK, Store, last_of
 from lim2.state import Write, put
 
 if TYPE_CHECKING:
@@ -50,15 +50,16 @@ def learn(store: Store, agent: Any, *, limit: int | None = None, upto: int | Non
         Stop after the event at this position.
     """
     _check(store, agent)
-    learned, start = 0, position_of(agent)
+    learned = 0
     end = store.last() if upto is None else upto
-    events = _events(store, start, end)
-    agent.metadata.update(log_id=store.meta("id"), log_position=start)
+    events = _events(store, agent, end)
+    agent.metadata.update(log_id=store.meta("id"), log_position=position_of(agent))
     while events:
         for event in events:
             if limit is not None and learned >= limit:
                 return learned
-            moves = [(agent.metadata, "log_position", event.position)]
+            known = {"log_position": event.position, "log_event": event.token}
+            moves = [(agent.metadata, key, value) for key, value in known.items()]
             try:
                 learned += _apply(store, agent, event, moves)
             except Exception as error:
@@ -69,7 +70,7 @@ def learn(store: Store, agent: Any, *, limit: int | None = None, upto: int | Non
                 )
                 raise
             put(moves)  # it has moved already where something was learned, unless the agent cannot do both at once
-        events = _events(store, position_of(agent), end)
+        events = _events(store, agent, end)
     return learned
 
 
@@ -151,6 +152,9 @@ def prune(store: Store, keep: int | timedelta | None, learned: int, now: float) 
         return
 
     def delete(file: sqlite3.Connection) -> None:
+        last = file.execute("SELECT token FROM events WHERE position = ?", (upto,)).fetchone()
+        if last is not None:  # nobody else has deleted it meanwhile
+            file.execute("INSERT OR REPLACE INTO meta VALUES ('pruned token', ?)", last)
         chosen = "SELECT decision FROM events WHERE position <= ? AND decision IS NOT NULL"
         file.execute(f"DELETE FROM decisions WHERE seq IN ({chosen})", (upto,))
         file.execute("DELETE FROM events WHERE position <= ? AND decision IS NOT NULL", (upto,))
@@ -166,30 +170,49 @@ class Event(NamedTuple):
     kind: str
     reward: float | None
     change: str | None
+    token: str | None
     row: tuple[Any, ...]
 
 
-def _events(store: Store, after: int, end: int) -> list[Event]:
-    """Return some events after a position, the next ones; or say that they have been deleted.
+def _events(store: Store, agent: Any, end: int) -> list[Event]:
+    """Return some events after an agent's position, the next ones; or say why they do not follow what it has learned.
 
-    Both are read at one moment, in a transaction that ends here: the agent learns between the reads.
+    All is read at one moment, in a transaction that ends here: the agent learns between the reads.
     """
     query = (
-        f"SELECT e.position, e.kind, e.reward, e.change, {OF_DECISION} FROM events e LEFT JOIN decisions d "
+        f"SELECT e.position, e.kind, e.reward, e.change, e.token, {OF_DECISION} FROM events e LEFT JOIN decisions d "
         "ON d.seq = e.decision WHERE e.position > ? AND e.position <= ? ORDER BY e.position LIMIT ?"
     )
 
-    def work(file: sqlite3.Connection) -> tuple[int, list[Any]]:
-        pruned = file.execute("SELECT value FROM meta WHERE key = 'pruned'").fetchone()[0]
-        return pruned, file.execute(query, (after, end, CHUNK)).fetchall()
+    after = position_of(agent)
 
-    pruned, rows = store.look(work)
+    def work(file: sqlite3.Connection) -> tuple[int, int, str | None, list[Any]]:
+        pruned = file.execute("SELECT value FROM meta WHERE key = 'pruned'").fetchone()[0]
+        rows = file.execute(query, (after, end, CHUNK)).fetchall()
+        return pruned, last_of(file), _token(file, after, pruned), rows
+
+    pruned, last, token, rows = store.look(work)
+    if after > last or (None not in (token, learned := agent.metadata.get("log_event")) and token != learned):
+        raise LogError(
+            f"the agent has learned up to position {after} of a log that went on otherwise, or ended: this one ends at "
+            f"{last}. The file is an older copy, or power was lost with synchronous='normal'. Go on with an agent "
+            f"saved earlier, or with a new log."
+        )
     if after < pruned:
         raise PrunedLogError(
             f"the agent has learned up to position {after}, but the log begins after {pruned}: what is between was "
             f"deleted, as `keep` says. Save the agent more often, or keep more."
         )
-    return [Event(*row[:4], tuple(row[4:])) for row in rows]
+    return [Event(*row[:5], tuple(row[5:])) for row in rows]
+
+
+def _token(file: sqlite3.Connection, position: int, pruned: int) -> str | None:
+    """Return the token of the event at a position; None if it is not known."""
+    query, key = "SELECT token FROM events WHERE position = ?", (position,)
+    if position == pruned:
+        query, key = "SELECT value FROM meta WHERE key = 'pruned token'", ()  # type: ignore[assignment]
+    row = file.execute(query, key).fetchone()
+    return None if row is None else row[0]
 
 
 def _apply(store: Store, agent: Any, event: Event, moves: list[Write]) -> int:
@@ -233,18 +256,12 @@ def _removed(store: Store, before: int) -> set[Hashable]:
 
 
 def _check(store: Store, agent: Any) -> None:
-    """Make sure that the agent's position is one of this log, and that what follows it is there."""
-    position, log_id = position_of(agent), store.meta("id")
+    """Make sure that the agent's position is one of this log."""
+    log_id = store.meta("id")
     owner = agent.metadata.get("log_id", log_id)
     if owner != log_id:
         raise LogError(
             f"the agent has learned from another log ({owner}; this is {log_id}): its position says nothing here. Give "
             f"it the log that it belongs to; or, to go on with a new one, delete log_id and log_position from its "
             f"metadata."
-        )
-    last = store.last()
-    if position > last:
-        raise LogError(
-            f"the agent has learned up to position {position}, but the log ends at {last}: the file is an older copy, "
-            f"or power was lost with synchronous='normal'. Go on with an agent saved earlier, or with a new log."
         )

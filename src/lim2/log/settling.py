@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lim2.checks import LARGEST
 from lim2.log.errors import ConflictingRewardError, UnknownDecisionError
+from lim2.log.schema import TOKEN
 from lim2.log.slates import row_id
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ def settle(file: sqlite3.Connection, events: list[tuple[float, str, int, float |
         (time, kind, decision, reward)
     """
     for event in events:
-        row = file.execute("INSERT INTO events (time, kind, decision, reward) VALUES (?, ?, ?, ?)", event)
+        row = file.execute(
+            f"INSERT INTO events (time, kind, decision, reward, token) VALUES (?, ?, ?, ?, {TOKEN})", event
+        )
         file.execute("UPDATE decisions SET settled = ? WHERE seq = ?", (row.lastrowid, event[2]))
 
 

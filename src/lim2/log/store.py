@@ -1,9 +1,5 @@
 """The log's file: an SQLite database in WAL mode, shared by threads and processes.
 
-Two tables. `decisions` has one row per decision, or per position of a slate (`slot`, from 1). Its context is a vector
-(`context`, `dtype`, `shape`; a shape of ``null`` says that there is none), or raw JSON (`raw`), or both; so are its
-candidates (`items`, `raw_items`). `settled` is the position of the event that settled it. `events` is what an agent
-learns from, in this order: a reward, a default reward, a decision dropped or discarded, an arm added or removed.
 Writers are one at a time, so positions are given in the order in which events become visible.
 """
 
@@ -17,50 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lim2.log.errors import LogError
+from lim2.log.schema import APPLICATION, FORMAT, MIGRATIONS, SCHEMA
 
 if TYPE_CHECKING:
     import sqlite3
 
 Result = TypeVar("Result")
 
-FORMAT = 2
 CHUNK = 256  # rows that are read at once
-APPLICATION = 0x4C694D32  # "LiM2", which `file` shows
-
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE decisions (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE,
-    time REAL NOT NULL,
-    context BLOB NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,
-    arms TEXT NOT NULL, chosen INTEGER NOT NULL, propensity REAL NOT NULL,
-    means BLOB NOT NULL, stds BLOB NOT NULL, propensities BLOB NOT NULL, exploit INTEGER NOT NULL,
-    position INTEGER NOT NULL,
-    settled INTEGER,
-    items BLOB, raw BLOB, raw_items BLOB, slot INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX pending ON decisions (time) WHERE settled IS NULL;
-CREATE TABLE events (
-    position INTEGER PRIMARY KEY AUTOINCREMENT,
-    time REAL NOT NULL,
-    kind TEXT NOT NULL,
-    decision INTEGER,
-    reward REAL,
-    change TEXT
-);
-"""
-
-# What a file of each earlier format lacks. Columns are added at the end: no row is rewritten, and a process that has
-# the file open by an earlier lim2 goes on writing its rows.
-MIGRATIONS = {
-    1: """
-ALTER TABLE decisions ADD COLUMN items BLOB;
-ALTER TABLE decisions ADD COLUMN raw BLOB;
-ALTER TABLE decisions ADD COLUMN raw_items BLOB;
-ALTER TABLE decisions ADD COLUMN slot INTEGER NOT NULL DEFAULT 0
-""",
-}
 
 # Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
 _inherited: list[Any] = []
@@ -146,8 +106,7 @@ class Store:
 
     def last(self) -> int:
         """Return the position of the last event there was, deleted ones included."""
-        rows = self.read("SELECT seq FROM sqlite_sequence WHERE name = 'events'")  # AUTOINCREMENT's own counter
-        return rows[0][0] if rows else 0
+        return self._run(None, last_of)
 
     def copy(self, path: Path | str) -> None:
         """Write a consistent copy of the file while others go on reading and writing it."""
@@ -171,6 +130,12 @@ class Store:
         if handle is not None and handle.process == os.getpid():
             with handle.lock:
                 handle.connection.close()
+
+
+def last_of(file: sqlite3.Connection) -> int:
+    """Return the position of the last event there was in a file, deleted ones included."""
+    row = file.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()  # AUTOINCREMENT's counter
+    return 0 if row is None else int(row[0])
 
 
 def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
@@ -216,5 +181,11 @@ def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
 
 def _execute(connection: sqlite3.Connection, statements: str) -> None:
     """Run several statements within the transaction; `executescript` would end it first."""
-    for statement in statements.split(";"):
-        connection.execute(statement)
+    import sqlite3
+
+    statement = ""
+    for part in statements.split(";"):
+        statement += part + ";"
+        if sqlite3.complete_statement(statement):  # and not in the middle of a trigger
+            connection.execute(statement)
+            statement = ""
