@@ -49,6 +49,7 @@ class Store:
         self.path = Path(path)
         self._synchronous = synchronous
         self._handle: _Handle | None = self._opened()
+        self._file = _identity(self.path)
 
     def _opened(self) -> _Handle:
         return _Handle(os.getpid(), threading.RLock(), _connect(self.path, self._synchronous))
@@ -85,6 +86,11 @@ class Store:
                 result = work(connection)
                 if begin is not None:
                     connection.execute("COMMIT")
+                if _identity(self.path) != self._file:  # nothing is acknowledged into a file that nobody will find
+                    raise LogError(
+                        f"the log {self.path} was deleted, renamed or replaced while it was open: nothing of this call "
+                        f"counts. Put the file back, or open the log anew."
+                    )
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -130,6 +136,15 @@ class Store:
         if handle is not None and handle.process == os.getpid():
             with handle.lock:
                 handle.connection.close()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from any other that comes to have its name; None if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def last_of(file: sqlite3.Connection) -> int:
