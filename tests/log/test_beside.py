@@ -53,6 +53,6 @@ def test_an_agent_ahead_of_its_log_is_refused_after_new_rewards(tmp_path: Path, 
         with pytest.raises(LogError, match=r"position 8 .*older copy"):
             copy.apply(agent)
         live(copy, other, 7)
-        with pytest.raises(LogError, match="older copy|Save the agent more often"):
+        with pytest.raises(LogError, match=r"older copy|Save the agent more often"):
             copy.apply(agent)
         assert agent.rounds == 8

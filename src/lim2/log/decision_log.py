@@ -20,6 +20,7 @@ from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.learning import decide_again, learn, position_of, prune
 from lim2.log.reading import LogState, entries, read_one, read_state, read_table
+from lim2.log.settings import Settings, agree, read_settings, write_settings
 from lim2.log.settling import Outcome, checked_id, checked_reward, expire, find, reward_one, settle
 from lim2.log.situation import Situation, situation
 from lim2.log.slates import by_position, rows_of
@@ -44,8 +45,9 @@ class DecisionLog:
         The file, an SQLite database in WAL mode (two files named ``-wal`` and ``-shm`` live beside it); on a local
         disk, not on a network share. It is made when it is not there.
     expire_after
-        Seconds, or a `timedelta`, after which a decision is no longer waited for. None: forever, and then decisions
-        whose reward never comes pile up.
+        Seconds, or a `timedelta`, after which a decision is no longer waited for. It is kept in the file, with
+        `default_reward`, and holds for all who use the log; who gives another is told so. None: as the file says. If it
+        says nothing: forever, and then decisions whose reward never comes pile up.
     default_reward
         The reward of a decision that expires, say 0 for a click that never came. None: it is dropped, nothing is
         learned.
@@ -58,7 +60,9 @@ class DecisionLog:
         ``"normal"``: quicker; a loss of power may take the last few decisions and rewards with it, which can leave a
         saved agent ahead of its log.
     clock
-        Returns the time in seconds. Give all processes that share a log the same clock and the same settings.
+        Returns the time in seconds. Give all processes that share a log the same clock.
+    read_only
+        Open a log to evaluate it or to replay it, and change nothing; also from a disk that cannot be written.
 
     Examples
     --------
@@ -85,22 +89,50 @@ class DecisionLog:
         keep: int | timedelta | None = 1_000_000,
         synchronous: str = "full",
         clock: Callable[[], float] = time.time,
+        read_only: bool = False,
     ) -> None:
-        self.expire_after = None if expire_after is None else _seconds("expire_after", expire_after)
-        self.default_reward = None if default_reward is None else checked_reward(default_reward)
-        if default_reward is not None and expire_after is None:
-            raise ValueError("default_reward is given when a decision expires: say when, by expire_after=")
+        given = _settings(expire_after, default_reward)
         if isinstance(keep, timedelta):
             _seconds("keep", keep)
         elif keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
             raise ValueError(f"keep must be a number of decisions, a timedelta, or None for all, got {keep!r}")
         if synchronous not in ("full", "normal"):
             raise ValueError(f"synchronous must be 'full' or 'normal', got {synchronous!r}")
-        self.keep = keep
+        self.keep, self.read_only = keep, read_only
         self._clock = clock
-        self._store = Store(path, synchronous)
+        self._store = Store(path, synchronous, read_only)
         self._learning = threading.Lock()
+        try:
+            (self._store.look if given == Settings() or read_only else self._store.write)(
+                lambda file: agree(file, given)
+            )
+        except BaseException:
+            self._store.close()
+            raise
         self.id: str = self._store.meta("id")
+
+    @property
+    def expire_after(self) -> float | None:
+        """Seconds after which a decision is no longer waited for; None: forever."""
+        return self._store.look(read_settings).expire_after
+
+    @property
+    def default_reward(self) -> float | None:
+        """The reward of a decision that expires; None: it is dropped."""
+        return self._store.look(read_settings).default_reward
+
+    def configure(self, *, expire_after: float | timedelta | None = None, default_reward: float | None = None) -> None:
+        """Change, from now on and for all who use the log, when decisions expire and what they earn then.
+
+        Parameters
+        ----------
+        expire_after
+            As for the log itself; None: never.
+        default_reward
+            As for the log itself; None: expired decisions are dropped.
+        """
+        given = _settings(expire_after, default_reward)
+        self._store.write(lambda file: write_settings(file, given))
 
     # Deciding
 
@@ -279,8 +311,7 @@ class DecisionLog:
         def record(file: sqlite3.Connection) -> list[Outcome]:
             # Whatever is overdue by now is settled first, so that the outcome depends on the times alone, not on
             # when somebody happened to look.
-            if self.expire_after is not None:
-                expire(file, now, self.expire_after, self.default_reward)
+            expire(file, now)
             return [reward_one(file, id, reward, now) for id, reward in checked]
 
         return self._store.write(record)
@@ -288,12 +319,12 @@ class DecisionLog:
     def expire(self) -> int:
         """Settle the decisions that are overdue, as `apply` and `reward` do by themselves; return how many."""
         after, now = self.expire_after, self._clock()
-        if after is None:
+        if after is None or self.read_only:
             return 0
         due = "SELECT 1 FROM decisions WHERE settled IS NULL AND time <= ? LIMIT 1"
         if not self._store.read(due, (now - after,)):
             return 0
-        return self._store.write(lambda file: expire(file, now, after, self.default_reward))
+        return self._store.write(lambda file: expire(file, now))
 
     def discard(self, id: str) -> None:
         """Leave a decision out: nothing is learned from it, and it is not part of any evaluation.
@@ -339,7 +370,8 @@ class DecisionLog:
         with self._learning:
             self.expire()
             learned = learn(self._store, agent, limit=limit)
-            prune(self._store, self.keep, position_of(agent), self._clock())
+            if not self.read_only:
+                prune(self._store, self.keep, position_of(agent), self._clock())
         return learned
 
     def replay(self, agent: Any, *, decisions: bool = False, allow_partial: bool = False) -> int:
@@ -506,6 +538,13 @@ class DecisionLog:
 
     def __repr__(self) -> str:
         return f"DecisionLog({str(self._store.path)!r})"
+
+
+def _settings(expire_after: float | timedelta | None, default_reward: float | None) -> Settings:
+    if default_reward is not None and expire_after is None:
+        raise ValueError("default_reward is given when a decision expires: say when, by expire_after=")
+    after = None if expire_after is None else _seconds("expire_after", expire_after)
+    return Settings(after, None if default_reward is None else checked_reward(default_reward))
 
 
 def _seconds(name: str, value: float | timedelta) -> float:

@@ -37,6 +37,35 @@ CREATE TABLE events (
 );
 """
 
+# How many there are of each kind, kept by the database itself whoever writes: nobody counts a million rows.
+COUNTS = """
+INSERT OR REPLACE INTO meta SELECT 'count pending', count(*) FROM decisions WHERE settled IS NULL;
+INSERT OR REPLACE INTO meta SELECT 'count reward', count(*) FROM events WHERE kind = 'reward';
+INSERT OR REPLACE INTO meta SELECT 'count default', count(*) FROM events WHERE kind = 'default';
+INSERT OR REPLACE INTO meta SELECT 'count dropped', count(*) FROM events WHERE kind = 'dropped';
+INSERT OR REPLACE INTO meta SELECT 'count discarded', count(*) FROM events WHERE kind = 'discarded';
+CREATE TRIGGER count_decided AFTER INSERT ON decisions WHEN new.settled IS NULL BEGIN
+    UPDATE meta SET value = value + 1 WHERE key = 'count pending';
+END;
+CREATE TRIGGER count_settled AFTER UPDATE OF settled ON decisions
+WHEN old.settled IS NULL AND new.settled IS NOT NULL BEGIN
+    UPDATE meta SET value = value - 1 WHERE key = 'count pending';
+END;
+CREATE TRIGGER count_deleted AFTER DELETE ON decisions WHEN old.settled IS NULL BEGIN
+    UPDATE meta SET value = value - 1 WHERE key = 'count pending';
+END;
+CREATE TRIGGER count_event AFTER INSERT ON events BEGIN
+    UPDATE meta SET value = value + 1 WHERE key = 'count ' || new.kind;
+END;
+CREATE TRIGGER count_change AFTER UPDATE OF kind ON events BEGIN
+    UPDATE meta SET value = value - 1 WHERE key = 'count ' || old.kind;
+    UPDATE meta SET value = value + 1 WHERE key = 'count ' || new.kind;
+END;
+CREATE TRIGGER count_pruned AFTER DELETE ON events BEGIN
+    UPDATE meta SET value = value - 1 WHERE key = 'count ' || old.kind;
+END
+"""
+
 # What a file of each earlier format lacks. Columns are added at the end: no row is rewritten, and a process that has
 # the file open by an earlier lim2 goes on writing its rows.
 MIGRATIONS = {
@@ -46,5 +75,5 @@ ALTER TABLE decisions ADD COLUMN raw BLOB;
 ALTER TABLE decisions ADD COLUMN raw_items BLOB;
 ALTER TABLE decisions ADD COLUMN slot INTEGER NOT NULL DEFAULT 0
 """,
-    2: "ALTER TABLE events ADD COLUMN token TEXT",
+    2: "ALTER TABLE events ADD COLUMN token TEXT;" + COUNTS,
 }

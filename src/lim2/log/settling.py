@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lim2.checks import LARGEST
 from lim2.log.errors import ConflictingRewardError, UnknownDecisionError
 from lim2.log.schema import TOKEN
+from lim2.log.settings import read_settings
 from lim2.log.slates import row_id
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def reward_one(file: sqlite3.Connection, id: str, reward: float, now: float) -> 
     return "duplicate"
 
 
-def expire(file: sqlite3.Connection, now: float, after: float, default: float | None) -> int:
-    """Settle what is overdue; return how many.
+def expire(file: sqlite3.Connection, now: float) -> int:
+    """Settle what is overdue by the log's settings; return how many.
 
     Parameters
     ----------
@@ -70,11 +71,10 @@ def expire(file: sqlite3.Connection, now: float, after: float, default: float | 
         The log's.
     now
         The time.
-    after
-        Seconds that a decision is waited for.
-    default
-        Its reward then; None: it is dropped.
     """
+    after, default = read_settings(file)
+    if after is None:
+        return 0
     query = "SELECT seq, time FROM decisions WHERE settled IS NULL AND time <= ? ORDER BY time, seq"
     overdue = file.execute(query, (now - after,)).fetchall()
     kind = "dropped" if default is None else "default"

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from lim2.log.errors import LogError
-from lim2.log.schema import APPLICATION, FORMAT, MIGRATIONS, SCHEMA
+from lim2.log.errors import LogError, LogFileError, file_error
+from lim2.log.schema import APPLICATION, COUNTS, FORMAT, MIGRATIONS, SCHEMA
 
 if TYPE_CHECKING:
     import sqlite3
@@ -43,16 +43,21 @@ class Store:
         The file; it is made when it is not there.
     synchronous
         ``"full"`` or ``"normal"``, see `DecisionLog`.
+    read_only
+        Whether the file is opened to be read only.
     """
 
-    def __init__(self, path: Path | str, synchronous: str) -> None:
+    def __init__(self, path: Path | str, synchronous: str, read_only: bool = False) -> None:
         self.path = Path(path)
-        self._synchronous = synchronous
+        self._synchronous, self._read_only = synchronous, read_only
         self._handle: _Handle | None = self._opened()
         self._file = _identity(self.path)
 
     def _opened(self) -> _Handle:
-        return _Handle(os.getpid(), threading.RLock(), _connect(self.path, self._synchronous))
+        return _Handle(os.getpid(), threading.RLock(), self._connect())
+
+    def _connect(self) -> sqlite3.Connection:
+        return _connect_to_read(self.path) if self._read_only else _connect(self.path, self._synchronous)
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return all rows that a query finds."""
@@ -81,21 +86,32 @@ class Store:
             try:
                 if connection.in_transaction:  # a second exception came while the first was being handled
                     connection.execute("ROLLBACK")
+                self._check_file()
                 if begin is not None:
                     connection.execute(begin)
                 result = work(connection)
                 if begin is not None:
                     connection.execute("COMMIT")
-                if _identity(self.path) != self._file:  # nothing is acknowledged into a file that nobody will find
-                    raise LogError(
-                        f"the log {self.path} was deleted, renamed or replaced while it was open: nothing of this call "
-                        f"counts. Put the file back, or open the log anew."
-                    )
-            except BaseException:
+                self._check_file()  # nothing is acknowledged into a file that nobody will find
+            except BaseException as error:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+                if (explained := self._explained(error)) is not None:
+                    raise explained from error
                 raise
         return result
+
+    def _explained(self, error: BaseException) -> LogError | None:
+        import sqlite3
+
+        return file_error(self.path, error) if isinstance(error, sqlite3.Error) else None
+
+    def _check_file(self) -> None:
+        if _identity(self.path) != self._file:
+            raise LogError(
+                f"the log {self.path} was deleted, renamed or replaced while it was open, so this call is not "
+                f"acknowledged. Put the file back, or open the log anew."
+            )
 
     def _current(self) -> _Handle:
         handle = self._handle
@@ -120,7 +136,7 @@ class Store:
         if target.exists():
             raise LogError(f"{target} exists: a copy never overwrites, name a new file")
         part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-        connection = _connect(self.path, self._synchronous)  # its own, so that other threads need not wait
+        connection = self._connect()  # its own, so that other threads need not wait
         try:
             connection.execute("VACUUM INTO ?", (str(part),))
             with part.open("rb") as file:
@@ -160,18 +176,10 @@ def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(path, timeout=60.0, isolation_level=None, check_same_thread=False)
         connection.execute("BEGIN IMMEDIATE")  # waits for others who are opening it
-        found = connection.execute("PRAGMA user_version").fetchone()[0]
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and application != APPLICATION:
-            raise LogError(f"{path} is an SQLite database, but not a decision log: give another path")
-        if found > FORMAT:
-            raise LogError(
-                f"{path} has format {found}; this version of lim2 reads up to {FORMAT}. Use the lim2 that "
-                f"wrote it, or a newer one."
-            )
+        found, tables = _format(connection, path)
         if not tables:
             _execute(connection, SCHEMA)
+            _execute(connection, COUNTS)
             connection.executemany(
                 "INSERT INTO meta VALUES (?, ?)", [("id", uuid.uuid4().hex), ("pruned", 0), ("late", 0)]
             )
@@ -189,9 +197,52 @@ def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
         if connection is not None:
             connection.close()
         if isinstance(error, sqlite3.DatabaseError):
-            raise LogError(f"{path} cannot be opened as a decision log: {error}") from error
+            raise file_error(path, error, "cannot be opened as a decision log") from error
         raise
     return connection
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    import sqlite3
+
+    connection, address = None, path.absolute().as_uri() + "?mode=ro"
+    beside = path.with_name(path.name + "-wal")
+    if not os.access(path.parent, os.W_OK) and not beside.exists():
+        address += "&immutable=1"  # SQLite could not make the files that it shares with writers; there are none
+    try:
+        connection = sqlite3.connect(address, uri=True, timeout=60.0, isolation_level=None, check_same_thread=False)
+        found, tables = _format(connection, path)
+    except sqlite3.DatabaseError as error:
+        if connection is not None:
+            connection.close()
+        note = f" {beside.name} holds what is not yet in the file: copy both to a disk that can be written."
+        failed = file_error(path, error, "cannot be opened as a decision log")
+        raise LogFileError(f"{failed}{note if beside.exists() else ''}") from error
+    except LogError:
+        connection.close()
+        raise
+    if found < FORMAT or not tables:
+        connection.close()
+        raise LogFileError(
+            f"the log {path} has format {found}, and is opened to be read only: open it once without read_only=True, "
+            f"or a copy of it, which brings it to format {FORMAT}"
+        )
+    return connection
+
+
+def _format(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
+    """Return the format of a file, and how many tables it has; raise LogError if it is no log."""
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if tables and application != APPLICATION:
+        raise LogError(f"{path} is an SQLite database, but not a decision log: give another path")
+    if found > FORMAT:
+        raise LogError(
+            f"{path} has format {found}; this version of lim2 reads up to {FORMAT}. Use the lim2 that wrote it, or a "
+            f"newer one."
+        )
+    return found, tables
 
 
 def _execute(connection: sqlite3.Connection, statements: str) -> None:
