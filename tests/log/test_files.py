@@ -1,4 +1,4 @@
-"""What can happen to the file of a log: deleted, replaced, full, damaged, read-only, locked; and what it knows itself."""
+"""What can happen to the file of a log: deleted, replaced, full, damaged, read-only, locked."""
 
 from __future__ import annotations
 
@@ -186,9 +186,8 @@ def test_the_state_does_not_read_every_row(tmp_path: Path) -> None:
         assert (log.state.pending, log.state.oldest_pending) == (1, 0.0)
         few = steps[0]
         log._store._current().connection.set_progress_handler(None, 0)
-        more = (
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT 0, 'reward' FROM n"
-        )
+        numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
+        more = f"{numbers} SELECT 0, 'reward' FROM n"
         log._store.write(lambda file: file.execute(f"INSERT INTO events (time, kind) {more}"))
         log._store._current().connection.set_progress_handler(step, 100)
         assert log.state.rewards == rows["reward"] + 5000

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from lim2.arms import is_range
+from lim2.checks import shown
 from lim2.decision import Decision
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError
@@ -46,6 +47,21 @@ def arms_of(agent: Any) -> tuple[Hashable, ...] | None:
     """
     arms = getattr(agent, "arms", None)
     return None if arms is None else tuple(arms)
+
+
+def check_learner(agent: Any) -> None:
+    """Raise LogError if something cannot learn.
+
+    Parameters
+    ----------
+    agent
+        An agent of any kind; a snapshot is none.
+    """
+    if not hasattr(agent, "metadata") or not any(hasattr(agent, name) for name in ("learn_logged", "learn", "update")):
+        raise LogError(
+            f"{shown(agent)} cannot learn: give the agent itself, as it was made or as lim2.load returns it, not a "
+            f"snapshot, and not a path"
+        )
 
 
 def decide(agent: Any, about: Situation, arms: Sequence[Hashable] | None, exploit: bool) -> Decision:

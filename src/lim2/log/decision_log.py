@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import ArrayLike
 
+from lim2.checks import LARGEST, positive_int, shown
 from lim2.decision import Decision, Slate
 from lim2.log import deciders, names
 from lim2.log.changes import Kind, change, write_change
@@ -103,9 +103,8 @@ class DecisionLog:
         self._store = Store(path, synchronous, read_only)
         self._learning = threading.Lock()
         try:
-            (self._store.look if given == Settings() or read_only else self._store.write)(
-                lambda file: agree(file, given)
-            )
+            if given.expire_after is not None and not read_only:
+                self._store.write(lambda file: agree(file, given))
         except BaseException:
             self._store.close()
             raise
@@ -367,6 +366,9 @@ class DecisionLog:
         int
             How many rewards were learned.
         """
+        deciders.check_learner(agent)
+        if limit is not None:
+            positive_int("limit", limit, least=0)
         with self._learning:
             self.expire()
             learned = learn(self._store, agent, limit=limit)
@@ -397,6 +399,7 @@ class DecisionLog:
         int
             How many rewards were learned.
         """
+        deciders.check_learner(agent)
         if "log_position" in agent.metadata:
             raise LogError("replay starts from the beginning: give it a fresh agent, or use apply to go on")
         pruned = self._store.meta("pruned")
@@ -507,6 +510,8 @@ class DecisionLog:
         last
             Only the newest of all decisions, as many. None: all that are in the file.
         """
+        if last is not None:
+            positive_int("last", last, least=0)
         return read_table(self._store, last)
 
     @property
@@ -549,6 +554,6 @@ def _settings(expire_after: float | timedelta | None, default_reward: float | No
 
 def _seconds(name: str, value: float | timedelta) -> float:
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-        raise ValueError(f"{name} must be a positive number of seconds or a timedelta, got {value!r}")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < LARGEST:
+        raise ValueError(f"{name} must be a positive number of seconds or a timedelta, got {shown(value)}")
     return float(seconds)

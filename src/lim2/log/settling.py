@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
-from lim2.checks import LARGEST
+from lim2.checks import LARGEST, shown
 from lim2.log.errors import ConflictingRewardError, UnknownDecisionError
 from lim2.log.schema import TOKEN
 from lim2.log.settings import read_settings
@@ -157,5 +157,5 @@ def checked_reward(reward: float) -> float:
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not abs(value) < LARGEST or isinstance(reward, str):
-        raise ValueError(f"a reward must be one number, finite and smaller than {LARGEST:g}, got {reward!r}")
+        raise ValueError(f"a reward must be one number, finite and smaller than {LARGEST:g}, got {shown(reward)}")
     return value
