@@ -136,7 +136,7 @@ def test_a_log_on_a_read_only_disk_can_be_evaluated() -> None:
             live(log, make_agent(min_propensity=0.2), 50)
         (folder / "decisions.db").chmod(0o444)
         folder.chmod(0o555)
-        opened = {"clock": Clock(), "synchronous": "normal"}
+        opened: dict[str, Any] = {"clock": Clock(), "synchronous": "normal"}
         path = folder / "decisions.db"
         assert "read_only=True" in as_nobody(lambda: lim2.DecisionLog(path, **opened))
         assert as_nobody(lambda: len(lim2.DecisionLog(path, read_only=True, **opened).table())) == "50"

@@ -16,7 +16,6 @@ from lim2.exploration.sums import Sums, added, no_sums, solve_cov, solve_mean
 from lim2.memory import Memory, sample, store
 from lim2.state import Array, Count, Writes
 
-
 # Squared features, in units of the prior, from which on a rank-one update can lose what is left of a variance.
 LARGE = 1e6
 
