@@ -24,6 +24,7 @@ X = np.ones(N_FEATURES)
         (make_agent(), lambda agent: Table.of([X], ["a"], [1.0], [0.5]).replay(agent)),
         (lim2.LinearTS(n_features=1, n_item_features=1), lambda agent: agent.update([1.0], [1.0], 1.0)),
         (lim2.LinearTS(n_features=1, n_item_features=1), lambda agent: agent.update_many([[1.0]], [[1.0]], [1.0])),
+        (lim2.Bandit(), lambda agent: agent.learn({"x": 1}, "a", 1.0, item={"y": 1})),
         (lim2.Bandit(arms=["a", "b"]), lambda agent: agent.learn({"x": 1}, "a", 1.0)),
         (lim2.Bandit(arms=["a", "b"]), lambda agent: agent.update(agent.decide({"x": 1}), 1.0)),
     ],

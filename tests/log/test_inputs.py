@@ -18,6 +18,8 @@ MASKED = np.ma.masked_array(X, [False, True, False, False])
 HUGE = 10**400
 NAN = float("nan")
 
+evaluate: Any = lim2.evaluate
+
 
 @pytest.mark.parametrize(
     "call",
@@ -60,8 +62,8 @@ def test_a_masked_array_that_hides_nothing_is_an_array() -> None:
         (lambda agent, log: agent.act(X, arms=[2**63]), "unknown arm"),
         (lambda agent, log: lim2.LinearTS(n_arms=2**63, n_features=2), "n_arms must be at most"),
         (lambda agent, log: lim2.LinearTS(n_arms=HUGE, n_features=2), "n_arms must be at most"),
-        (lambda agent, log: lim2.evaluate("log.db", agent), r"evaluate takes .* lim2\.DecisionLog\('log\.db'\)"),
-        (lambda agent, log: lim2.evaluate(None, agent), "evaluate takes"),
+        (lambda agent, log: evaluate("log.db", agent), r"evaluate takes .* lim2\.DecisionLog\('log\.db'\)"),
+        (lambda agent, log: evaluate(None, agent), "evaluate takes"),
         (lambda agent, log: log.apply(agent.snapshot()), "cannot learn"),
         (lambda agent, log: log.replay(agent.snapshot()), "cannot learn"),
         (lambda agent, log: log.add_arm(agent.snapshot(), "d"), "cannot learn"),

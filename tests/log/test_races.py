@@ -60,9 +60,9 @@ def test_a_log_in_which_an_arm_was_added_twice_can_be_read(tmp_path: Path) -> No
     agent, fresh = make_agent(), make_agent()
     with make_log(tmp_path) as log:
         log.add_arm(agent, "d")
+        changes = [("add_arm", '["d"]'), ("remove_arm", '["b"]'), ("remove_arm", '["b"]')]  # as two could before
         query = "INSERT INTO events (time, kind, change) VALUES (0, ?, ?)"
-        for kind, name in (("add_arm", "d"), ("remove_arm", "b"), ("remove_arm", "b")):  # as two could before
-            log._store.write(lambda file, kind=kind, name=name: file.execute(query, (kind, f'["{name}"]')))
+        log._store.write(lambda file: file.executemany(query, changes))
         log.apply(agent)
         log.replay(fresh)
         assert fresh.arms == agent.arms == ("a", "c", "d")

@@ -203,7 +203,9 @@ def _events(store: Store, agent: Any, end: int) -> list[Event]:
             f"the agent has learned up to position {after}, but the log begins after {pruned}: what is between was "
             f"deleted, as `keep` says. Save the agent more often, or keep more."
         )
-    return [Event(*row[:5], tuple(row[5:])) for row in rows]
+    return [
+        Event(position, kind, reward, change, token, tuple(row)) for position, kind, reward, change, token, *row in rows
+    ]
 
 
 def _token(file: sqlite3.Connection, position: int, pruned: int) -> str | None:

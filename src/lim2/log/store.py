@@ -219,7 +219,8 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
         failed = file_error(path, error, "cannot be opened as a decision log")
         raise LogFileError(f"{failed}{note if beside.exists() else ''}") from error
     except LogError:
-        connection.close()
+        if connection is not None:
+            connection.close()
         raise
     if found < FORMAT or not tables:
         connection.close()
