@@ -46,7 +46,7 @@ class DecisionLog:
         disk, not on a network share. It is made when it is not there.
     expire_after
         Seconds, or a `timedelta`, after which a decision is no longer waited for. It is kept in the file, with
-        `default_reward`, and holds for all who use the log; who gives another gets a LogError. None: as the file says. If it
+        `default_reward`, and holds for all who use the log; another one is a LogError. None: as the file says. If it
         says nothing: forever, and then decisions whose reward never comes pile up.
     default_reward
         The reward of a decision that expires, say 0 for a click that never came. None: it is dropped, nothing is
