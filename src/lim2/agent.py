@@ -86,10 +86,12 @@ class Agent(Decider):
 
     def update(self, context: ArrayLike, arm: Hashable, reward: float) -> None:
         """Learn from the reward that an arm earned in a context; it need not follow the ``act`` that chose it."""
+        self.refuse_beside_log()
         self._learn(self._context(context), self._arm(arm), self._reward(reward))
 
     def update_many(self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike) -> None:
         """Learn from many rewards as a loop over :meth:`update` would; from all of them or, if one fails, from none."""
+        self.refuse_beside_log()
         xs = self._contexts(contexts)
         if isinstance(arms, str) or not isinstance(arms, Iterable) or (isinstance(arms, np.ndarray) and not arms.ndim):
             raise ValueError(f"arms must be {len(xs)} arms, one per context, got {arms!r}")
@@ -121,6 +123,19 @@ class Agent(Decider):
     def learn_row(self, context: NDArray[Any], arm: Hashable, reward: float, also: Iterable[trees.Write] = ()) -> None:
         """Learn from a vector that is known to be right; ``also`` is written together with the new state."""
         self._learn(context, self._arm(arm), self._reward(reward), also)
+
+    def learn_logged(self, context: ArrayLike, arm: Hashable, reward: float, also: Iterable[trees.Write]) -> None:
+        """Learn from a reward of a log, as :meth:`update` does; ``also``, its position, is written with it."""
+        self._learn(self._context(context), self._arm(arm), self._reward(reward), also)
+
+    def refuse_beside_log(self) -> None:
+        """Raise a ValueError if the agent learns from a log, which would give it the same reward again."""
+        if "log_id" in self.metadata:
+            raise ValueError(
+                "this agent learns from a decision log: record the reward by log.reward(id, reward), and "
+                "log.apply(agent) learns it. To go on without the log, delete log_id, log_position and log_event from "
+                "agent.metadata."
+            )
 
     def _learn(self, context: NDArray[Any], arm: int, reward: float, also: Iterable[trees.Write] = ()) -> None:
         """Swap the state for the one after a reward, and write ``also`` with it; if it fails, nothing has happened."""
@@ -166,7 +181,7 @@ class Agent(Decider):
             self._shared = False
             return self._core
 
-    def add_arm(self, name: Hashable, like: Hashable | None = None) -> None:
+    def add_arm(self, name: Hashable, like: Hashable | None = None, *, also: Iterable[trees.Write] = ()) -> None:
         """Add a new arm, which is owed its ``initial_pulls`` like the others at the start.
 
         Parameters
@@ -177,6 +192,8 @@ class Agent(Decider):
             An arm to start as: its beliefs, its part of the network and, as far as there is room, its tuples in memory
             are copied. None: start from the prior. Either way nothing changes for the other arms, except that the
             network is shared.
+        also
+            Written together with the change; for a log.
         """
         core = self._core
         names = arm_names((*core.names, name))
@@ -186,9 +203,9 @@ class Agent(Decider):
         with one_thread:
             new = trees.copied(self.algorithm.add_arm(core.state, source, rng))
         pulls, asked = trees.with_row(core.pulls, 0), trees.with_row(self._asked, 0)
-        self._change_arms(_core(names, new, pulls, core.rounds), asked, rng)
+        self._change_arms(_core(names, new, pulls, core.rounds), asked, rng, also)
 
-    def remove_arm(self, name: Hashable) -> None:
+    def remove_arm(self, name: Hashable, *, also: Iterable[trees.Write] = ()) -> None:
         """Forget an arm: its beliefs, its part of the network and its tuples in memory."""
         core, arm = self._core, self._arm(name)
         if len(core.names) == 1:
@@ -197,14 +214,17 @@ class Agent(Decider):
         with one_thread:
             new = trees.copied(self.algorithm.remove_arm(core.state, arm))
         pulls, asked = trees.without_row(core.pulls, arm), trees.without_row(self._asked, arm)
-        self._change_arms(_core(names, new, pulls, core.rounds), asked)
+        self._change_arms(_core(names, new, pulls, core.rounds), asked, also=also)
 
-    def _change_arms(self, core: Core, asked: Ints, rng: np.random.Generator | None = None) -> None:
+    def _change_arms(
+        self, core: Core, asked: Ints, rng: np.random.Generator | None = None, also: Iterable[trees.Write] = ()
+    ) -> None:
         """Swap core, turns and, where a new arm was drawn, the stream that it was drawn from; all in one call."""
         starting = bool((self.algorithm.turns - np.maximum(asked, core.pulls)).max() > 0)
         changes = {"_core": core, "_asked": asked, "_starting": starting, "_shared": False}
         writes: list[trees.Write] = [(self.__dict__, name, value) for name, value in changes.items()]
         writes.append((self._streams.__dict__, "init", self._streams.init if rng is None else rng))
+        writes.extend(also)
         with streams.lock:
             deque(starmap(setitem, writes), maxlen=0)
 

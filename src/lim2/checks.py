@@ -36,6 +36,21 @@ def plain(value: Any) -> Any:
     return replace(value, **changes) if changes else value
 
 
+def shown(value: Any) -> str:
+    """Return a value for an error message, shortened if it is long.
+
+    Examples
+    --------
+    >>> shown("red"), shown(10**400)
+    ("'red'", '1000000000000000000000000000000000000000... (int)')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to print whole numbers of thousands of digits
+        return f"a very large {type(value).__name__}"
+    return text if len(text) <= 200 else f"{text[:40]}... ({type(value).__name__})"
+
+
 def positive_int(name: str, value: int, least: int = 1, most: int = 2**40) -> int:
     """Return a setting as an int, or say what is wrong with it."""
     try:
@@ -47,7 +62,7 @@ def positive_int(name: str, value: int, least: int = 1, most: int = 2**40) -> in
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {number}")
     if number > most:
-        raise ValueError(f"{name} must be at most {most}, got {number}")
+        raise ValueError(f"{name} must be at most {most}, got {shown(number)}")
     return number
 
 
@@ -89,6 +104,8 @@ def real_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
     Traceback (most recent call last):
     ValueError: a context must hold real numbers only, got <U3 values
     """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(f"{what} has masked values: fill them in (values.filled(...)), or leave their rows out")
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths
@@ -108,8 +125,8 @@ def as_floats(values: ArrayLike, what: str) -> Array:
 def as_float(value: Any, what: str = "a reward") -> float:
     """Return one real number."""
     array = np.asarray(value)
-    if array.ndim or array.dtype.kind not in "fiub":
-        raise ValueError(f"{what} must be one real number, got {value!r}")
+    if array.ndim or array.dtype.kind not in "fiub" or value is np.ma.masked:
+        raise ValueError(f"{what} must be one real number, got {shown(value)}")
     return float(array)
 
 

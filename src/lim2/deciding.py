@@ -10,7 +10,7 @@ from lim2 import streams
 from lim2._blas import one_thread
 from lim2.algorithms.base import Algorithm, Diagnostics
 from lim2.arms import describe, is_range, is_same
-from lim2.checks import LARGEST, size_of, why_not
+from lim2.checks import LARGEST, shown, size_of, why_not
 from lim2.decision import Decision
 from lim2.exploration import StudentT
 from lim2.exploration.propensity import one_hot
@@ -309,7 +309,7 @@ class Decider:
         except (KeyError, TypeError):  # TypeError: not hashable
             index = -1
         if index < 0 or not (type(core.names[index]) is type(arm) or is_same(core.names[index], arm)):
-            raise ValueError(f"unknown arm {arm!r}: {describe(core.names)}")
+            raise ValueError(f"unknown arm {shown(arm)}: {describe(core.names)}")
         return index
 
     def _eligible(self, arms: Iterable[Hashable]) -> Ints:

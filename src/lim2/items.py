@@ -292,7 +292,16 @@ class ItemAgent(ItemDecider):
         reward
             What it earned.
         """
+        self.refuse_beside_log()
         self.learn_row(self._row(context, item), reward)
+
+    def learn_logged(self, context: ArrayLike, item: ArrayLike, reward: float, also: Iterable[Write]) -> None:
+        """Learn from a reward of a log, as :meth:`update` does; ``also``, its position, is written with it."""
+        self.learn_row(self._row(context, item), reward, also)
+
+    def refuse_beside_log(self) -> None:
+        """Raise a ValueError if the agent learns from a log, which would give it the same reward again."""
+        self._inner.refuse_beside_log()
 
     def learn_row(self, row: NDArray[Any], reward: float, also: Iterable[Write] = ()) -> None:
         """Learn from a row that is known to be right; ``also`` is written together with the new state."""

@@ -14,7 +14,10 @@ Axes of one name have one length within a state. Loading checks it, and changes 
 
 import functools
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import starmap
+from operator import setitem
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -123,6 +126,11 @@ def nbytes(tree: Any) -> int:
 # Rows: rank-one updates in O(row), not O(arms x row)
 
 Write = tuple[Any, Any, Any]  # an array, the arm whose row changes, and its new row
+
+
+def put(writes: Iterable[Write]) -> None:
+    """Write values into arrays or mappings, in one call of C: no exception comes between them."""
+    deque(starmap(setitem, list(writes)), maxlen=0)
 
 
 class Writes(NamedTuple):

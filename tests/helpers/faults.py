@@ -1,5 +1,6 @@
 """Exceptions raised anywhere inside a call: on entry of any function of the library, or at any line of the shell."""
 
+import contextlib
 import inspect
 import linecache
 import sys
@@ -30,6 +31,41 @@ def fails_at(count: int, call: Callable[[], object]) -> bool:
 def fails_at_line(count: int, call: Callable[[], object]) -> bool:
     """Call, and fail before the count-th line that the shell executes, as an interrupt would."""
     return _fails(count, call, _steps)
+
+
+def fails_in_log(count: int, call: Callable[[], object], learning: bool = False) -> bool:
+    """Call, and fail as an interrupt would at its count-th chance in the log; return whether there was one.
+
+    With ``learning``, in the agents as well.
+    Python looks for signals when it enters a function of its own, and when one written in C has returned.
+    """
+    chances = 0
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal chances
+        enters = event == "call" and not frame.f_code.co_flags & inspect.CO_GENERATOR
+        if (enters or event == "c_return") and _of_log(frame.f_code.co_filename, learning):
+            chances += 1
+            if chances == count:
+                raise InjectedError
+
+    sys.setprofile(profile)
+    try:
+        call()
+    except InjectedError as error:
+        kept.append(error)  # with the frames that it has passed, as a debugger would
+        return True
+    finally:
+        sys.setprofile(None)
+    return False
+
+
+kept: list[InjectedError] = []
+
+
+def _of_log(name: str, learning: bool) -> bool:
+    folders = ("log", "agent.py", "items.py", "bandit") if learning else ("log",)
+    return name == contextlib.__file__ or any(name.startswith(str(Path(PACKAGE) / folder)) for folder in folders)
 
 
 def _enters(frame: FrameType, event: str) -> bool:

@@ -11,10 +11,13 @@ from lim2 import memory
 from lim2.algorithms.base import Diagnostics
 from lim2.algorithms.neural import Neural, buffer_size, report, with_new_arm, without_old_arm
 from lim2.checks import one_of
-from lim2.exploration.posterior import Posterior, fade_noise, rank_one
+from lim2.exploration.posterior import Posterior, fade_noise, nearest_positive, rank_one
 from lim2.exploration.sums import Sums, added, no_sums, solve_cov, solve_mean
 from lim2.memory import Memory, sample, store
 from lim2.state import Array, Count, Writes
+
+# Squared features, in units of the prior, from which on a rank-one update can lose what is left of a variance.
+LARGE = 1e6
 
 
 class State(NamedTuple):
@@ -95,6 +98,8 @@ class NeuralLinearNTK(Neural):
         posterior, precision = state.posterior, self.prior_precision
         error = reward - float(np.dot(state.plain_mean[arm], z))
         cov, direction, scale = rank_one(posterior.cov[arm], z)
+        if np.dot(z, z) > LARGE * precision:
+            cov = nearest_positive(cov)
         plain = state.plain_mean[arm] + (error / scale) * direction
         squares = float(state.plain_squares[arm]) + error * error / scale
         mu, a, b = posterior.mu.copy(), posterior.a.copy(), posterior.b.copy()

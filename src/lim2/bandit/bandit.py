@@ -19,6 +19,7 @@ from lim2.info import Info
 from lim2.items import ItemAgent
 from lim2.log import DecisionLog, LogError
 from lim2.log.slates import position_named
+from lim2.state import Write, put
 
 # Unless others are given: of contexts, and of contexts and items side by side, where width costs more.
 CONTEXT, BESIDE_ITEMS = Encoder(), Encoder(buckets=32)
@@ -237,7 +238,7 @@ class Bandit(RawDecider):
                 self.learn(entry.context, entry.arm, value, item=item_of(entry), position=position)
 
     def learn(self, context: Any, arm: Hashable, reward: float, *, item: Any = None, position: int = 1) -> None:
-        """Learn the reward of one choice, given by what it was about: what a log calls, and what past data can.
+        """Learn the reward of one choice, given by what it was about, say from past data.
 
         Parameters
         ----------
@@ -252,6 +253,20 @@ class Bandit(RawDecider):
         position
             In a slate, from 1.
         """
+        self._inner.refuse_beside_log()
+        self.learn_logged(context, arm, reward, (), item=item, position=position)
+
+    def learn_logged(
+        self,
+        context: Any,
+        arm: Hashable,
+        reward: float,
+        also: Iterable[Write],
+        *,
+        item: Any = None,
+        position: int = 1,
+    ) -> None:
+        """Learn from a reward of a log, as :meth:`learn` does; ``also``, its position, is written with it."""
         if isinstance(position, bool) or not isinstance(position, int) or position < 1:
             raise ValueError(f"a position is a whole number from 1, got {position!r}")
         known, inner = self._learned, self._inner
@@ -259,11 +274,11 @@ class Bandit(RawDecider):
         moved = [encoder.observe(value, raw) for _, raw, encoder, value in sources]
         vectors = [encoder.encode(value, raw) for (_, raw, encoder, _), value in zip(sources, moved, strict=True)]
         new = Learned(*moved) if len(moved) == 2 else known._replace(context=moved[0])
-        also = [(self.__dict__, "_learned", new)]  # written with the agent's new state, in one step
+        writes = [(self.__dict__, "_learned", new), *also]  # with the agent's new state, in one step
         if isinstance(inner, ItemAgent):
-            inner.learn_row(inner.joined(vectors[0], vectors[1][None])[0], reward, also)
+            inner.learn_row(inner.joined(vectors[0], vectors[1][None])[0], reward, writes)
         else:
-            inner.learn_row(vectors[0], arm, reward, also)
+            inner.learn_row(vectors[0], arm, reward, writes)
 
     def reward(self, id: str, reward: float | Mapping[Any, float]) -> Any:
         """Record the reward of a logged decision, or rewards of a slate's positions, and learn what has arrived.
@@ -316,7 +331,9 @@ class Bandit(RawDecider):
 
     # Arms
 
-    def add_arm(self, name: Hashable, like: Hashable | None = None, *, features: Any = None) -> None:
+    def add_arm(
+        self, name: Hashable, like: Hashable | None = None, *, features: Any = None, also: Iterable[Write] = ()
+    ) -> None:
         """Add an arm: one like another, or with features where the others have some.
 
         Parameters
@@ -327,35 +344,41 @@ class Bandit(RawDecider):
             For arms without features: an arm to start as, see :meth:`lim2.Agent.add_arm`.
         features
             For arms with features: its own.
+        also
+            Written together with the change; for a log.
         """
         if isinstance(self._inner, Agent):
             if features is not None:
                 raise ValueError("the arms of this bandit have no features: leave them out")
-            self._inner.add_arm(name, like)
+            self._inner.add_arm(name, like, also=also)
             return
         if self._features is None:
             raise ValueError("the items of this bandit come with every call: there are no arms to add")
         if like is not None or features is None:
             raise ValueError(f"a new arm needs a name of its own and features=, got {name!r} and {features!r}")
         names = arm_names((*self._features, name))
-        self._features = self.encodable({**self._features, names[-1]: with_key(features, NAME, names[-1])})
+        new = self.encodable({**self._features, names[-1]: with_key(features, NAME, names[-1])})
+        put([(self.__dict__, "_features", new), *also])
 
-    def remove_arm(self, name: Hashable) -> None:
+    def remove_arm(self, name: Hashable, *, also: Iterable[Write] = ()) -> None:
         """Forget an arm; what all arms share stays.
 
         Parameters
         ----------
         name
             Of the arm.
+        also
+            Written together with the change; for a log.
         """
         if isinstance(self._inner, Agent):
-            self._inner.remove_arm(name)
+            self._inner.remove_arm(name, also=also)
         elif self._features is None:
             raise ValueError("the items of this bandit come with every call: there are no arms to remove")
         elif name not in list(self._features) or len(self._features) == 1:  # a list, for what is not hashable
             raise ValueError(f"{name!r} is no arm, or the only one: arms are {list(self._features)!r}")
         else:
-            self._features = {key: value for key, value in self._features.items() if key != name}
+            left = {key: value for key, value in self._features.items() if key != name}
+            put([(self.__dict__, "_features", left), *also])
 
     def encodable(self, features: dict[Hashable, Any]) -> dict[Hashable, Any]:
         """Return features of arms; what cannot be encoded is refused now, not when one decides."""

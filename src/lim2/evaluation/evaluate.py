@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lim2.checks import shown
 from lim2.evaluation.estimators import Estimate, doubly_robust, mean_of, mean_of_bounded, snips
 from lim2.evaluation.features import regressed
 from lim2.evaluation.models import by_folds, by_past
@@ -147,6 +149,12 @@ def evaluate(
     gain (DR)          0.4193   [0.3928, 0.4458]
     2000 decisions, worth 983 of the policy's own; weights: mean 0.983, largest 2
     """
+    if not isinstance(log, Table | DecisionLog):
+        path = repr(str(log)) if isinstance(log, str | os.PathLike) else "path"
+        raise ValueError(
+            f"evaluate takes a decision log or a table of one, got {shown(log)}: open the log by "
+            f"lim2.DecisionLog({path}), or read a table by lim2.log.Table.from_frame"
+        )
     table = log if isinstance(log, Table) else log.table()
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")

@@ -257,3 +257,17 @@ def rank_one(cov: Array, z: Array) -> tuple[Array, Array, float]:
         return cov, np.zeros_like(z), 1.0
     scale = 1.0 + spread
     return cast(Array, _dger(-1.0 / scale, direction, direction, a=cov.T).T), direction, scale
+
+
+def nearest_positive(cov: Array) -> Array:
+    """Return a covariance without what rounding has done to it: symmetric, and no variance below rounding.
+
+    Examples
+    --------
+    >>> nearest_positive(np.array([[1.0, 1.0], [1.0, 1.0 - 1e-15]])).round(6).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    values, vectors = np.linalg.eigh((cov + cov.T) / 2)
+    least = len(cov) * np.finfo(np.float64).eps * values[-1]
+    positive: Array = (vectors * np.maximum(values, least)) @ vectors.T
+    return (positive + positive.T) / 2

@@ -3,7 +3,7 @@
 from lim2.log.candidates import Candidates
 from lim2.log.decision_log import DecisionLog
 from lim2.log.entries import LoggedDecision
-from lim2.log.errors import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
+from lim2.log.errors import ConflictingRewardError, LogError, LogFileError, PrunedLogError, UnknownDecisionError
 from lim2.log.open_bandit import OpenBandit, read_open_bandit
 from lim2.log.table import Table
 
@@ -12,6 +12,7 @@ __all__ = [
     "ConflictingRewardError",
     "DecisionLog",
     "LogError",
+    "LogFileError",
     "LoggedDecision",
     "OpenBandit",
     "PrunedLogError",

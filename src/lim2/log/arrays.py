@@ -116,6 +116,8 @@ def read_candidates(
     if named_rows is not None and len(named_rows) != n:
         raise ValueError(f"eligible must have {n} rows, got {len(named_rows)}")
     names = _names(played, named_rows) if arms is None else tuple(arms)
+    if any(name != name for name in names if isinstance(name, float)):
+        raise ValueError("NaN cannot be the name of an arm: leave out rows in which the arm is missing, or name it")
     index = {name: place for place, name in enumerate(names)}
     unknown = [name for name in dict.fromkeys(played) if name not in index]
     if unknown:

@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from lim2.arms import is_range
+from lim2.checks import shown
 from lim2.decision import Decision
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError
 from lim2.log.raw import JSON
 from lim2.log.situation import Situation
+from lim2.state import Write
 
 
 def takes_raw(agent: Any) -> bool:
@@ -45,6 +47,21 @@ def arms_of(agent: Any) -> tuple[Hashable, ...] | None:
     """
     arms = getattr(agent, "arms", None)
     return None if arms is None else tuple(arms)
+
+
+def check_learner(agent: Any) -> None:
+    """Raise LogError if something cannot learn.
+
+    Parameters
+    ----------
+    agent
+        An agent of any kind; a snapshot is none.
+    """
+    if not hasattr(agent, "metadata") or not any(hasattr(agent, name) for name in ("learn_logged", "learn", "update")):
+        raise LogError(
+            f"{shown(agent)} cannot learn: give the agent itself, as it was made or as lim2.load returns it, not a "
+            f"snapshot, and not a path"
+        )
 
 
 def decide(agent: Any, about: Situation, arms: Sequence[Hashable] | None, exploit: bool) -> Decision:
@@ -140,8 +157,11 @@ def lesson_of(entry: LoggedDecision) -> Lesson:
     )
 
 
-def teach(agent: Any, lesson: Lesson) -> None:
+def teach(agent: Any, lesson: Lesson, also: Sequence[Write] = ()) -> None:
     """Let an agent of any kind learn a reward; raise LogError if it was not kept in a form that it takes.
+
+    An agent with a method `learn_logged` writes `also` together with what it learns. Any other does not: then the
+    caller writes it afterwards, and an exception in between lets the reward be learned again.
 
     Parameters
     ----------
@@ -149,7 +169,10 @@ def teach(agent: Any, lesson: Lesson) -> None:
         Who learns.
     lesson
         The reward, and what for.
+    also
+        What belongs to the new state, such as the position in a log: (mapping, key, value) each.
     """
+    whole = bool(also) and hasattr(agent, "learn_logged")
     chooses_items = arms_of(agent) is None
     if takes_raw(agent):
         if lesson.raw is None:
@@ -159,7 +182,8 @@ def teach(agent: Any, lesson: Lesson) -> None:
             )
         if lesson.raw_item is None and chooses_items:
             raise LogError(f"{lesson.of} has no raw items, from which this agent learns: raw_items= keeps them")
-        agent.learn(lesson.raw, lesson.arm, lesson.reward, item=lesson.raw_item, position=lesson.position)
+        learn, rest = (agent.learn_logged, (also,)) if whole else (agent.learn, ())
+        learn(lesson.raw, lesson.arm, lesson.reward, *rest, item=lesson.raw_item, position=lesson.position)
     elif lesson.vector is None:
         raise LogError(f"{lesson.of} has a raw context only, and this agent learns from vectors: train a lim2.Bandit")
     elif not chooses_items:
@@ -168,11 +192,18 @@ def teach(agent: Any, lesson: Lesson) -> None:
                 f"{lesson.of} chose among items without names of their own, which cannot be learned as arms: train an "
                 f"agent for items"
             )
-        agent.update(lesson.vector, lesson.arm, lesson.reward)
+        _update(agent, lesson, lesson.arm, also if whole else ())
     elif lesson.item is None:
         raise LogError(f"{lesson.of} has no items as vectors, from which this agent learns: items= keeps them")
     else:
-        agent.update(lesson.vector, lesson.item, lesson.reward)
+        _update(agent, lesson, lesson.item, also if whole else ())
+
+
+def _update(agent: Any, lesson: Lesson, chosen: Any, also: Sequence[Write]) -> None:
+    if also:
+        agent.learn_logged(lesson.vector, chosen, lesson.reward, also)
+    else:
+        agent.update(lesson.vector, chosen, lesson.reward)
 
 
 def situation_of(entry: LoggedDecision) -> Situation:
@@ -203,6 +234,19 @@ def eligible_in(agent: Any, entry: LoggedDecision) -> Sequence[Hashable] | None:
     """
     arms = arms_of(agent)
     return None if arms is None or entry.arms == arms else entry.arms
+
+
+def has(agent: Any, arm: Hashable) -> bool:
+    """Return whether an agent has fixed arms, and this is one of them.
+
+    Parameters
+    ----------
+    agent
+        Of any kind.
+    arm
+        Its name.
+    """
+    return arm in (arms_of(agent) or ())
 
 
 def lacks(agent: Any, arm: Hashable) -> bool:

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import copy
-import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import ArrayLike
 
+from lim2.checks import LARGEST, positive_int, shown
 from lim2.decision import Decision, Slate
-from lim2.log import deciders, names
+from lim2.log import deciders
+from lim2.log.changes import ADD, REMOVE, Change, make_change, to_text, write_change
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.learning import decide_again, learn, position_of, prune
 from lim2.log.raw import as_json
 from lim2.log.reading import LogState, entries, read_one, read_state, read_table
+from lim2.log.settings import Settings, agree, read_settings, write_settings
 from lim2.log.settling import Outcome, checked_id, checked_reward, expire, find, reward_one, settle
 from lim2.log.situation import Situation, situation
 from lim2.log.slates import by_position, rows_of
 from lim2.log.store import Store
 from lim2.log.table import Table
 from lim2.log.writing import check_free, write
+
+if TYPE_CHECKING:
+    import sqlite3
 
 
 class DecisionLog:
@@ -41,8 +46,9 @@ class DecisionLog:
         The file, an SQLite database in WAL mode (two files named ``-wal`` and ``-shm`` live beside it); on a local
         disk, not on a network share. It is made when it is not there.
     expire_after
-        Seconds, or a `timedelta`, after which a decision is no longer waited for. None: forever, and then decisions
-        whose reward never comes pile up.
+        Seconds, or a `timedelta`, after which a decision is no longer waited for. It is kept in the file, with
+        `default_reward`, and holds for all who use the log; another one is a LogError. None: as the file says. If it
+        says nothing: forever, and then decisions whose reward never comes pile up.
     default_reward
         The reward of a decision that expires, say 0 for a click that never came. None: it is dropped, nothing is
         learned.
@@ -55,7 +61,9 @@ class DecisionLog:
         ``"normal"``: quicker; a loss of power may take the last few decisions and rewards with it, which can leave a
         saved agent ahead of its log.
     clock
-        Returns the time in seconds. Give all processes that share a log the same clock and the same settings.
+        Returns the time in seconds. Give all processes that share a log the same clock.
+    read_only
+        Open a log to evaluate it or to replay it, and change nothing; also from a disk that cannot be written.
 
     Examples
     --------
@@ -82,22 +90,49 @@ class DecisionLog:
         keep: int | timedelta | None = 1_000_000,
         synchronous: str = "full",
         clock: Callable[[], float] = time.time,
+        read_only: bool = False,
     ) -> None:
-        self.expire_after = None if expire_after is None else _seconds("expire_after", expire_after)
-        self.default_reward = None if default_reward is None else checked_reward(default_reward)
-        if default_reward is not None and expire_after is None:
-            raise ValueError("default_reward is given when a decision expires: say when, by expire_after=")
+        given = _settings(expire_after, default_reward)
         if isinstance(keep, timedelta):
             _seconds("keep", keep)
         elif keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
             raise ValueError(f"keep must be a number of decisions, a timedelta, or None for all, got {keep!r}")
         if synchronous not in ("full", "normal"):
             raise ValueError(f"synchronous must be 'full' or 'normal', got {synchronous!r}")
-        self.keep = keep
+        self.keep, self.read_only = keep, read_only
         self._clock = clock
-        self._store = Store(path, synchronous)
+        self._store = Store(path, synchronous, read_only)
         self._learning = threading.Lock()
+        try:
+            if given.expire_after is not None and not read_only:
+                self._store.write(lambda file: agree(file, given))
+        except BaseException:
+            self._store.close()
+            raise
         self.id: str = self._store.meta("id")
+
+    @property
+    def expire_after(self) -> float | None:
+        """Seconds after which a decision is no longer waited for; None: forever."""
+        return self._store.look(read_settings).expire_after
+
+    @property
+    def default_reward(self) -> float | None:
+        """The reward of a decision that expires; None: it is dropped."""
+        return self._store.look(read_settings).default_reward
+
+    def configure(self, *, expire_after: float | timedelta | None = None, default_reward: float | None = None) -> None:
+        """Change, from now on and for all who use the log, when decisions expire and what they earn then.
+
+        Parameters
+        ----------
+        expire_after
+            As for the log itself; None: never.
+        default_reward
+            As for the log itself; None: expired decisions are dropped.
+        """
+        given = _settings(expire_after, default_reward)
+        self._store.write(lambda file: write_settings(file, given))
 
     # Deciding
 
@@ -272,23 +307,24 @@ class DecisionLog:
         """
         checked = [(checked_id(id), checked_reward(reward)) for id, reward in rewards]
         now = self._clock()
-        with self._store.writing() as file:
+
+        def record(file: sqlite3.Connection) -> list[Outcome]:
             # Whatever is overdue by now is settled first, so that the outcome depends on the times alone, not on
             # when somebody happened to look.
-            if self.expire_after is not None:
-                expire(file, now, self.expire_after, self.default_reward)
+            expire(file, now)
             return [reward_one(file, id, reward, now) for id, reward in checked]
+
+        return self._store.write(record)
 
     def expire(self) -> int:
         """Settle the decisions that are overdue, as `apply` and `reward` do by themselves; return how many."""
-        if self.expire_after is None:
+        after, now = self.expire_after, self._clock()
+        if after is None or self.read_only:
             return 0
-        now = self._clock()
         due = "SELECT 1 FROM decisions WHERE settled IS NULL AND time <= ? LIMIT 1"
-        if not self._store.read(due, (now - self.expire_after,)):
+        if not self._store.read(due, (now - after,)):
             return 0
-        with self._store.writing() as file:
-            return expire(file, now, self.expire_after, self.default_reward)
+        return self._store.write(lambda file: expire(file, now))
 
     def discard(self, id: str) -> None:
         """Leave a decision out: nothing is learned from it, and it is not part of any evaluation.
@@ -300,12 +336,16 @@ class DecisionLog:
         id
             Of the decision, with or without a reward.
         """
-        with self._store.writing() as file:
-            seq, settled = find(file, checked_id(id))
+        key, now = checked_id(id), self._clock()
+
+        def leave_out(file: sqlite3.Connection) -> None:
+            seq, settled = find(file, key)
             if settled is None:
-                settle(file, [(self._clock(), "discarded", seq, None)])
+                settle(file, [(now, "discarded", seq, None)])
             else:
                 file.execute("UPDATE events SET kind = 'discarded' WHERE position = ?", (settled,))
+
+        self._store.write(leave_out)
 
     # Learning
 
@@ -327,10 +367,14 @@ class DecisionLog:
         int
             How many rewards were learned.
         """
+        deciders.check_learner(agent)
+        if limit is not None:
+            positive_int("limit", limit, least=0)
         with self._learning:
             self.expire()
             learned = learn(self._store, agent, limit=limit)
-            prune(self._store, self.keep, position_of(agent), self._clock())
+            if not self.read_only:
+                prune(self._store, self.keep, position_of(agent), self._clock())
         return learned
 
     def replay(self, agent: Any, *, decisions: bool = False, allow_partial: bool = False) -> int:
@@ -356,6 +400,7 @@ class DecisionLog:
         int
             How many rewards were learned.
         """
+        deciders.check_learner(agent)
         if "log_position" in agent.metadata:
             raise LogError("replay starts from the beginning: give it a fresh agent, or use apply to go on")
         pruned = self._store.meta("pruned")
@@ -384,8 +429,10 @@ class DecisionLog:
         with self._learning:
             agent.save(path)
 
-    def add_arm(self, agent: Any, name: Hashable, like: Hashable | None = None, *, features: Any = None) -> None:
+    def add_arm(self, agent: Any, name: Hashable, like: Hashable | None = None, *, features: Any = None) -> bool:
         """Add an arm to an agent, and write it down, so that restarts and replay add it at the same place.
+
+        If another agent has added it meanwhile, that is learned from the log, and nothing is written.
 
         Parameters
         ----------
@@ -393,12 +440,19 @@ class DecisionLog:
             It learns what has arrived first.
         name, like, features
             As `agent.add_arm` takes them; features only where arms have some.
-        """
-        given = {"like": like, "features": None if features is None else as_json(features, "an arm")}
-        self._change(agent, "add_arm", name, {key: value for key, value in given.items() if value is not None})
 
-    def remove_arm(self, agent: Any, name: Hashable) -> None:
+        Returns
+        -------
+        bool
+            Whether this call has added it.
+        """
+        own = None if features is None else as_json(features, "an arm")
+        return self._change(agent, Change(ADD, name, like, own))
+
+    def remove_arm(self, agent: Any, name: Hashable) -> bool:
         """Remove an arm from an agent, and write it down, so that restarts and replay remove it at the same place.
+
+        If another agent has removed it meanwhile, that is learned from the log, and nothing is written.
 
         Parameters
         ----------
@@ -406,16 +460,26 @@ class DecisionLog:
             It learns what has arrived first.
         name
             Of the arm.
-        """
-        self._change(agent, "remove_arm", name, {})
 
-    def _change(self, agent: Any, kind: str, name: Hashable, given: dict[str, Any]) -> None:
-        text = names.dumps_change(name, **given)
+        Returns
+        -------
+        bool
+            Whether this call has removed it.
+        """
+        return self._change(agent, Change(REMOVE, name))
+
+    def _change(self, agent: Any, change: Change) -> bool:
+        to_text(change)  # what cannot be written down is refused before anything is learned
+        had, written = deciders.has(agent, change.name), False
+        while not written:
+            self.apply(agent)
+            if deciders.has(agent, change.name) != had:  # somebody else was first
+                return False
+            make_change(copy.deepcopy(agent), change)  # what cannot be done must not be written down
+            position, now = position_of(agent), self._clock()
+            written = self._store.write(lambda file: write_change(file, change, position, now))  # noqa: B023
         self.apply(agent)
-        getattr(copy.deepcopy(agent), kind)(name, **given)  # what cannot be done must not be written down
-        with self._store.writing() as file:
-            file.execute("INSERT INTO events (time, kind, change) VALUES (?, ?, ?)", (self._clock(), kind, text))
-        self.apply(agent)
+        return True
 
     # Looking
 
@@ -448,6 +512,8 @@ class DecisionLog:
         last
             Only the newest of all decisions, as many. None: all that are in the file.
         """
+        if last is not None:
+            positive_int("last", last, least=0)
         return read_table(self._store, last)
 
     @property
@@ -481,8 +547,15 @@ class DecisionLog:
         return f"DecisionLog({str(self._store.path)!r})"
 
 
+def _settings(expire_after: float | timedelta | None, default_reward: float | None) -> Settings:
+    if default_reward is not None and expire_after is None:
+        raise ValueError("default_reward is given when a decision expires: say when, by expire_after=")
+    after = None if expire_after is None else _seconds("expire_after", expire_after)
+    return Settings(after, None if default_reward is None else checked_reward(default_reward))
+
+
 def _seconds(name: str, value: float | timedelta) -> float:
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-        raise ValueError(f"{name} must be a positive number of seconds or a timedelta, got {value!r}")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < LARGEST:
+        raise ValueError(f"{name} must be a positive number of seconds or a timedelta, got {shown(value)}")
     return float(seconds)

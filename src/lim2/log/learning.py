@@ -6,15 +6,20 @@ always of the same moment, and what a crash takes from the agent's memory is lea
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lim2.log import deciders, names
+from lim2.log import deciders
+from lim2.log.changes import ADD, REMOVE, Change, from_text, is_repeated, make_change
 from lim2.log.entries import COLUMNS, OF_DECISION, LoggedDecision, from_row
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.slates import row_id
-from lim2.log.store import CHUNK, Store
+from lim2.log.store import CHUNK, Store, last_of
+from lim2.state import Write, put
+
+if TYPE_CHECKING:
+    import sqlite3
 
 Choice = tuple[Hashable, float]  # an arm, and its propensity
 
@@ -47,23 +52,25 @@ def learn(store: Store, agent: Any, *, limit: int | None = None, upto: int | Non
     _check(store, agent)
     learned = 0
     end = store.last() if upto is None else upto
-    for position, kind, reward, change, row in _events(store, position_of(agent), end):
-        if limit is not None and learned >= limit:
-            break
-        try:
-            if change is not None:
-                given, options = names.loads_change(change)
-                getattr(agent, kind)(*given, **options)
-            elif kind in ("reward", "default"):
-                learned += _update(store, agent, from_row(row, kind, reward), position)
-        except Exception as error:
-            what = "change of arms" if change is not None else f"reward of decision {row[0]!r}"
-            error.add_note(
-                f"The {what} at position {position} of the log {store.path} could not be applied; the agent stands "
-                f"before it. `log.discard(id)` leaves a decision out."
-            )
-            raise
-        agent.metadata["log_position"] = position
+    events = _events(store, agent, end)
+    agent.metadata.update(log_id=store.meta("id"), log_position=position_of(agent))
+    while events:
+        for event in events:
+            if limit is not None and learned >= limit:
+                return learned
+            known = {"log_position": event.position, "log_event": event.token}
+            moves = [(agent.metadata, key, value) for key, value in known.items()]
+            try:
+                learned += _apply(store, agent, event, moves)
+            except Exception as error:
+                what = "change of arms" if event.change is not None else f"reward of decision {event.row[0]!r}"
+                error.add_note(
+                    f"The {what} at position {event.position} of the log {store.path} could not be applied; the agent "
+                    f"stands before it. `log.discard(id)` leaves a decision out."
+                )
+                raise
+            put(moves)  # it has moved already where something was learned, unless the agent cannot do both at once
+        events = _events(store, agent, end)
     return learned
 
 
@@ -144,26 +151,88 @@ def prune(store: Store, keep: int | timedelta | None, learned: int, now: float) 
         upto, least = min(learned, store.last() - keep), min(1 + keep // 10, 1000)
     if upto - pruned < least:
         return
-    with store.writing() as file:
+
+    def delete(file: sqlite3.Connection) -> None:
+        last = file.execute("SELECT token FROM events WHERE position = ?", (upto,)).fetchone()
+        if last is not None:  # nobody else has deleted it meanwhile
+            file.execute("INSERT OR REPLACE INTO meta VALUES ('pruned token', ?)", last)
         chosen = "SELECT decision FROM events WHERE position <= ? AND decision IS NOT NULL"
         file.execute(f"DELETE FROM decisions WHERE seq IN ({chosen})", (upto,))
         file.execute("DELETE FROM events WHERE position <= ? AND decision IS NOT NULL", (upto,))
         file.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'pruned'", (upto,))
 
+    store.write(delete)
 
-def _events(store: Store, after: int, end: int) -> Iterator[tuple[int, str, float | None, str | None, tuple[Any, ...]]]:
-    """Yield (position, kind, reward, change, row); the agent learns between the reads, so none of them stays open."""
+
+class Event(NamedTuple):
+    """A row of the events, and the row of the decision that it is about, if it is about one."""
+
+    position: int
+    kind: str
+    reward: float | None
+    change: str | None
+    token: str | None
+    row: tuple[Any, ...]
+
+
+def _events(store: Store, agent: Any, end: int) -> list[Event]:
+    """Return some events after an agent's position, the next ones; or say why they do not follow what it has learned.
+
+    All is read at one moment, in a transaction that ends here: the agent learns between the reads.
+    """
     query = (
-        f"SELECT e.position, e.kind, e.reward, e.change, {OF_DECISION} FROM events e LEFT JOIN decisions d "
+        f"SELECT e.position, e.kind, e.reward, e.change, e.token, {OF_DECISION} FROM events e LEFT JOIN decisions d "
         "ON d.seq = e.decision WHERE e.position > ? AND e.position <= ? ORDER BY e.position LIMIT ?"
     )
-    while rows := store.read(query, (after, end, CHUNK)):
-        for position, kind, reward, change, *row in rows:
-            yield position, kind, reward, change, tuple(row)
-        after = rows[-1][0]
+
+    after = position_of(agent)
+
+    def work(file: sqlite3.Connection) -> tuple[int, int, str | None, list[Any]]:
+        pruned = file.execute("SELECT value FROM meta WHERE key = 'pruned'").fetchone()[0]
+        rows = file.execute(query, (after, end, CHUNK)).fetchall()
+        return pruned, last_of(file), _token(file, after, pruned), rows
+
+    pruned, last, token, rows = store.look(work)
+    if after > last or (None not in (token, learned := agent.metadata.get("log_event")) and token != learned):
+        raise LogError(
+            f"the agent has learned up to position {after} of a log that went on otherwise, or ended: this one ends at "
+            f"{last}. The file is an older copy, or power was lost with synchronous='normal'. Go on with an agent "
+            f"saved earlier, or with a new log."
+        )
+    if after < pruned:
+        raise PrunedLogError(
+            f"the agent has learned up to position {after}, but the log begins after {pruned}: what is between was "
+            f"deleted, as `keep` says. Save the agent more often, or keep more."
+        )
+    return [
+        Event(position, kind, reward, change, token, tuple(row)) for position, kind, reward, change, token, *row in rows
+    ]
 
 
-def _update(store: Store, agent: Any, entry: LoggedDecision, position: int) -> int:
+def _token(file: sqlite3.Connection, position: int, pruned: int) -> str | None:
+    """Return the token of the event at a position; None if it is not known."""
+    query, key = "SELECT token FROM events WHERE position = ?", (position,)
+    if position == pruned:
+        query, key = "SELECT value FROM meta WHERE key = 'pruned token'", ()  # type: ignore[assignment]
+    row = file.execute(query, key).fetchone()
+    return None if row is None else row[0]
+
+
+def _apply(store: Store, agent: Any, event: Event, moves: list[Write]) -> int:
+    """Let an agent learn an event; return how many rewards that were. The kinds of events are these, and no others."""
+    if event.change is not None:
+        _change(store, agent, from_text(event.kind, event.change), event.position, moves)
+    elif event.kind in ("reward", "default"):
+        return _update(store, agent, from_row(event.row, event.kind, event.reward), event.position, moves)
+    elif event.kind not in ("dropped", "discarded"):
+        raise LogError(
+            f"the event at position {event.position} is of a kind {event.kind!r} that this version of lim2 does not "
+            f"know: use the lim2 that wrote it, or a newer one"
+        )
+    return 0
+
+
+def _update(store: Store, agent: Any, entry: LoggedDecision, position: int, moves: list[Write]) -> int:
     """Learn one reward; return 0 if its arm has been removed, and 1 otherwise."""
     if deciders.lacks(agent, entry.arm):
         if entry.arm in _removed(store, position):
@@ -172,18 +241,24 @@ def _update(store: Store, agent: Any, entry: LoggedDecision, position: int) -> i
             f"the agent has no arm {entry.arm!r}, which decision {entry.id!r} played: give it the arms that it had "
             f"when the log began, and change them by log.add_arm and log.remove_arm"
         )
-    deciders.teach(agent, deciders.lesson_of(entry))
+    deciders.teach(agent, deciders.lesson_of(entry), moves)
     return 1
+
+
+def _change(store: Store, agent: Any, change: Change, position: int, moves: list[Write]) -> None:
+    done = deciders.has(agent, change.name) == (change.kind == ADD)
+    if not (done and is_repeated(store, change, position)):
+        make_change(agent, change, moves)
 
 
 def _removed(store: Store, before: int) -> set[Hashable]:
     query = "SELECT change FROM events WHERE kind = 'remove_arm' AND position < ?"
-    return {names.loads(change)[0] for (change,) in store.read(query, (before,))}
+    return {from_text(REMOVE, text).name for (text,) in store.read(query, (before,))}
 
 
 def _check(store: Store, agent: Any) -> None:
-    """Make sure that the agent's position is one of this log, and that what follows it is there."""
-    position, log_id = position_of(agent), store.meta("id")
+    """Make sure that the agent's position is one of this log."""
+    log_id = store.meta("id")
     owner = agent.metadata.get("log_id", log_id)
     if owner != log_id:
         raise LogError(
@@ -191,15 +266,3 @@ def _check(store: Store, agent: Any) -> None:
             f"it the log that it belongs to; or, to go on with a new one, delete log_id and log_position from its "
             f"metadata."
         )
-    pruned, last = store.meta("pruned"), store.last()
-    if position > last:
-        raise LogError(
-            f"the agent has learned up to position {position}, but the log ends at {last}: the file is an older copy, "
-            f"or power was lost with synchronous='normal'. Go on with an agent saved earlier, or with a new log."
-        )
-    if position < pruned:
-        raise PrunedLogError(
-            f"the agent has learned up to position {position}, but the log begins after {pruned}: what is between was "
-            f"deleted, as `keep` says. Save the agent more often, or keep more."
-        )
-    agent.metadata.update(log_id=log_id, log_position=position)

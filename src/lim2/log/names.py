@@ -43,45 +43,6 @@ def loads(text: str) -> tuple[Hashable, ...]:
     return tuple(_name(value) for value in json.loads(text))
 
 
-def dumps_change(name: Hashable, like: Hashable | None = None, features: dict[str, Any] | None = None) -> str:
-    """Return a change of arms as a JSON array.
-
-    Parameters
-    ----------
-    name
-        Of the arm that comes or goes.
-    like
-        An arm that it starts as; None: none.
-    features
-        Of the arm, as JSON; None: none.
-
-    Examples
-    --------
-    >>> dumps_change("red", "blue"), dumps_change("red", features={"price": 9.9})
-    ('["red","blue"]', '["red",{"price":9.9}]')
-    """
-    parts = json.loads(dumps([name] if like is None else [name, like]))
-    return json.dumps(parts if features is None else [*parts, features], separators=(",", ":"))
-
-
-def loads_change(text: str) -> tuple[tuple[Hashable, ...], dict[str, Any]]:
-    """Return the arguments and the keyword arguments of a change that :func:`dumps_change` wrote.
-
-    Parameters
-    ----------
-    text
-        A JSON array.
-
-    Examples
-    --------
-    >>> loads_change('["red",{"price":9.9}]')
-    (('red',), {'features': {'price': 9.9}})
-    """
-    parts = json.loads(text)
-    options = {"features": parts.pop()} if isinstance(parts[-1], dict) else {}
-    return tuple(map(_name, parts)), options
-
-
 def _plain(name: Any) -> Any:
     if isinstance(name, np.generic):
         name = name.item()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,11 @@ from lim2.log.candidates import Candidates
 from lim2.log.entries import OF_DECISION, LoggedDecision, from_row
 from lim2.log.settling import unknown
 from lim2.log.slates import row_id
-from lim2.log.store import CHUNK, Store
+from lim2.log.store import CHUNK, Store, last_of
 from lim2.log.table import Table
+
+if TYPE_CHECKING:
+    import sqlite3
 
 
 @dataclass(frozen=True)
@@ -62,18 +65,22 @@ def read_state(store: Store, now: float) -> LogState:
     now
         The time.
     """
-    waiting, since = store.read("SELECT count(*), min(time) FROM decisions WHERE settled IS NULL")[0]
-    kinds = dict(store.read("SELECT kind, count(*) FROM events GROUP BY kind"))
+
+    def work(file: sqlite3.Connection) -> tuple[dict[str, Any], Any, int]:
+        since = file.execute("SELECT time FROM decisions WHERE settled IS NULL ORDER BY time LIMIT 1").fetchone()
+        return dict(file.execute("SELECT key, value FROM meta").fetchall()), since, last_of(file)
+
+    meta, since, position = store.look(work)
     return LogState(
-        pending=waiting,
-        oldest_pending=None if since is None else now - since,
-        rewards=kinds.get("reward", 0),
-        defaults=kinds.get("default", 0),
-        dropped=kinds.get("dropped", 0),
-        discarded=kinds.get("discarded", 0),
-        late=store.meta("late"),
-        position=store.last(),
-        pruned=store.meta("pruned"),
+        pending=meta["count pending"],
+        oldest_pending=None if since is None else now - since[0],
+        rewards=meta["count reward"],
+        defaults=meta["count default"],
+        dropped=meta["count dropped"],
+        discarded=meta["count discarded"],
+        late=meta["late"],
+        position=position,
+        pruned=meta["pruned"],
         nbytes=store.path.stat().st_size,
     )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
-from lim2.checks import LARGEST
+from lim2.checks import LARGEST, shown
 from lim2.log.errors import ConflictingRewardError, UnknownDecisionError
+from lim2.log.schema import TOKEN
+from lim2.log.settings import read_settings
 from lim2.log.slates import row_id
 
 if TYPE_CHECKING:
@@ -26,7 +28,9 @@ def settle(file: sqlite3.Connection, events: list[tuple[float, str, int, float |
         (time, kind, decision, reward)
     """
     for event in events:
-        row = file.execute("INSERT INTO events (time, kind, decision, reward) VALUES (?, ?, ?, ?)", event)
+        row = file.execute(
+            f"INSERT INTO events (time, kind, decision, reward, token) VALUES (?, ?, ?, ?, {TOKEN})", event
+        )
         file.execute("UPDATE decisions SET settled = ? WHERE seq = ?", (row.lastrowid, event[2]))
 
 
@@ -58,8 +62,8 @@ def reward_one(file: sqlite3.Connection, id: str, reward: float, now: float) -> 
     return "duplicate"
 
 
-def expire(file: sqlite3.Connection, now: float, after: float, default: float | None) -> int:
-    """Settle what is overdue; return how many.
+def expire(file: sqlite3.Connection, now: float) -> int:
+    """Settle what is overdue by the log's settings; return how many.
 
     Parameters
     ----------
@@ -67,11 +71,10 @@ def expire(file: sqlite3.Connection, now: float, after: float, default: float | 
         The log's.
     now
         The time.
-    after
-        Seconds that a decision is waited for.
-    default
-        Its reward then; None: it is dropped.
     """
+    after, default = read_settings(file)
+    if after is None:
+        return 0
     query = "SELECT seq, time FROM decisions WHERE settled IS NULL AND time <= ? ORDER BY time, seq"
     overdue = file.execute(query, (now - after,)).fetchall()
     kind = "dropped" if default is None else "default"
@@ -154,5 +157,5 @@ def checked_reward(reward: float) -> float:
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not abs(value) < LARGEST or isinstance(reward, str):
-        raise ValueError(f"a reward must be one number, finite and smaller than {LARGEST:g}, got {reward!r}")
+        raise ValueError(f"a reward must be one number, finite and smaller than {LARGEST:g}, got {shown(reward)}")
     return value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lim2.decision import Decision
 from lim2.log.entries import COLUMNS, LoggedDecision, from_row, new_id, to_row
 from lim2.log.errors import LogError
@@ -9,6 +11,9 @@ from lim2.log.settling import checked_id, found
 from lim2.log.situation import Situation
 from lim2.log.slates import row_id
 from lim2.log.store import Store
+
+if TYPE_CHECKING:
+    import sqlite3
 
 
 def check_free(store: Store, id: str | None) -> None:
@@ -47,11 +52,14 @@ def write(
     key = new_id(now) if id is None else checked_id(id)
     rows = [to_row(one, about, row_id(key, slot) if slot else key, now, slot) for one, about, slot in decisions]
     marks = ", ".join("?" * (len(rows[0]) + 1))
-    with store.writing() as file:
+
+    def insert(file: sqlite3.Connection) -> None:
         if id is not None and any(found(file, taken) for taken in (key, *(row[0] for row in rows))):
             raise _taken(key)
         for row in rows:
             file.execute(f"INSERT INTO decisions ({COLUMNS}, position) VALUES ({marks})", (*row, position))
+
+    store.write(insert)
     return [from_row(row, "pending", None) for row in rows]
 
 

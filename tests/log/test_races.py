@@ -1,0 +1,106 @@
+"""Several learners on one log, interleaved at the worst moments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from log.world import N_FEATURES, learned, live, make_agent, make_log
+
+import lim2
+from lim2.log import LogError, PrunedLogError, learning
+
+X = np.ones(N_FEATURES)
+
+
+def in_between(log: lim2.DecisionLog, monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
+    """Do something once, just before the log's next transaction that writes."""
+    write = log._store.write
+
+    def late(work: Any) -> Any:
+        monkeypatch.undo()
+        act()
+        return write(work)
+
+    monkeypatch.setattr(log._store, "write", late)
+
+
+@pytest.mark.parametrize("change", ["add_arm", "remove_arm"])
+def test_two_who_change_the_same_arm_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    one, other, fresh = make_agent(), make_agent(), make_agent()
+    name = "d" if change == "add_arm" else "b"
+    with make_log(tmp_path) as log, make_log(tmp_path) as beside:
+        live(log, one, 10)
+        outcomes: list[bool] = []
+        in_between(log, monkeypatch, lambda: outcomes.append(getattr(beside, change)(other, name)))
+        outcomes.append(getattr(log, change)(one, name))
+        assert outcomes == [True, False]
+        assert log.position == 11
+        live(log, one, 10, seed=1)
+        log.apply(other)
+        log.replay(fresh)
+    assert one.arms == other.arms == fresh.arms
+    assert learned(one) == learned(other) == learned(fresh)
+
+
+def test_a_different_change_in_between_is_learned_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other, fresh = make_agent(), make_agent(), make_agent()
+    with make_log(tmp_path) as log, make_log(tmp_path) as beside:
+        in_between(log, monkeypatch, lambda: beside.remove_arm(other, "a"))
+        with pytest.raises(ValueError, match="'a'"):
+            log.add_arm(one, "d", like="a")
+        assert log.add_arm(one, "d", like="b")
+        log.replay(fresh)
+    assert fresh.arms == one.arms == ("b", "c", "d")
+
+
+def test_a_log_in_which_an_arm_was_added_twice_can_be_read(tmp_path: Path) -> None:
+    agent, fresh = make_agent(), make_agent()
+    with make_log(tmp_path) as log:
+        log.add_arm(agent, "d")
+        changes = [("add_arm", '["d"]'), ("remove_arm", '["b"]'), ("remove_arm", '["b"]')]  # as two could before
+        query = "INSERT INTO events (time, kind, change) VALUES (0, ?, ?)"
+        log._store.write(lambda file: file.executemany(query, changes))
+        log.apply(agent)
+        log.replay(fresh)
+        assert fresh.arms == agent.arms == ("a", "c", "d")
+
+
+def test_a_learner_that_is_behind_while_another_prunes_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows are deleted after the slow one has checked that they are there, and after some of its chunks."""
+    quick, slow = make_agent(), make_agent()
+    monkeypatch.setattr(learning, "CHUNK", 8)
+    with make_log(tmp_path, keep=None) as log, make_log(tmp_path, keep=10) as pruning:
+        for _ in range(60):
+            log.reward(log.decide(quick, X).id, 1.0)
+        update, told = slow.learn_logged, []
+
+        def update_and_prune(*given: Any) -> None:
+            update(*given)
+            if slow.rounds == 12:
+                pruning.apply(quick)
+
+        slow.learn_logged = update_and_prune
+        with pytest.raises(PrunedLogError, match="Save the agent more often"):
+            told.append(log.apply(slow))
+        assert not told
+        assert slow.rounds == slow.metadata["log_position"] == 16
+
+
+def test_a_row_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    agent = make_agent()
+    with make_log(tmp_path) as log:
+        query = "INSERT INTO events (time, kind, change) VALUES (0, 'save', ?)"
+        log._store.write(lambda file: file.execute(query, (f'["{tmp_path}/stolen"]',)))
+        with pytest.raises(LogError, match="'save'"):
+            log.apply(agent)
+        log._store.write(lambda file: file.execute("UPDATE events SET kind = 'praise', change = NULL"))
+        with pytest.raises(LogError, match=r"position 1 .* 'praise'"):
+            log.apply(agent)
+        log._store.write(lambda file: file.execute("UPDATE events SET kind = 'add_arm', change = '[1, 2, 3]'"))
+        with pytest.raises(LogError, match="no change of arms"):
+            log.apply(agent)
+    assert not (tmp_path / "stolen").exists()
+    assert agent.metadata["log_position"] == 0
