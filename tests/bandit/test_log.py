@@ -300,3 +300,23 @@ def test_slates_of_an_agent_with_vectors_are_made_again(tmp_path: Path) -> None:
         assert again.means([1.0, 1.0]).tobytes() == agent.means([1.0, 1.0]).tobytes()
         with pytest.raises(ValueError, match="does not rank items"):
             log.rank(agent, [1.0, 0.0], np.eye(3), 2)
+
+
+@pytest.mark.parametrize("form", ["arms", "features"])
+def test_arms_that_a_bandit_adds_and_removes_are_written_down(form: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"features": {"price": 5.0}} if form == "features" else {"like": "shoes"}
+    with make_log(tmp_path) as log:
+        bandit = make(form, log=log)
+        live(bandit, form)
+        bandit.add_arm("new", **given)
+        bandit.reward(bandit.decide(**question(form, 0), arms=["new"]).id, 1.0)
+        bandit.remove_arm("shoes")
+        assert bandit.arms is not None
+        assert "new" in bandit.arms
+        assert "shoes" not in bandit.arms
+        restarted = make(form, log=log)
+        assert restarted.arms == bandit.arms
+        assert learned(restarted) == learned(bandit)
+        with pytest.raises(ValueError):
+            bandit.add_arm("new", **given)
+        assert learned(make(form, log=log)) == learned(bandit)

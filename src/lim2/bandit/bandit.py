@@ -334,7 +334,7 @@ class Bandit(RawDecider):
     def add_arm(
         self, name: Hashable, like: Hashable | None = None, *, features: Any = None, also: Iterable[Write] = ()
     ) -> None:
-        """Add an arm: one like another, or with features where the others have some.
+        """Add an arm: one like another, or with features where the others have some. With a log, it is written down.
 
         Parameters
         ----------
@@ -347,6 +347,9 @@ class Bandit(RawDecider):
         also
             Written together with the change; for a log.
         """
+        if self.log is not None and not also:
+            self.log.add_arm(self, name, like, features=features)
+            return
         if isinstance(self._inner, Agent):
             if features is not None:
                 raise ValueError("the arms of this bandit have no features: leave them out")
@@ -361,7 +364,7 @@ class Bandit(RawDecider):
         put([(self.__dict__, "_features", new), *also])
 
     def remove_arm(self, name: Hashable, *, also: Iterable[Write] = ()) -> None:
-        """Forget an arm; what all arms share stays.
+        """Forget an arm; what all arms share stays. With a log, it is written down.
 
         Parameters
         ----------
@@ -370,7 +373,9 @@ class Bandit(RawDecider):
         also
             Written together with the change; for a log.
         """
-        if isinstance(self._inner, Agent):
+        if self.log is not None and not also:
+            self.log.remove_arm(self, name)
+        elif isinstance(self._inner, Agent):
             self._inner.remove_arm(name, also=also)
         elif self._features is None:
             raise ValueError("the items of this bandit come with every call: there are no arms to remove")
