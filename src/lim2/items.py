@@ -19,7 +19,7 @@ from lim2.arms import arm_names
 from lim2.checks import LARGEST, as_floats, size_of, why_not
 from lim2.deciding import Decider, check_positions, no_propensities, order_of
 from lim2.decision import Decision
-from lim2.exploration import KnowsPropensities, StudentT, Thompson
+from lim2.exploration import StudentT, Thompson
 from lim2.exploration.propensity import one_hot
 from lim2.info import Info
 from lim2.snapshot import Snapshot
@@ -160,12 +160,12 @@ class ItemDecider:
             return np.full(len(score.mean), np.nan)
         if exploit:
             return one_hot(score.mean)
-        share = float(self._inner.algorithm.min_propensity)
-        policy = self._inner.algorithm.policy
-        if not isinstance(policy, KnowsPropensities):
+        share, policy = float(self._inner.algorithm.min_propensity), self._inner.algorithm.policy
+        given = getattr(policy, "propensities", None)  # a check of the protocol takes longer than the rest
+        if given is None:
             raise NotImplementedError(no_propensities(policy))
         with one_thread:
-            chances = policy.propensities(score)
+            chances: Array = given(score)
         return chances if not share else share / len(chances) + (1.0 - share) * chances
 
     # Checks of input

@@ -32,6 +32,8 @@ class StudentT(NamedTuple):
     @property
     def variance(self) -> Array:
         """The variance of every score; infinite with at most two degrees of freedom, unless the scale is 0."""
+        if self.freedom.min() > 2.0:  # nearly always
+            return self.scale * self.scale * (1.0 / (1.0 - 2.0 / self.freedom))
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(self.freedom > 2.0, 1.0 / (1.0 - 2.0 / self.freedom), np.inf)
             return np.where(self.scale > 0.0, self.scale * self.scale * factor, 0.0 * self.scale)
