@@ -1,16 +1,12 @@
 """What a bandit learns, and that encoder and agent learn together or not at all."""
 
-import linecache
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 from bandit.shop import ARMS, CATALOGUE, FORMS, USERS, content, items_of, learned, make, play, played, question
-from helpers.faults import PACKAGE, InjectedError, fails_at
+from helpers.faults import fails_at, fails_at_line
 
 import lim2
 from lim2.bandit.deciding import POSITION
@@ -18,33 +14,6 @@ from lim2.encoding import Encoder
 
 every_form = pytest.mark.parametrize("form", FORMS)
 SMALL = Encoder(numbers=8, buckets=6)
-
-
-def fails_at_line(count: int, call: Callable[[], object]) -> bool:
-    """Call, and fail before the count-th line that a bandit or the shell of an agent executes."""
-    files = {str(Path(PACKAGE, name)) for name in ("agent.py", "items.py", "bandit/bandit.py", "bandit/deciding.py")}
-    lines = 0
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal lines
-        if frame.f_code.co_filename not in files:
-            return None
-        # At a `with`, tracing stops once more when it is left, where no interrupt can come before a lock is released.
-        if event == "line" and "with " not in linecache.getline(frame.f_code.co_filename, frame.f_lineno):
-            lines += 1
-            if lines == count:
-                raise InjectedError
-        return trace
-
-    previous = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except InjectedError:
-        return True
-    finally:
-        sys.settrace(previous)
-    return False
 
 
 @every_form

@@ -1,4 +1,4 @@
-"""Exceptions raised anywhere inside a call: on entry of any function of the library, or at any line of the shell."""
+"""Exceptions raised anywhere inside a call: on entry of any function of the library, or at any line of a shell."""
 
 import contextlib
 import inspect
@@ -10,9 +10,9 @@ from types import FrameType
 from typing import Any
 
 import lim2
-from lim2 import agent as shell
 
 PACKAGE = str(Path(lim2.__file__).parent)
+SHELLS = {str(Path(PACKAGE, name)) for name in ("agent.py", "items.py", "bandit/bandit.py", "bandit/deciding.py")}
 
 
 class InjectedError(Exception):
@@ -29,7 +29,7 @@ def fails_at(count: int, call: Callable[[], object]) -> bool:
 
 
 def fails_at_line(count: int, call: Callable[[], object]) -> bool:
-    """Call, and fail before the count-th line that the shell executes, as an interrupt would."""
+    """Call, and fail before the count-th line that a shell executes, as an interrupt would."""
     return _fails(count, call, _steps)
 
 
@@ -78,7 +78,7 @@ def _enters(frame: FrameType, event: str) -> bool:
 def _steps(frame: FrameType, event: str) -> bool:
     name = frame.f_code.co_filename
     # Tracing stops at a `with` once more when it is left, where no interrupt can come before its lock is released.
-    return event == "line" and name == shell.__file__ and "with " not in linecache.getline(name, frame.f_lineno)
+    return event == "line" and name in SHELLS and "with " not in linecache.getline(name, frame.f_lineno)
 
 
 def _fails(count: int, call: Callable[[], object], counts: Callable[[FrameType, str], bool]) -> bool:
@@ -90,7 +90,7 @@ def _fails(count: int, call: Callable[[], object], counts: Callable[[FrameType, 
             calls += 1
             if calls == count:
                 raise InjectedError
-        return trace if counts is _steps and frame.f_code.co_filename == shell.__file__ else None
+        return trace if counts is _steps and frame.f_code.co_filename in SHELLS else None
 
     previous = sys.gettrace()
     sys.settrace(trace)
