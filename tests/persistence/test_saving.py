@@ -44,7 +44,13 @@ def test_there_is_a_small_sample_of_every_agent_in_every_format() -> None:
         agents = {unpack(path.read_bytes())[0]["agent"] for path in folder.glob("*.lim2")}
         own = {kind.__name__ for kind in ALGORITHMS.values() if kind.__module__.startswith("lim2.")}
         assert agents == {kind for kind, _ in saved.SAMPLES.values()} == own
-        assert all(path.stat().st_size < 10_000 for path in folder.iterdir())
+        assert all(path.stat().st_size < 12_000 for path in folder.iterdir())
+
+
+def test_a_setting_that_is_newer_than_the_file_has_its_default() -> None:
+    header, arrays = unpack(dump(small()))
+    del header["settings"]["n_item_features"]
+    assert parse(pack(header, arrays)).algorithm.n_item_features is None
 
 
 def small(**settings: Any) -> lim2.Agent:
@@ -334,7 +340,8 @@ def cov(*diagonal: float) -> Any:
         ({"min_propensity": 0.4}, "min_propensity"),
         ({"seed": "x"}, "no agent can be made"),
         ({"forget": {"float": "nan"}}, "forget"),
-        ({"exploration": {"object": "MLP", "settings": {}}}, "settings of MLP"),
+        ({"exploration": {"object": "MLP", "settings": {"depth": 3}}}, "settings of MLP"),
+        ({"exploration": {"object": "MLP", "settings": {}}}, "exploration must be"),
     ],
     ids=str,
 )
