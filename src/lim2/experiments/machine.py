@@ -15,8 +15,8 @@ import lim2
 
 # What decides: a change of the command line or of the report leaves results as they are.
 DECIDING = (
-    "agent.py", "deciding.py", "algorithms", "representation", "exploration", "memory.py", "matching.py", "state.py",
-    "streams.py", "checks.py", "problems",
+    "agent.py", "items.py", "deciding.py", "algorithms", "representation", "exploration", "memory.py", "matching.py",
+    "state.py", "streams.py", "checks.py", "problems",
 )  # fmt: skip
 
 
