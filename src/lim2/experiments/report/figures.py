@@ -187,7 +187,8 @@ def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
     """
     standings = tables.leaderboard
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(SIZE[0], max(SIZE[1], 0.42 * len(standings) + 1)))
+        left = 0.25 + 0.078 * max(len(standing.agent) for standing in standings)
+        figure = Figure(figsize=(SIZE[0] + max(left - 1.0, 0.0), max(SIZE[1], 0.42 * len(standings) + 1)))
         axes = figure.add_subplot()
         for place, standing in enumerate(standings):
             colour = shade(shades[standing.agent])
@@ -201,8 +202,8 @@ def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
         axes.set_xlim(left=min(-0.03, axes.get_xlim()[0]))
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("normalised score: 0 = random policy, 1 = best agent")
-        axes.set_title("Score: a dot a problem, the bar their mean")
-        margins(figure, left=0.25 + 0.078 * max(len(standing.agent) for standing in standings))
+        axes.set_title("Score: one dot per problem, the bar is their mean")
+        margins(figure, left=left)
         yield Drawn("scores", "Normalised scores", figure)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=SIZE)
