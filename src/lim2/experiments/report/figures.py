@@ -202,7 +202,7 @@ def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
         axes.set_xlim(left=min(-0.03, axes.get_xlim()[0]))
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("normalised score: 0 = random policy, 1 = best agent")
-        axes.set_title("Score: one dot per problem, the bar is their mean")
+        axes.set_title("Score of every problem (dots), and their mean")
         margins(figure, left=left)
         yield Drawn("scores", "Normalised scores", figure)
     with mpl.rc_context(STYLE):
@@ -326,7 +326,7 @@ def with_legend(figure: Figure) -> None:
     if not labels:
         return
     width, height = figure.get_size_inches()
-    columns = max(3, int(width / 1.4))
+    columns = max(1, int(width / max(1.4, 0.55 + 0.065 * max(map(len, labels)))))  # as many as the longest name allows
     more = 0.08 + 0.2 * -(-len(labels) // columns)
     box = figure.subplotpars
     figure.set_size_inches(width, height + more)
