@@ -91,9 +91,7 @@ class Agent(Decider):
         self.refuse_beside_log()
         self._learn(self._context(context), self._arm(arm), self._reward(reward))
 
-    def update_many(
-        self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike, batch: Size = 1
-    ) -> None:
+    def update_many(self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike, batch: Size = 1) -> None:
         """Learn from many rewards: from all of them or, if one fails, from none.
 
         Parameters
@@ -113,8 +111,7 @@ class Agent(Decider):
         >>> agent.rounds, agent.means([1.0]).round(3).tolist()
         (3, [0.988, 0.0])
         """
-        self.refuse_beside_log()
-        self._learn_all(*self._checked(contexts, arms, rewards), batch)
+        self.learn_all(contexts, arms, rewards, batch)
 
     def warm_start(self, table: Any, batch: Size = "auto", progress: Progress | None = None) -> int:
         """Learn a table of logged rewards, in order and at full speed; all of it or, if anything fails, nothing.
@@ -142,8 +139,7 @@ class Agent(Decider):
         >>> agent.warm_start(table), agent.rounds
         (2, 2)
         """
-        self.refuse_beside_log()
-        return self._learn_all(*self._checked(*tables.of_arms(table)), batch, progress)
+        return self.learn_all(*tables.of_arms(table), batch, progress)
 
     def _checked(
         self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike
@@ -164,14 +160,22 @@ class Agent(Decider):
                 self._reward(reward)
         return xs, indices, earned
 
-    def _learn_all(
-        self, contexts: NDArray[Any], arms: Ints, rewards: Array, batch: Size, progress: Progress | None = None
+    def learn_all(
+        self,
+        contexts: ArrayLike,
+        arms: Iterable[Hashable],
+        rewards: ArrayLike,
+        batch: Size,
+        progress: Progress | None = None,
     ) -> int:
-        """Learn from all rewards, in batches, or from none."""
-        size, n = batches.checked(batch, self.batches, self.algorithm.no_batches), len(rewards)
+        """Learn from all rewards, in batches, or from none; return how many there were."""
+        self.refuse_beside_log()
+        size = batches.checked(batch, self.batches, self.algorithm.no_batches)
+        xs, indices, earned = self._checked(contexts, arms, rewards)
+        n = len(earned)
         with self.all_or_nothing():
             for rows in batches.slices(n, size, self.rounds):
-                self.learn_rows(contexts[rows], arms[rows], rewards[rows])
+                self.learn_rows(xs[rows], indices[rows], earned[rows])
                 if progress is not None:
                     progress(rows.stop, n)
         return n
@@ -203,9 +207,7 @@ class Agent(Decider):
         """Learn from rewards of a log as one batch; ``also``, the position of the last, is written with it."""
         self.learn_rows(*self._checked(contexts, arms, rewards), also)
 
-    def learn_rows(
-        self, contexts: NDArray[Any], arms: Ints, rewards: Array, also: Iterable[trees.Write] = ()
-    ) -> None:
+    def learn_rows(self, contexts: NDArray[Any], arms: Ints, rewards: Array, also: Iterable[trees.Write] = ()) -> None:
         """Learn one batch of what is known to be right, arms as indices; ``also`` is written with the new state.
 
         A batch of one reward is learned as :meth:`update` does, bit for bit.

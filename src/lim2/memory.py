@@ -190,7 +190,9 @@ def _written(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> 
     free = memory.free
     if free == len(memory.rewards):
         size = max(2 * free, FIRST_ROWS)
-        memory = _with_storage(memory, size if memory.capacity is None else min(size, memory.capacity + 1), context.dtype)
+        memory = _with_storage(
+            memory, size if memory.capacity is None else min(size, memory.capacity + 1), context.dtype
+        )
     memory.contexts[free] = context
     memory.arms[free] = arm
     memory.rewards[free] = reward

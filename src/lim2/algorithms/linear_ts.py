@@ -325,7 +325,11 @@ class LinearTS(Algorithm):
     def _learn_fitting(self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array) -> Writes:
         """Add tuples in the scales in use, which stay."""
         assert state.moments is not None and state.sums is not None
-        new, rows, Z = state._replace(moments=observe_contexts(state.moments, contexts)), [], self.features(state, contexts)
+        new, rows, Z = (
+            state._replace(moments=observe_contexts(state.moments, contexts)),
+            [],
+            self.features(state, contexts),
+        )
         if state.rewards is not None:
             new = new._replace(rewards=running_rewards.observe_many(state.rewards, rewards))
             rewards = rewards - state.rewards.center

@@ -1,10 +1,10 @@
 """Beliefs about one arm after several more rows at once: what as many rank-one updates give, in a few products.
 
-With Z the rows of features, cov the covariance and L L' = I + Z cov Z', all that the rows would give one after the other
-is in L and in V = L^-1 Z cov. The j-th reward, when those before it are known, has a variance of L_jj^2 in units of the
-noise, and e = L^-1 (r - Z mu) are the errors in units of its deviation. Then mu grows by V'e, b by e'e / 2, and cov is
-less by V'V. A root S' of it, with F = Z S, is less by F' (L + I)^-T V: Andrews' form, of which Potter's is the case of
-one row.
+With Z the rows of features, cov the covariance and L L' = I + Z cov Z', all that the rows would give one after the
+other is in L and in V = L^-1 Z cov. The j-th reward, when those before it are known, has a variance of L_jj^2 in units
+of the noise, and e = L^-1 (r - Z mu) are the errors in units of its deviation. Then mu grows by V'e, b by e'e / 2, and
+cov is less by V'V. A root S' of it, with F = Z S, is less by F' (L + I)^-T V: Andrews' form, of which Potter's is the
+case of one row.
 
 Where the pivots of L are so far apart that rounding would matter, the rows are taken one after the other.
 """
@@ -125,7 +125,7 @@ def _known(one: Roots | Posterior, Z: Array, rewards: Array, D: Array, inner: Ar
     inner.ravel()[:: len(inner) + 1] += 1.0
     L, failed = _dpotrf(inner.T, lower=1, clean=1, overwrite_a=1)
     pivots = L.diagonal()
-    if failed or not LEAST <= pivots.min() or not pivots.max() < STEEPEST * pivots.min():
+    if failed or not pivots.min() >= LEAST or not pivots.max() < STEEPEST * pivots.min():
         return None
     V, mean, a = _solved(L, D), one.mu[0], float(one.a[0])
     errors = _solved(L, (rewards - np.dot(Z, mean))[:, None])[:, 0]

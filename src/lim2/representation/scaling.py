@@ -98,7 +98,10 @@ def observe_many(moments: Moments, contexts: NDArray[Any], keep: float = 1.0) ->
         spread = np.square(places).sum(axis=0)
     else:
         weights, fading = keep ** np.arange(count - 1.0, -1.0, -1.0), keep**count
-        moments, count = moments._replace(weight=fading * moments.weight, squares=fading * moments.squares), weights.sum()
+        moments, count = (
+            moments._replace(weight=fading * moments.weight, squares=fading * moments.squares),
+            weights.sum(),
+        )
         mean = np.tensordot(weights, places, 1) / count
         places -= mean
         spread = np.tensordot(weights, np.square(places), 1)
