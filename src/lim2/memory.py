@@ -225,11 +225,24 @@ def _appended(memory: Memory, arm: int) -> Memory:
     return Memory(contexts, arms, rewards, stamps, None, None, counts, free + 1, held + 1, stored + 1, capacity)
 
 
-def sample(memory: Memory, size: int, rng: np.random.Generator, weights: Array | None = None) -> Batch:
+def sample(
+    memory: Memory, size: int, rng: np.random.Generator, weights: Array | None = None, *, batches: int = 1
+) -> Batch:
     """Draw tuples with replacement, sorted by arm, in the order of drawing within an arm.
 
-    Uniformly, or in proportion to the weights of the rows.
+    Uniformly, or in proportion to the weights of the rows. Of several batches, which follow one another, each is
+    sorted by itself: they are those that as many calls would draw.
+
+    Examples
+    --------
+    >>> memory = store_many(empty(None, 2, (1,)), np.zeros((3, 1)), np.array([1, 0, 1]), np.arange(3.0))
+    >>> sample(memory, 3, np.random.default_rng(0), batches=2).rewards.tolist()
+    [1.0, 0.0, 0.0, 0.0, 2.0, 2.0]
+    >>> rng = np.random.default_rng(0)
+    >>> [sample(memory, 3, rng).rewards.tolist() for _ in range(2)]
+    [[1.0, 0.0, 0.0], [0.0, 2.0, 2.0]]
     """
+    size *= batches
     if not memory.held:
         raise ValueError("there is nothing to sample: the memory is empty")
     if weights is None:
@@ -243,7 +256,12 @@ def sample(memory: Memory, size: int, rng: np.random.Generator, weights: Array |
     else:
         rows = memory.order.take(slots)
     arms = memory.arms.take(rows)
-    by_arm = arms.argsort(kind="stable")
+    if batches == 1:
+        by_arm = arms.argsort(kind="stable")
+    else:
+        by_arm = arms.reshape(batches, -1).argsort(axis=1, kind="stable")
+        by_arm += np.arange(0, size, size // batches)[:, None]
+        by_arm = by_arm.ravel()
     slots, rows, arms = slots.take(by_arm), rows.take(by_arm), arms.take(by_arm)
     return Batch(slots, rows, memory.contexts.take(rows, axis=0), arms, memory.rewards.take(rows))
 

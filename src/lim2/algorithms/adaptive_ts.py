@@ -26,7 +26,7 @@ from lim2.representation.view import View
 from lim2.state import Array, Ints, Writes
 
 BATCH, DECAY, SMALLEST_BUFFER = 128, 0.005, 1000
-MOST_STEPS = 4  # of training for a batch of rewards, however many it has
+MOST_STEPS = 8  # of training for a batch of rewards, however many it has
 
 # The linear beliefs decide alone from a lead of MARGIN + RANGE on, and not at all up to MARGIN. In their lead an arm's
 # rewards count from number TRIED on, and less by KEEP per round.
@@ -247,7 +247,7 @@ class AdaptiveTS(WithNetwork):
         """Do the same once for all tuples: one training, at most one refit begun, one rank-k update per arm."""
         k = len(rewards)
         new, step = self._trained(state, store_many(state.memory, contexts, arms, rewards), k, rng)
-        if state.before is None and refit.is_due(self, new):
+        if state.before is None and refit.is_due(self, new, k):
             new = refit.begun(self, new)
         rows, gains, hidden = [], np.zeros(k), self.network.width
         for view, those in self._by_view(new, arms):
@@ -268,10 +268,13 @@ class AdaptiveTS(WithNetwork):
         """Return the state k rounds later, with what was stored meanwhile, and the network trained if it is time."""
         t, f, step = state.rounds + k, state.network, None
         due = t // self.period - state.rounds // self.period if state.refits else 0.0
-        for _ in range(min(int(due), MOST_STEPS)):
-            batch = sample(E, BATCH, rng)
+        if due:
+            batch = sample(E, BATCH, rng, batches=min(int(due), MOST_STEPS))
+            inputs = views.inputs(state.view, batch.contexts)
             targets = (batch.rewards - state.rewards.mean) / state.rewards.scale
-            _, f, step = self.network.train(f, views.inputs(state.view, batch.contexts), batch.arms, targets)
+            for start in range(0, len(targets), BATCH):
+                own = slice(start, start + BATCH)
+                _, f, step = self.network.train(f, inputs[own], batch.arms[own], targets[own])
         return state._replace(network=f, memory=E, rounds=t), step
 
     def _by_view(self, state: State, arms: Ints) -> list[tuple[View, Ints]]:

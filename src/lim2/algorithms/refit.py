@@ -29,14 +29,18 @@ if TYPE_CHECKING:
 
 OLDER = (1.0, 16.0, 256.0)  # what was learned before a change may count less by these factors
 GROWTH, PART = 0.2, 8  # a refit is due after a fifth of the rounds, or an eighth of the buffer
+BATCH_PART = 4  # where rewards come in batches, after a quarter of it
 ARMS_PER_ROUND = 4
 SAMPLE = 512  # tuples from which the size of the features is measured
 
 
-def is_due(how: "AdaptiveTS", state: "State") -> bool:
-    """Return whether a refit should begin, if none is under way: it is time, or there was a change."""
-    new = state.rounds - state.refitted
-    return state.keep < 1.0 or new >= min(GROWTH * state.rounds, how.capacity(len(state.oldest)) / PART)
+def is_due(how: "AdaptiveTS", state: "State", k: int = 1) -> bool:
+    """Return whether a refit should begin, if none is under way: it is time, or there was a change.
+
+    ``k`` is the number of rewards that came at once.
+    """
+    new, part = state.rounds - state.refitted, PART if k == 1 else BATCH_PART
+    return state.keep < 1.0 or new >= min(GROWTH * state.rounds, how.capacity(len(state.oldest)) / part)
 
 
 def start(how: "AdaptiveTS", state: "State", n_arms: int) -> Start:

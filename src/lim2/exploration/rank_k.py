@@ -9,7 +9,7 @@ case of one row.
 Where the pivots of L are so far apart that rounding would matter, the rows are taken one after the other.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -20,21 +20,12 @@ from lim2.exploration.posterior import STEEPEST, Posterior
 from lim2.exploration.roots import Roots
 from lim2.state import Array, Ints, Write
 
-_dpotrf, _dtrsm = lapack.dpotrf, blas.dtrsm
+_dpotrf, _dtrsm, _dtrsv = lapack.dpotrf, blas.dtrsm, blas.dtrsv
 
-MOST_ROWS = 64  # more are taken piece by piece
+Belief = tuple[Array, Array, float, float]  # about one arm: mean, covariance or its root, a, b
+
+FEWEST_ROWS, MOST_ROWS = 6, 64  # fewer are quicker one by one, more are taken piece by piece; measured
 LEAST = 1.0 - 1e-9  # no pivot is below 1, but for rounding
-
-
-class _Known(NamedTuple):
-    """What the rows say, in the words of this file."""
-
-    L: Array
-    V: Array
-    mean: Array
-    a: float
-    b: float
-    densities: Array
 
 
 def by_arm(arms: Ints) -> list[tuple[int, Ints]]:
@@ -45,9 +36,9 @@ def by_arm(arms: Ints) -> list[tuple[int, Ints]]:
     >>> [(arm, rows.tolist()) for arm, rows in by_arm(np.array([2, 0, 2]))]
     [(0, [1]), (2, [0, 2])]
     """
-    order = arms.argsort(kind="stable")
-    starts = np.flatnonzero(np.diff(arms[order], prepend=-1))
-    return [(int(arms[rows[0]]), rows) for rows in np.split(order, starts[1:]) if len(rows)]
+    order, counts = arms.argsort(kind="stable"), np.bincount(arms)
+    ends = counts.cumsum().tolist()
+    return [(arm, order[end - n : end]) for arm, (end, n) in enumerate(zip(ends, counts.tolist(), strict=True)) if n]
 
 
 def predicted_many(posterior: Roots, arm: int, Z: Array, rewards: Array) -> tuple[list[Write], Array]:
@@ -64,14 +55,13 @@ def predicted_many(posterior: Roots, arm: int, Z: Array, rewards: Array) -> tupl
     >>> after.cov[0].round(9).tolist(), after.mu[0].round(9).tolist(), after.a.tolist(), after.b.round(9).tolist()
     ([[0.5, 0.0], [0.0, 0.5]], [0.0, 1.5], [7.0], [8.25])
     >>> densities.round(3).tolist()
-    [-1.242, -3.471]
+    [-1.242, -3.472]
     """
-    densities = np.empty(len(rewards))
-    one = type(posterior)(*(part[arm : arm + 1] for part in posterior))
+    densities, belief = np.empty(len(rewards)), _of_arm(posterior, arm)
     for start in range(0, len(rewards), MOST_ROWS):
         rows = slice(start, start + MOST_ROWS)
-        one, densities[rows] = _next_root(one, Z[rows], rewards[rows])
-    return [(array, arm, part[0]) for array, part in zip(posterior, one, strict=True)], densities
+        belief, densities[rows] = _next_root(posterior, belief, Z[rows], rewards[rows])
+    return [(array, arm, part) for array, part in zip(posterior, belief, strict=True)], densities
 
 
 def observe_many(posterior: Posterior, arm: int, Z: Array, rewards: Array) -> list[Write]:
@@ -85,70 +75,81 @@ def observe_many(posterior: Posterior, arm: int, Z: Array, rewards: Array) -> li
     >>> after.cov[0].round(9).tolist(), after.mu[0].round(9).tolist()
     ([[0.5, 0.0], [0.0, 0.5]], [0.0, 1.5])
     """
-    one = Posterior(*(part[arm : arm + 1] for part in posterior))
+    belief = _of_arm(posterior, arm)
     for start in range(0, len(rewards), MOST_ROWS):
         rows = slice(start, start + MOST_ROWS)
-        one = _next_cov(one, Z[rows], rewards[rows])
-    return [(array, arm, part[0]) for array, part in zip(posterior, one, strict=True)]
+        belief = _next_cov(belief, Z[rows], rewards[rows])
+    return [(array, arm, part) for array, part in zip(posterior, belief, strict=True)]
 
 
-def _next_root(one: Roots, Z: Array, rewards: Array) -> tuple[Roots, Array | float]:
-    """Return what is believed of the only arm after more rows, and the log densities of the rewards."""
-    root = one.root[0]
-    if len(rewards) > 1:
+def _of_arm(posterior: Roots | Posterior, arm: int) -> Belief:
+    mu, matrix, a, b = posterior
+    return mu[arm], matrix[arm], float(a[arm]), float(b[arm])
+
+
+def _alone(belief: Belief, kind: Any) -> Any:
+    """Return beliefs about one arm as those of all arms."""
+    mean, matrix, a, b = belief
+    return kind(mean[None], matrix[None], np.array([a]), np.array([b]))
+
+
+def _next_root(posterior: Roots, belief: Belief, Z: Array, rewards: Array) -> tuple[Belief, Array]:
+    """Return what is believed after more rows, and the log densities of the rewards."""
+    root = belief[1]
+    if len(rewards) >= FEWEST_ROWS:
         F = np.dot(Z, root.T)
-        known = _known(one, Z, rewards, np.dot(F, root), np.dot(F, F.T))
-        if known is not None:
-            shrunk = _solved(known.L + np.eye(len(F)), F)
-            return _only(one, known, root - np.dot(shrunk.T, known.V)), known.densities
+        found = _conditioned(belief, Z, rewards, np.dot(F, root), np.dot(F, F.T))
+        if found is not None:
+            (mean, a, b), L, V, densities = found
+            L.T.ravel()[:: len(L) + 1] += 1.0  # L + I
+            return (mean, root - np.dot(_solved(L, F).T, V), a, b), densities
     densities = np.empty(len(rewards))
     for row, (z, reward) in enumerate(zip(Z, rewards.tolist(), strict=True)):
-        new, densities[row] = roots.predicted(one, 0, z, reward)
-        one = _rows(one, new)
-    return one, densities
+        new, densities[row] = roots.predicted(_alone(belief, type(posterior)), 0, z, reward)
+        belief = tuple(part for _, _, part in new)  # type: ignore[assignment]
+    return belief, densities
 
 
-def _next_cov(one: Posterior, Z: Array, rewards: Array) -> Posterior:
-    """Return what is believed of the only arm after more rows."""
-    if len(rewards) > 1:
-        D = np.dot(Z, one.cov[0])
-        known = _known(one, Z, rewards, D, np.dot(D, Z.T))
-        if known is not None:
-            return _only(one, known, one.cov[0] - np.dot(known.V.T, known.V))
+def _next_cov(belief: Belief, Z: Array, rewards: Array) -> Belief:
+    """Return what is believed after more rows."""
+    cov = belief[1]
+    if len(rewards) >= FEWEST_ROWS:
+        D = np.dot(Z, cov)
+        found = _conditioned(belief, Z, rewards, D, np.dot(D, Z.T))
+        if found is not None:
+            (mean, a, b), _, V, _ = found
+            return mean, cov - np.dot(V.T, V), a, b
     for z, reward in zip(Z, rewards.tolist(), strict=True):
-        one = _rows(one, solved.observe(one, 0, z, reward))
-    return one
+        mean, cov, a, b = (part for _, _, part in solved.observe(_alone(belief, Posterior), 0, z, reward))
+        belief = mean, cov, float(a), float(b)
+    return belief
 
 
-def _known(one: Roots | Posterior, Z: Array, rewards: Array, D: Array, inner: Array) -> _Known | None:
-    """Return what the rows say, from D = Z cov and inner = Z cov Z'; None where rounding would matter."""
-    inner.ravel()[:: len(inner) + 1] += 1.0
+def _conditioned(
+    belief: Belief, Z: Array, rewards: Array, D: Array, inner: Array
+) -> tuple[tuple[Array, float, float], Array, Array, Array] | None:
+    """Return the new mean, a and b, L, V and the log densities, from D = Z cov and inner = Z cov Z'.
+
+    None where rounding would matter.
+    """
+    mean, _, a, b = belief
+    n = len(rewards)
+    inner.ravel()[:: n + 1] += 1.0
     L, failed = _dpotrf(inner.T, lower=1, clean=1, overwrite_a=1)
     pivots = L.diagonal()
-    if failed or not pivots.min() >= LEAST or not pivots.max() < STEEPEST * pivots.min():
+    listed = pivots.tolist()
+    if failed or not min(listed) >= LEAST or not max(listed) < STEEPEST * min(listed):
         return None
-    V, mean, a = _solved(L, D), one.mu[0], float(one.a[0])
-    errors = _solved(L, (rewards - np.dot(Z, mean))[:, None])[:, 0]
-    spread = np.empty(len(errors) + 1)
-    spread[0] = one.b[0]
-    np.cumsum(0.5 * errors * errors, out=spread[1:])
-    spread[1:] += spread[0]
-    counts, logs = a + 0.5 * np.arange(len(errors)), np.log(spread)
-    densities = counts * logs[:-1] - (counts + 0.5) * logs[1:] - np.log(pivots)
-    return _Known(L, V, mean + np.dot(errors, V), a + 0.5 * len(errors), float(spread[-1]), densities)
+    V, errors = _solved(L, D), _dtrsv(L, rewards - np.dot(Z, mean), lower=1)
+    spread = np.empty(n + 1)
+    spread[0], spread[1:] = b, 0.5 * errors * errors
+    np.add.accumulate(spread, out=spread)
+    counts, logs = a + 0.5 * np.arange(n), np.log(spread)
+    densities = counts * (logs[:-1] - logs[1:]) - 0.5 * logs[1:] - np.log(pivots)
+    return (mean + np.dot(errors, V), a + 0.5 * n, float(spread[-1])), L, V, densities
 
 
 def _solved(L: Array, B: Array) -> Array:
     """Return L^-1 B. BLAS reads by columns: B is handed over as its transpose, which is no copy."""
     out: Array = _dtrsm(1.0, L, B.T, side=1, lower=1, trans_a=1).T
     return out
-
-
-def _only(one: Roots | Posterior, known: _Known, matrix: Array) -> Any:
-    return type(one)(known.mean[None], matrix[None], np.array([known.a]), np.array([known.b]))
-
-
-def _rows(one: Roots | Posterior, new: list[Write]) -> Any:
-    """Return what is believed of the only arm, from its new rows."""
-    mean, matrix, a, b = (row for _, _, row in new)
-    return type(one)(mean[None], matrix[None], np.array([a]), np.array([b]))
