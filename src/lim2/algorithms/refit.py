@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 OLDER = (1.0, 16.0, 256.0)  # what was learned before a change may count less by these factors
 GROWTH, PART = 0.2, 8  # a refit is due after a fifth of the rounds, or an eighth of the buffer
-BATCH_PART = 4  # where rewards come in batches, after a quarter of it
+BATCH_PART = 3  # where rewards come in batches, after a third of it
 ARMS_PER_ROUND = 4
 SAMPLE = 512  # tuples from which the size of the features is measured
 
