@@ -166,22 +166,47 @@ def store(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> tup
     return Memory(contexts, arms, rewards, stamps, order, heads, counts, row, held, stored + 1, capacity), left
 
 
+def store_many(memory: Memory, contexts: NDArray[Any], arms: Ints, rewards: Array) -> Memory:
+    """Store tuples in turn. Expects a memory of no fixed capacity.
+
+    Examples
+    --------
+    >>> memory = store_many(empty(None, 2, (1,)), np.zeros((3, 1)), np.array([1, 0, 1]), np.arange(3.0))
+    >>> memory.counts.tolist(), memory.rewards[memory.rows()].tolist(), memory.stored
+    ([1, 2], [0.0, 1.0, 2.0], 3)
+    """
+    count, free = len(rewards), memory.free
+    if free + count > len(memory.rewards):
+        memory = _with_storage(memory, max(2 * free, free + count, FIRST_ROWS), contexts.dtype)
+    new = slice(free, free + count)
+    memory.contexts[new], memory.arms[new], memory.rewards[new] = contexts, arms, rewards
+    memory.stamps[new] = np.arange(memory.stored, memory.stored + count)
+    counts = memory.counts + np.bincount(arms, minlength=len(memory.counts))
+    return memory._replace(counts=counts, free=new.stop, held=memory.held + count, stored=memory.stored + count)
+
+
 def _written(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> Memory:
     """Write a tuple to the free row, of larger storage if there is none: what the memory holds stays as it is."""
     free = memory.free
     if free == len(memory.rewards):
         size = max(2 * free, FIRST_ROWS)
-        size = size if memory.capacity is None else min(size, memory.capacity + 1)
-        kept = memory.contexts if free else memory.contexts.astype(context.dtype)  # the first brings its type
-        memory = memory._replace(
-            contexts=_grown(kept, size), arms=_grown(memory.arms, size),
-            rewards=_grown(memory.rewards, size), stamps=_grown(memory.stamps, size),
-        )  # fmt: skip
+        memory = _with_storage(
+            memory, size if memory.capacity is None else min(size, memory.capacity + 1), context.dtype
+        )
     memory.contexts[free] = context
     memory.arms[free] = arm
     memory.rewards[free] = reward
     memory.stamps[free] = memory.stored
     return memory
+
+
+def _with_storage(memory: Memory, size: int, kind: np.dtype[Any]) -> Memory:
+    """Return the same memory in storage of so many rows."""
+    kept = memory.contexts if memory.free else memory.contexts.astype(kind)  # the first brings its type
+    return memory._replace(
+        contexts=_grown(kept, size), arms=_grown(memory.arms, size),
+        rewards=_grown(memory.rewards, size), stamps=_grown(memory.stamps, size),
+    )  # fmt: skip
 
 
 def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
@@ -200,11 +225,24 @@ def _appended(memory: Memory, arm: int) -> Memory:
     return Memory(contexts, arms, rewards, stamps, None, None, counts, free + 1, held + 1, stored + 1, capacity)
 
 
-def sample(memory: Memory, size: int, rng: np.random.Generator, weights: Array | None = None) -> Batch:
+def sample(
+    memory: Memory, size: int, rng: np.random.Generator, weights: Array | None = None, *, batches: int = 1
+) -> Batch:
     """Draw tuples with replacement, sorted by arm, in the order of drawing within an arm.
 
-    Uniformly, or in proportion to the weights of the rows.
+    Uniformly, or in proportion to the weights of the rows. Of several batches, which follow one another, each is
+    sorted by itself: they are those that as many calls would draw.
+
+    Examples
+    --------
+    >>> memory = store_many(empty(None, 2, (1,)), np.zeros((3, 1)), np.array([1, 0, 1]), np.arange(3.0))
+    >>> sample(memory, 3, np.random.default_rng(0), batches=2).rewards.tolist()
+    [1.0, 0.0, 0.0, 0.0, 2.0, 2.0]
+    >>> rng = np.random.default_rng(0)
+    >>> [sample(memory, 3, rng).rewards.tolist() for _ in range(2)]
+    [[1.0, 0.0, 0.0], [0.0, 2.0, 2.0]]
     """
+    size *= batches
     if not memory.held:
         raise ValueError("there is nothing to sample: the memory is empty")
     if weights is None:
@@ -218,7 +256,12 @@ def sample(memory: Memory, size: int, rng: np.random.Generator, weights: Array |
     else:
         rows = memory.order.take(slots)
     arms = memory.arms.take(rows)
-    by_arm = arms.argsort(kind="stable")
+    if batches == 1:
+        by_arm = arms.argsort(kind="stable")
+    else:
+        by_arm = arms.reshape(batches, -1).argsort(axis=1, kind="stable")
+        by_arm += np.arange(0, size, size // batches)[:, None]
+        by_arm = by_arm.ravel()
     slots, rows, arms = slots.take(by_arm), rows.take(by_arm), arms.take(by_arm)
     return Batch(slots, rows, memory.contexts.take(rows, axis=0), arms, memory.rewards.take(rows))
 
