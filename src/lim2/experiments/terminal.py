@@ -7,20 +7,24 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from lim2.experiments.compare import Difference
+from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.report.texts import decimals, megabytes, microseconds, number, p_value, plus_minus
 from lim2.experiments.tables import Tables
 
 
-def leaderboard(tables: Tables) -> Table:
+def leaderboard(tables: Tables, feedback: Feedback = IMMEDIATE) -> Table:
     """Return the leaderboard as a table for a terminal.
 
     Parameters
     ----------
     tables
-        The numbers.
+        The numbers, of one delay and batch.
+    feedback
+        Which.
     """
+    when = f", {feedback.text}" if feedback.text else ""
     table = Table(
-        title="Normalised score: 0 = random policy, 1 = best agent",
+        title=f"Normalised score{when}: 0 = random policy, 1 = best agent",
         caption="rank: mean over problems. p: against the first; ≈ not significantly different from it.",
         title_justify="left",
         caption_justify="left",
@@ -41,6 +45,27 @@ def leaderboard(tables: Tables) -> Table:
             megabytes(standing.peak_mb),
             style="bold" if standing.rank == 1 else "",
         )
+    return table
+
+
+def rewards_by_feedback(tables: Tables) -> Table:
+    """Return the rewards of every delay and batch side by side, as a table for a terminal.
+
+    Parameters
+    ----------
+    tables
+        The numbers.
+    """
+    table = Table(title="Mean reward by delay and batch", title_justify="left")
+    table.add_column("problem", no_wrap=True)
+    table.add_column("agent", no_wrap=True)
+    for feedback in tables.parts:
+        table.add_column(feedback.name, justify="right")
+    for problem, agents in tables.across.items():
+        for agent, rows in agents.items():
+            means = [rows[feedback]["reward_mean"] if feedback in rows else None for feedback in tables.parts]
+            table.add_row(problem, agent, *map(number, means))
+        table.add_section()
     return table
 
 
