@@ -45,6 +45,7 @@ class Feedback:
         for name, value, least in (("delay", self.delay, 0), ("batch", self.batch, 1)):
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise PlanError(f"{name} must be a whole number of rounds, at least {least}, not {value!r}")
+            object.__setattr__(self, name, int(value))  # of NumPy's numbers, too
 
     @property
     def text(self) -> str:
@@ -76,7 +77,7 @@ class Feedback:
     @property
     def changes(self) -> dict[str, int]:
         """What a run's identity and its file say of it: nothing when every reward is learned at once."""
-        return {"delay": int(self.delay), "batch": int(self.batch)} if self.text else {}
+        return {"delay": self.delay, "batch": self.batch} if self.text else {}
 
     def labelled(self, problem: str) -> str:
         """Return the label of a problem that is played so.
