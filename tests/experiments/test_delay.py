@@ -339,7 +339,7 @@ def test_a_report_of_several_delays_has_each_apart_and_all_beside_one_another(tm
     results = finish(made(tmp_path, REWARDS, delay=[0, 20], batch=[8]))
     page = Page(results.report.read_text())
     assert "2 problems, 3 agents, 2 settings of delay and batch, 48 runs" in page.text
-    assert "LinearTS ranks first with batch 8; delay 20 and batch 8." in page.text
+    assert "LinearTS ranks first with every delay and batch." in page.text
     assert "Leaderboard: batch 8" in page.text
     assert "Leaderboard: delay 20, batch 8" in page.text
     assert len(page.ids) == len(set(page.ids))

@@ -203,7 +203,7 @@ def _conclude(results: Results, console: Console, *, quiet: bool) -> None:
     if not quiet:
         tables = Tables(results.runs, results.rows)
         for feedback, part in tables.parts.items():
-            out.print(leaderboard(part, feedback))
+            out.print(leaderboard(part, feedback.name if len(tables.parts) > 1 else feedback.text))
         if len(tables.parts) > 1:
             out.print(rewards_by_feedback(tables))
     what = f"Report: {results.report}" if results.report.exists() else f"Results: {results.folder}"

@@ -186,7 +186,7 @@ class Store:
         cells: dict[tuple[str, str], Cell] = {}
         for run in plan:
             where = (run.label, run.agent.label)
-            new = Cell(*where, run.problem.text, run.agent.text, run.rounds, (), **run.feedback.changes)
+            new = Cell(*where, run.problem.text, run.agent.text, run.rounds, (), run.feedback.delay, run.feedback.batch)
             cell = cells.get(where, new)
             cells[where] = replace(cell, files=(*cell.files, run.file))
         wanted = [cell.as_dict() for cell in cells.values()]

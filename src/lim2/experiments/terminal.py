@@ -7,22 +7,21 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from lim2.experiments.compare import Difference
-from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.report.texts import decimals, megabytes, microseconds, number, p_value, plus_minus
 from lim2.experiments.tables import Tables
 
 
-def leaderboard(tables: Tables, feedback: Feedback = IMMEDIATE) -> Table:
+def leaderboard(tables: Tables, late: str = "") -> Table:
     """Return the leaderboard as a table for a terminal.
 
     Parameters
     ----------
     tables
         The numbers, of one delay and batch.
-    feedback
-        Which.
+    late
+        Which; empty where there is nothing to say of it.
     """
-    when = f", {feedback.text}" if feedback.text else ""
+    when = f", {late}" if late else ""
     table = Table(
         title=f"Normalised score{when}: 0 = random policy, 1 = best agent",
         caption="rank: mean over problems. p: against the first; ≈ not significantly different from it.",

@@ -156,6 +156,8 @@ def _headline_of_parts(parts: Mapping[Feedback, Tables]) -> str:
         board = [standing for standing in part.leaderboard if standing.agent not in part.references]
         leader = board[0].agent if board and board[0].mean is not None else "no agent"
         first.setdefault(leader, []).append(feedback.name.replace(", ", " and "))
+    if len(first) == 1 and "no agent" not in first:
+        return f"{next(iter(first))} ranks first with every delay and batch."
     return " ".join(f"{leader} ranks first with {'; '.join(names)}." for leader, names in first.items())
 
 
