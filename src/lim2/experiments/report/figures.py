@@ -209,7 +209,8 @@ def overview(tables: Tables, shades: dict[str, int], feedback: Feedback = IMMEDI
         axes.set_xlim(left=min(-0.03, axes.get_xlim()[0]))
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("normalised score: 0 = random policy, 1 = best agent")
-        axes.set_title(feedback.labelled("Score of every problem (dots), and their mean"))
+        title = "Scores and their mean" if feedback.text else "Score of every problem (dots), and their mean"
+        axes.set_title(feedback.labelled(title))
         margins(figure, left=left)
         yield Drawn("scores", feedback.labelled("Normalised scores"), figure)
     with mpl.rc_context(STYLE):
@@ -244,15 +245,18 @@ def across(tables: Tables, problem: str, shades: dict[str, int]) -> Drawn:
         figure = Figure(figsize=(max(SIZE[0], 1.2 + 0.75 * len(places)), SIZE[1]))
         axes = figure.add_subplot()
         for agent, rows in tables.across[problem].items():
-            at = [place for place, feedback in enumerate(places) if feedback in rows]
-            drawn = [rows[places[place]] for place in at]
-            axes.errorbar(
-                at,
-                [row["reward_mean"] for row in drawn],
-                yerr=[row["reward_std"] or 0.0 for row in drawn],
-                fmt="o--" if agent in tables.references else "o-",
-                color=shade(shades[agent]), capsize=3, label=agent, gid=f"series{shades[agent]}",
-            )  # fmt: skip
+            label: str | None = agent
+            for batch in dict.fromkeys(feedback.batch for feedback in rows):  # a line each
+                at = [place for place, late in enumerate(places) if late in rows and late.batch == batch]
+                drawn = [rows[places[place]] for place in at]
+                axes.errorbar(
+                    at,
+                    [row["reward_mean"] for row in drawn],
+                    yerr=[row["reward_std"] or 0.0 for row in drawn],
+                    fmt="o--" if agent in tables.references else "o-",
+                    color=shade(shades[agent]), capsize=3, label=label, gid=f"series{shades[agent]}",
+                )  # fmt: skip
+                label = None
         axes.set_xticks(range(len(places)), [feedback.name.replace(", ", "\n") for feedback in places])
         axes.set_xlim(-0.4, len(places) - 0.6)
         axes.set_ylabel("cumulative reward")
