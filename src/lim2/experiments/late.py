@@ -27,7 +27,7 @@ class Late:
 
     def __init__(self, agent: Any, problem: Problem | ItemProblem, feedback: Feedback) -> None:
         self.agent, self.feedback = agent, feedback
-        self.asked, self.told = _of_items(problem) if isinstance(problem, ItemProblem) else _of_arms(problem)
+        self.asked, self.outcome = _of_items(problem) if isinstance(problem, ItemProblem) else _of_arms(problem)
         self.arms: list[int] = []  # of all rounds so far
 
     def __call__(self, start: int, stop: int) -> tuple[list[int], list[int], list[int]]:
@@ -45,7 +45,7 @@ class Late:
                 act_ns.append(clock() - began)
                 arms.append(arm)
             for t in range(max(start - delay, 0), max(end - delay, 0)):
-                given = self.told(t, arms[t])
+                given = self.outcome(t, arms[t])
                 began = clock()
                 update(*given)
                 update_ns.append(clock() - began)
@@ -60,10 +60,10 @@ def _of_arms(problem: Any) -> tuple[Callable[[int], Arguments], Callable[[int, i
     def asked(t: int) -> Arguments:
         return (contexts[t],)
 
-    def told(t: int, arm: int) -> Arguments:
+    def outcome(t: int, arm: int) -> Arguments:
         return contexts[t], arm, float(rewards[t, arm])
 
-    return asked, told
+    return asked, outcome
 
 
 def _of_items(problem: Any) -> tuple[Callable[[int], Arguments], Callable[[int, int], Arguments]]:
@@ -73,8 +73,8 @@ def _of_items(problem: Any) -> tuple[Callable[[int], Arguments], Callable[[int, 
     def asked(t: int) -> Arguments:
         return contexts[t], candidates[offsets[t] : offsets[t + 1]]
 
-    def told(t: int, row: int) -> Arguments:
+    def outcome(t: int, row: int) -> Arguments:
         own = slice(offsets[t], offsets[t + 1])
         return contexts[t], candidates[own][row], float(rewards[own][row])
 
-    return asked, told
+    return asked, outcome

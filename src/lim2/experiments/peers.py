@@ -109,18 +109,18 @@ class VowpalWabbit:
         self._names = [f"f{i}" for i in range(n_features)]
         self._actions = [f"|a {arm}" for arm in range(n_arms)] if action_features else None
         self._rng = np.random.default_rng(seed)
-        self._chances: Pending[float] = Pending()  # with which probability arms were played
+        self._propensities: Pending[float] = Pending()  # with which probability arms were played
 
     def act(self, context: ArrayLike) -> int:
         """Draw an arm from the probabilities that Vowpal Wabbit gives."""
         chances = np.asarray(self._vw.predict(self._example(context)))
         arm = _drawn(chances, self._rng)
-        self._chances.put((np.asarray(context).tobytes(), arm), float(chances[arm]))
+        self._propensities.put((np.asarray(context).tobytes(), arm), float(chances[arm]))
         return arm
 
     def update(self, context: ArrayLike, arm: int, reward: float) -> None:
         """Learn the cost of an arm, weighted by the probability with which it was played."""
-        chance = self._chances.take((np.asarray(context).tobytes(), arm))
+        chance = self._propensities.take((np.asarray(context).tobytes(), arm))
         self._vw.learn(self._example(context, arm, f"{-reward}:{1.0 if chance is None else chance}"))
 
     def _example(self, context: ArrayLike, arm: int = 0, cost: str | None = None) -> str | list[str]:

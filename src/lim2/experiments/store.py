@@ -135,8 +135,8 @@ class Cell:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON; delay and batch only where rewards are not learned at once."""
-        told = {key: value for key, value in vars(self).items() if key not in LATE}
-        return told | self.feedback.changes
+        always = {key: value for key, value in vars(self).items() if key not in LATE}
+        return always | self.feedback.changes
 
 
 class Store:
