@@ -249,7 +249,7 @@ def features_of(
     if E.order is None and E.free == E.held:
         contexts = E.contexts[: E.held]
     else:
-        contexts = E.contexts.take(E.rows() if E.order is None else E.order, axis=0)
+        contexts = E.contexts.take(E.rows(), axis=0)
     if recompute is None:
         return net.features(f, contexts), None
     needed = None if batch is None else batch.slots
