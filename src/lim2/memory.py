@@ -25,8 +25,8 @@ class Memory(NamedTuple):
 
     Tuples are known by slots, 0 to held - 1, which is the order in which a batch is drawn. While there is room a tuple
     takes the next slot. A full buffer has its slots sorted by arm; a new tuple takes the slot of the one that leaves.
-    Where many leave at once, which only a memory of no fixed capacity allows, contexts stay where they are: `order` names
-    the rows of the slots, and behind them those that are free.
+    Where many leave at once, which only a memory of no fixed capacity allows, contexts stay where they are: ``order``
+    names the rows of the slots, and behind them those that are free.
     """
 
     contexts: Annotated[NDArray[Any], "row *context"]
@@ -269,10 +269,10 @@ def rows_of(memory: Memory, arms: range) -> list[Ints]:
     [[2], [0, 3]]
     """
     rows = memory.rows()
-    own = memory.arms.take(rows)
-    among = (own >= arms.start) & (own < arms.stop)
-    rows, own = rows[among], own[among]
-    return [rows[own == arm] for arm in arms]
+    own = memory.arms.take(rows) - arms.start
+    among = np.flatnonzero(own.view(np.uintp) < len(arms))  # a negative number is a large one without its sign
+    rows, own = rows.take(among), own.take(among)
+    return [rows[own == place] for place in range(len(arms))]
 
 
 def oldest_in_shares(memory: Memory, size: int) -> Ints:

@@ -92,8 +92,9 @@ def observe_many(moments: Moments, contexts: NDArray[Any]) -> Moments:
     places = contexts - origin
     mean = places.mean(axis=0)
     places -= mean
+    places *= places
     weight, distance = moments.weight + count, mean - moments.offset
-    squares = moments.squares + np.square(places).sum(axis=0) + distance**2 * (moments.weight * count / weight)
+    squares = moments.squares + places.sum(axis=0) + distance**2 * (moments.weight * count / weight)
     return Moments(weight, origin, moments.offset + distance * (count / weight), squares)
 
 
