@@ -2,9 +2,9 @@
 
 Every cell of the grid is a process of its own, held to 4 GiB and some seconds, so that its peak of memory is its own.
 Besides, act with a column more is timed next to act without it, and 1,000 arms x 20 features are played until the
-buffer is full and tuples leave it. Arms are drawn uniformly and nobody takes turns at the start, so that every act scores. CPU
-time. Writes benchmarks/results/wide.json cell by cell: what this code has measured is not measured again, unless with
-`--again`. With `--docs` nothing is measured, and docs/speed.md is written from what there is.
+buffer is full and tuples leave it. Arms are drawn uniformly and nobody takes turns at the start, so that every act
+scores. CPU time. Writes benchmarks/results/wide.json cell by cell: what this code has measured is not measured again,
+unless with `--again`. With `--docs` nothing is measured, and docs/speed.md is written from what there is.
 """
 
 import argparse
@@ -220,8 +220,8 @@ def page(known: Mapping[str, Any]) -> str:
     lines += [
         f"By `python -m benchmarks.wide` (code {known['code']}), CPU time; absolute figures are of this machine.",
         f"Each cell is a process of its own, held to 4 GiB and {PATIENCE:.0f} s, that plays for {PLAYED} s; LiM2 has a",
-        "full buffer. Where there are fewer than 1,000 updates the 99.9th percentile is nearly the longest. Of the peak",
-        "about 90 MiB are Python and its libraries. What is above a limit is not measured, nor are larger cells then.",
+        "full buffer. With fewer than 1,000 updates the 99.9th percentile is nearly the longest. Of the peak about",
+        "90 MiB are Python and its libraries. What is above a limit is not measured, nor are cells that are larger.",
         "",
     ]
     for name in AGENTS:
