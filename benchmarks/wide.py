@@ -141,7 +141,7 @@ def one_column_more(name: str, n_features: int, n_arms: int = 10, learned: int =
         ):  # it solves for every arm in each of the first rounds; act does not depend on it
             for t, context in enumerate(contexts):
                 agent.update(context, t % n_arms, float(rng.random()))
-        calls.append((lambda agent=agent, context=contexts[0]: agent.act(context), 20))
+        calls.append((lambda agent=agent, context=contexts[0]: agent.act(context), 10))
     side_by_side(calls, 2)  # warm
     fewer, more = side_by_side(calls, 15, time.process_time)
     return round(median_ratio(more, fewer), 2)
@@ -161,17 +161,17 @@ def measured(again: bool) -> None:
     if not known["long"]:
         known["long"] = in_a_process(long_run)
         _write(known, "long", known["long"])
-    for name, n_arms, n_features in itertools.product(AGENTS, ARMS, FEATURES):
-        key = f"{name} / {n_arms} / {n_features}"
-        if key not in known["grid"]:
-            row = fails_like(known["grid"], name, n_arms, n_features)
-            known["grid"][key] = row or in_a_process(cell, name, n_arms, n_features, patience=PATIENCE)
-            _write(known, key, known["grid"][key])
     for name, columns in itertools.product(AGENTS, STEPS):
         key = f"{name} / {columns}"
         if key not in known["steps"]:
             known["steps"][key] = one_column_more(name, columns)
             _write(known, key, known["steps"][key])
+    for n_arms, n_features, name in itertools.product(ARMS, FEATURES, AGENTS):
+        key = f"{name} / {n_arms} / {n_features}"
+        if key not in known["grid"]:
+            row = fails_like(known["grid"], name, n_arms, n_features)
+            known["grid"][key] = row or in_a_process(cell, name, n_arms, n_features, patience=PATIENCE)
+            _write(known, key, known["grid"][key])
 
 
 def _write(known: Mapping[str, Any], key: str, value: Any) -> None:
