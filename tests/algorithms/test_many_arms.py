@@ -29,7 +29,8 @@ def beliefs_of(state: Any) -> dict[str, Any]:
 
 def small(*args: Any, **settings: Any) -> lim2.Agent:
     """Return AdaptiveTS with a small network."""
-    return lim2.AdaptiveTS(*args, hidden=(4,), **settings)
+    agent: lim2.Agent = lim2.AdaptiveTS(*args, hidden=(4,), **settings)
+    return agent
 
 
 @pytest.mark.parametrize("make", [small, lim2.LinearTS])
