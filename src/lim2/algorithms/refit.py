@@ -56,11 +56,12 @@ def start(how: "AdaptiveTS", state: "State", n_arms: int) -> Start:
 def begun(how: "AdaptiveTS", state: "State") -> "State":
     """Begin a refit: a view with the network in training, and the scales of all that was learned from."""
     E, t, n_arms = state.memory, state.rounds, len(state.oldest)
-    new = np.flatnonzero(E.stamps[: E.held] >= state.refitted)
+    rows = E.rows()
+    new = rows[E.stamps.take(rows) >= state.refitted]
     rewards = reward_scale.observe(state.rewards, E.rewards[new], how.least_scale)
     moments = None if state.moments is None else observe_many(state.moments, E.contexts[new])
     view = View(state.network, None if moments is None else scaling(moments), state.view.projection)
-    Z = how.features(view, E.contexts[: E.held : -(-E.held // SAMPLE)])
+    Z = how.features(view, E.contexts[rows[:: -(-E.held // SAMPLE)]])
     spread, centre = rewards.scale**2, None if state.refits else rewards.mean
     noise = _pooled(state.linear, state.noise, spread) if state.refits else spread
     capacity, steady = how.capacity(n_arms), state.keep == 1.0
@@ -90,8 +91,7 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write], rounds: int 
             count[i] = value
         elif array is state.posterior.b:
             errors[i] = value
-    for i in arms:
-        own = np.flatnonzero(E.arms[: E.held] == i)
+    for i, own in zip(arms, memory.rows_of(E, arms), strict=True):
         Z, r, stamps = how.features(state.view, E.contexts[own]), E.rewards[own] - rewards.origin, E.stamps[own]
         past, recent = split(Z, r, stamps < state.tested)
         gone, leaves = of_arm(state.evicted, i), stamps < state.oldest[i]
@@ -160,7 +160,8 @@ def _pooled(beliefs: Roots, before: float, spread: float) -> float:
 def _ended(how: "AdaptiveTS", state: "State") -> "State":
     """End a refit: tuples that are among the sums now leave the buffer. See whether there was a change."""
     E, keep, density = state.memory, 1.0, state.older.sum(axis=0)
-    stays = E.stamps[: E.held] >= state.oldest[E.arms[: E.held]]
+    held = E.rows()
+    stays = E.stamps.take(held) >= state.oldest.take(E.arms.take(held))
     if state.testing and density.max() - density[0] > how.change_threshold:
         keep = 1.0 / OLDER[int(density.argmax())]
     over = keep == 1.0 and (state.testing or state.keep < 1.0)  # the next test is about what comes from now on

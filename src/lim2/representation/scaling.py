@@ -95,16 +95,16 @@ def observe_many(moments: Moments, contexts: NDArray[Any], keep: float = 1.0) ->
     if keep == 1.0:
         mean = places.mean(axis=0)
         places -= mean
-        spread = np.square(places).sum(axis=0)
+        places *= places
+        spread = places.sum(axis=0)
     else:
         weights, fading = keep ** np.arange(count - 1.0, -1.0, -1.0), keep**count
-        moments, count = (
-            moments._replace(weight=fading * moments.weight, squares=fading * moments.squares),
-            weights.sum(),
-        )
+        moments = moments._replace(weight=fading * moments.weight, squares=fading * moments.squares)
+        count = float(weights.sum())
         mean = np.tensordot(weights, places, 1) / count
         places -= mean
-        spread = np.tensordot(weights, np.square(places), 1)
+        places *= places
+        spread = np.tensordot(weights, places, 1)
     weight, distance = moments.weight + count, mean - moments.offset
     squares = moments.squares + spread + distance**2 * (moments.weight * count / weight)
     return Moments(weight, origin, moments.offset + distance * (count / weight), squares)
