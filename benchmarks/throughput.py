@@ -135,7 +135,7 @@ def lines_of(results: dict[str, Any]) -> list[str]:
             f"| {row['dataset']} | {loop:,.0f} | {delayed:,.0f} | {lost[0]} | {batch:,.0f} | {lost[1]} | {lost[2]} |"
         )
     out += ["", "| agent | rows | seconds | CPU seconds | rows per CPU second |", "|---|---|---|---|---|"]
-    for row in results["warm start"]:
+    for row in results["warm"]:
         rate = row["rows"] / row["CPU s"]
         out.append(f"| {row['agent']} | {row['rows']:,} | {row['s']:,.0f} | {row['CPU s']:,.0f} | {rate:,.0f} |")
     return out
@@ -143,13 +143,14 @@ def lines_of(results: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=["speed", "reward", "warm start"], default=[])
-    parts = parser.parse_args().parts or ["speed", "reward", "warm start"]
+    for part in ("speed", "reward", "warm"):
+        parser.add_argument(f"--{part}", action="append_const", dest="parts", const=part, help="this part only")
+    parts = parser.parse_args().parts or ["speed", "reward", "warm"]
     results: dict[str, Any] = json.loads(OUT.read_text()) if OUT.exists() else {}
     calls = {
         "speed": speed,
         "reward": lambda: reward(DATASETS, RUNS, ROUNDS),
-        "warm start": lambda: warm(1_000_000),
+        "warm": lambda: warm(1_000_000),
     }
     for part in parts:
         results[part] = calls[part]()

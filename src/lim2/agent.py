@@ -217,8 +217,9 @@ class Agent(Decider):
         elif not self.batches:
             raise ValueError(f"{self.algorithm.no_batches}, got {len(rewards)} rewards")
         elif len(rewards):
-            places, counts = np.unique(arms, return_counts=True)
-            self._advance(self.algorithm.learn_many, (contexts, arms, rewards), int(arms[-1]), (places, counts), also)
+            counts = np.bincount(arms)
+            pulled = np.flatnonzero(counts), counts[counts > 0]
+            self._advance(self.algorithm.learn_many, (contexts, arms, rewards), int(arms[-1]), pulled, also)
         else:
             trees.put(also)
 

@@ -57,6 +57,9 @@ def predicted_many(posterior: Roots, arm: int, Z: Array, rewards: Array) -> tupl
     >>> densities.round(3).tolist()
     [-1.242, -3.472]
     """
+    if len(rewards) == 1:
+        writes, density = roots.predicted(posterior, arm, Z[0], float(rewards[0]))
+        return writes, np.array([density])
     densities, belief = np.empty(len(rewards)), _of_arm(posterior, arm)
     for start in range(0, len(rewards), MOST_ROWS):
         rows = slice(start, start + MOST_ROWS)
@@ -75,6 +78,8 @@ def observe_many(posterior: Posterior, arm: int, Z: Array, rewards: Array) -> li
     >>> after.cov[0].round(9).tolist(), after.mu[0].round(9).tolist()
     ([[0.5, 0.0], [0.0, 0.5]], [0.0, 1.5])
     """
+    if len(rewards) == 1:
+        return solved.observe(posterior, arm, Z[0], float(rewards[0]))
     belief = _of_arm(posterior, arm)
     for start in range(0, len(rewards), MOST_ROWS):
         rows = slice(start, start + MOST_ROWS)

@@ -141,9 +141,8 @@ def covers(by: Scaling, context: Array) -> bool:
 def covers_each(by: Scaling, contexts: Array) -> NDArray[np.bool_]:
     """Return the same for every one of several vectors."""
     distance = contexts - by.center
-    inside = (np.abs(distance) * by.factor <= by.limit).all(axis=1)
-    outside: NDArray[np.bool_] = distance[:, by.factor == 0.0].any(axis=1)
-    return inside & ~outside
+    inside: NDArray[np.bool_] = (np.abs(distance) * by.factor <= by.limit) & ((by.factor != 0.0) | (distance == 0.0))
+    return np.asarray(inside.all(axis=1))
 
 
 def map_between(old: Scaling, new: Scaling) -> Array:
