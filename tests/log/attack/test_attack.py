@@ -1,9 +1,9 @@
 """The log under attack: everything at once, at random moments, and then everything is checked.
 
 Three processes of four threads decide and reward, each other's decisions, too. Two processes learn and save. In one of
-two variants a sixth deletes what it has learned, so that who is behind must go on with the saved agent of another. All of them add
-and remove arms. In every main thread timers raise exceptions in the middle of calls. One process after the other is
-killed by ``kill -9``, and started again: `LIM2_KILLS` times.
+two variants a sixth process deletes what it has learned, so that who is behind must go on with the saved agent of
+another. All of them add and remove arms. In every main thread timers raise exceptions in the middle of calls. One
+process after the other is killed by ``kill -9``, and started again: `LIM2_KILLS` times in each variant.
 
 Everybody says what has been acknowledged (`worker`), and a witness remembers it. All of history is needed to judge it.
 Where nobody prunes, that is the log. Where somebody does, it makes a backup first, so that the backups and the log
