@@ -16,6 +16,8 @@ from pathlib import Path
 from log.attack.witness import Witness
 
 PATIENCE = 90.0  # seconds without a word of who should say one: longer than SQLite waits for a lock
+TALKATIVE = [0, 1, 2, 5, 20, 60, 150]  # after how many lines of its own a process is killed: four threads say more
+QUIET = [0, 1, 2, 3, 5, 10]
 TESTS = Path(__file__).parents[2]
 
 
@@ -132,12 +134,12 @@ def attack(folder: Path, names: list[str], kills: int) -> Witness:
             coordinator.start(name)
         for _ in range(kills):
             name = moments.choice(names)
-            coordinator.listen(name, moments.choice([0, 1, 2, 5, 20, 60]))
+            coordinator.listen(name, moments.choice(TALKATIVE if name.startswith("decider") else QUIET))
             for _ in range(moments.randrange(20_000)):  # a little later, never at the same point
                 pass
             coordinator.kill(name)
             coordinator.start(name)
         for name in names:
-            coordinator.listen(name, 10)
+            coordinator.listen(name, 2)
         coordinator.stop()
     return witness

@@ -34,7 +34,7 @@ from lim2.log import PrunedLogError, UnknownDecisionError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 
-KILLS = int(os.environ.get("LIM2_KILLS", "8"))
+KILLS = int(os.environ.get("LIM2_KILLS", "6"))
 ATTACKERS = ["decider-0", "decider-1", "decider-2", "learner-0", "learner-1"]
 
 
@@ -49,6 +49,7 @@ def test_attack(tmp_path: Path, others: list[str]) -> None:
 
 
 def judge(folder: Path, witness: Witness) -> None:
+    assert all(witness.heard[word] for word in ("recorded", "duplicate", "saved", "interrupted"))
     end = 10 * EXPIRE_AFTER + max(file.stat().st_mtime for file in folder.glob("log.db*"))
     with open_log(folder / "log.db", clock=lambda: end) as log:
         log.expire()  # the first to write, and all decisions are settled

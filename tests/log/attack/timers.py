@@ -21,10 +21,12 @@ class Timer:
     ----------
     moments
         From which the moments are drawn.
+    interrupted
+        Called after each call that was interrupted.
     """
 
-    def __init__(self, moments: random.Random) -> None:
-        self._moments = moments
+    def __init__(self, moments: random.Random, interrupted: Callable[[], None]) -> None:
+        self._moments, self._interrupted = moments, interrupted
         self._armed = False
         signal.signal(signal.SIGALRM, self._ring)
 
@@ -42,6 +44,7 @@ class Timer:
             signal.setitimer(signal.ITIMER_REAL, 10 ** self._moments.uniform(-4.5, -1.5))
             return True, call()
         except TimerError:
+            self._interrupted()
             return False, None
         finally:
             self._armed = False  # a signal that is still on its way finds nothing to interrupt
