@@ -268,6 +268,8 @@ class Pruner(Process):
     def __init__(self, folder: Path, name: str, life: int) -> None:
         super().__init__(folder, name, life)
         self.pruning = self.opened(keep=KEEP)
+        self.agent, self.saved = newest_agent(folder), -1
+        self.report("taken")
         self.kept = 0  # up to which position the backups have everything
         self.backups = 0
 
@@ -320,12 +322,19 @@ def live(folder: Path, name: str, life: int) -> None:
     os._exit(0)
 
 
+def warm_up(folder: Path) -> None:
+    """Import and compile what all of them will use: Python itself does not bear interrupted imports."""
+    with open_log(folder / "first.db") as log:
+        agent = make_agent()
+        log.reward(log.decide(agent, np.zeros(3)).id, 1.0)
+        log.apply(agent)
+
+
 def main() -> None:
     """Fork a process for every line ``start name life``, and wait for its end at ``reap pid``."""
     folder = Path(sys.argv[1])
     faulthandler.register(signal.SIGUSR1)
-    agent = make_agent()
-    agent.update(np.zeros(3), "a", 1.0)  # compiles what all of them will use
+    warm_up(folder)
     for line in sys.stdin:
         order, *rest = line.split()
         if order == "start":
