@@ -16,6 +16,7 @@ from pathlib import Path
 from log.attack.witness import Witness
 
 PATIENCE = 90.0  # seconds without a word of who should say one: longer than SQLite waits for a lock
+STACKS = 3.0  # seconds for writing down where everybody stands, when somebody hangs
 TALKATIVE = [0, 1, 2, 5, 20, 60, 150]  # after how many lines of its own a process is killed: four threads say more
 QUIET = [0, 1, 2, 3, 5, 10]
 TESTS = Path(__file__).parents[2]
@@ -88,7 +89,9 @@ class Coordinator:
                     return line
             self._read(deadline - time.monotonic())
         for pid in self.pids.values():
-            os.kill(pid, signal.SIGUSR1)  # they write down where they stand
+            os.kill(pid, signal.SIGUSR1)  # they write to standard error where each thread stands
+        while time.monotonic() < deadline + STACKS:
+            self._read(deadline + STACKS - time.monotonic())
         raise AssertionError(f"nobody has said {start!r} for {PATIENCE:.0f} seconds: somebody hangs")
 
     def _read(self, timeout: float) -> None:
