@@ -72,7 +72,8 @@ class Process:
         self.rng = random.Random(f"{name} {life}")
         self.stopping = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: self.stopping.set())
-        self.attempt = Timer(random.Random(f"timer {name} {life}"), lambda: say(name, "interrupted")).attempt
+        timer = Timer(random.Random(f"timer {name} {life}"), lambda: say(name, "interrupted"))
+        self.attempt: Attempt = timer.attempt
         self.log = self.opened()
         own = saved_file(folder, name)
         self.agent = lim2.load(own) if own.exists() else make_agent()
