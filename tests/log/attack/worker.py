@@ -346,6 +346,7 @@ def main() -> None:
         else:
             status = os.waitstatus_to_exitcode(os.waitpid(int(rest[0]), 0)[1])
             say("parent", "ended", rest[0], status)
+    os.killpg(0, signal.SIGKILL)  # the coordinator has ended, however: nobody is left
 
 
 if __name__ == "__main__":
