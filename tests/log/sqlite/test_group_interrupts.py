@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lim2.log.sqlite import group as groups
 from lim2.log.sqlite.group import Group, Request
 
 
@@ -20,8 +21,8 @@ def write(requests: list[Request], meanwhile: Callable[[], list[Request]]) -> No
         request.result = request.work(None)
 
 
-def test_an_interrupted_start_lets_nobody_wait_forever(monkeypatch: pytest.MonkeyPatch) -> None:
-    group, start, started = Group(write, RuntimeError("closed")), threading.Thread.start, list[threading.Thread]()
+def test_an_interrupted_start_leaves_no_second_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    group, start, started = Group(write, RuntimeError), threading.Thread.start, list[threading.Thread]()
 
     def interrupted(thread: threading.Thread) -> None:
         start(thread)
@@ -30,10 +31,14 @@ def test_an_interrupted_start_lets_nobody_wait_forever(monkeypatch: pytest.Monke
             raise InterruptError
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
+    monkeypatch.setattr(groups, "LINGER", 60.0)  # nobody ends for lack of work
     with pytest.raises(InterruptError):
         group.wait_for(lambda _: 1)
     done = [group.wait_for(lambda _: number) for number in range(3)]  # noqa: B023
+    others = [thread for thread in started if thread is not group._thread]
+    for thread in others:
+        thread.join(timeout=5.0)  # it finds that it is one too many, and ends
+    left = [thread for thread in others if thread.is_alive()]
     group.end()
-    for thread in started:
-        thread.join()
     assert done == [0, 1, 2]
+    assert not left
