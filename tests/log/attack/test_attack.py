@@ -1,9 +1,10 @@
 """The log under attack: everything at once, at random moments, and then everything is checked.
 
 Three processes of four threads decide and reward, each other's decisions, too. Two processes learn and save. In one of
-two variants a sixth process deletes what it has learned, so that who is behind must go on with the saved agent of
-another. All of them add and remove arms. In every main thread timers raise exceptions in the middle of calls. One
-process after the other is killed by ``kill -9``, and started again: `LIM2_KILLS` times in each variant.
+three variants a sixth process deletes what it has learned, so that who is behind must go on with the saved agent of
+another; in a third one, events are learned in batches. All of them add and remove arms. In every main thread timers
+raise exceptions in the middle of calls. One process after the other is killed by ``kill -9``, and started again:
+`LIM2_KILLS` times in each variant.
 
 Everybody says what has been acknowledged (`worker`), and a witness remembers it. All of history is needed to judge it.
 Where nobody prunes, that is the log. Where somebody does, it makes a backup first, so that the backups and the log
@@ -38,8 +39,12 @@ KILLS = int(os.environ.get("LIM2_KILLS", "6"))
 ATTACKERS = ["decider-0", "decider-1", "decider-2", "learner-0", "learner-1"]
 
 
-@pytest.mark.parametrize("others", [[], ["pruner"]], ids=["all is kept", "pruned"])
-def test_attack(tmp_path: Path, others: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("others", "batch"), [([], None), (["pruner"], None), ([], "auto")], ids=["all is kept", "pruned", "in batches"]
+)
+def test_attack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[str], batch: str | None) -> None:
+    if batch is not None:
+        monkeypatch.setenv("LIM2_ATTACK_BATCH", batch)
     witness = attack(tmp_path, ATTACKERS + others, KILLS)
     try:
         judge(tmp_path, witness)

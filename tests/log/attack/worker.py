@@ -25,6 +25,7 @@ import numpy as np
 from log.attack.timers import Timer
 from log.attack.world import (
     ARMS,
+    batch,
     digest,
     draw_context,
     key_of,
@@ -90,7 +91,7 @@ class Process:
     def learn(self, limit: int | None = None) -> None:
         """Learn what has arrived; who is too far behind goes on with the agent that has come furthest."""
         try:
-            self.attempt(lambda: self.log.apply(self.agent, limit=limit))
+            self.attempt(lambda: self.log.apply(self.agent, limit=limit, batch=batch()))
         except PrunedLogError:
             say(self.name, "pruned", position_of(self.agent))
             self.agent = newest_agent(self.folder)
@@ -112,9 +113,9 @@ class Process:
         like = self.rng.choice([None, *self.agent.arms])
         try:
             if adds:
-                done, changed = self.attempt(lambda: self.log.add_arm(self.agent, arm, like=like))
+                done, changed = self.attempt(lambda: self.log.add_arm(self.agent, arm, like=like, batch=batch()))
             else:
-                done, changed = self.attempt(lambda: self.log.remove_arm(self.agent, arm))
+                done, changed = self.attempt(lambda: self.log.remove_arm(self.agent, arm, batch=batch()))
         except PrunedLogError:
             return  # the next time that it learns, it goes on with another agent
         except LogError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +40,14 @@ def open_log(
     )
 
 
+def batch() -> Any:
+    """Return how many events all of them learn as one; the coordinator's environment says so."""
+    return os.environ.get("LIM2_ATTACK_BATCH", 1)
+
+
 def make_agent() -> Any:
+    if batch() != 1:
+        return lim2.AdaptiveTS(arms=FIRST_ARMS, n_features=N_FEATURES, hidden=4, buffer=60, seed=7)
     return lim2.LiM2(arms=FIRST_ARMS, n_features=N_FEATURES, hidden=(4,), batch=6, buffer=12, seed=7)
 
 
