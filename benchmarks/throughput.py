@@ -10,6 +10,7 @@ the tables of docs/batches.md.
 import argparse
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,7 @@ def main() -> None:
         parser.add_argument(f"--{part}", action="append_const", dest="parts", const=part, help="this part only")
     parts = parser.parse_args().parts or ["speed", "reward", "warm"]
     results: dict[str, Any] = json.loads(OUT.read_text()) if OUT.exists() else {}
-    calls = {
+    calls: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "speed": speed,
         "reward": lambda: reward(DATASETS, RUNS, ROUNDS),
         "warm": lambda: warm(1_000_000),

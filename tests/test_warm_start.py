@@ -107,5 +107,5 @@ def test_a_warm_start_that_is_interrupted_has_learned_nothing() -> None:
     before = dump(agent), dump_bandit(bandit)
     for learner, table in ((agent, VECTORS), (bandit, RAW)):
         with pytest.raises(KeyboardInterrupt):
-            learner.warm_start(table, progress=stop)  # type: ignore[attr-defined]
+            learner.warm_start(table, progress=stop)
     assert (dump(agent), dump_bandit(bandit)) == before

@@ -226,15 +226,16 @@ def test_memory_stays_bounded(variant: str) -> None:
     assert max(sizes[10:]) <= max(sizes[:10]) + 32 * 8 * (N_FEATURES + 3)
 
 
-def test_a_batch_trains_a_few_times_at_most() -> None:
-    agent = make("AdaptiveTS", train_every=1)
+def test_a_batch_trains_a_few_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But as often as the loop while the network is young."""
+    monkeypatch.setattr("lim2.algorithms.adaptive_ts.YOUNG", 60)
+    agent, taken = make("AdaptiveTS", train_every=2), []
     play(agent, 30)
-    before = agent.state.network.descent.steps
-    agent.update_many(*data(3), batch=3)
-    assert agent.state.network.descent.steps - before == 3
-    agent.update_many(*data(100), batch=100)
-    steps = agent.state.network.descent.steps - before - 3
-    assert 1 <= steps < 10
+    for batch in (20, 40, 100, 6):
+        before = agent.state.network.descent.steps
+        agent.update_many(*data(batch), batch=batch)
+        taken.append(agent.state.network.descent.steps - before)
+    assert taken == [10, 5 + 8, 8, 3]
     assert agent.info is not None
     assert agent.info.loss is not None
 

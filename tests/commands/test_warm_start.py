@@ -89,6 +89,7 @@ def test_logs_of_vectors_items_and_raw_contexts(tmp_path: Path) -> None:
     for t in range(9):
         made = bandit.decide({"t": t}, {"sku1": {"price": 1.0}, "sku2": {"price": 2.0}})
         bandit.update(made, 1.0)
+    assert bandit.log is not None
     bandit.log.close()
     for name, kind in (("vectors", lim2.Agent), ("raw", lim2.Bandit)):
         code, text = run(tmp_path / f"{name}.db", "--out", tmp_path / f"{name}.lim2")

@@ -57,10 +57,8 @@ def test_rows_that_rounding_would_swamp_are_taken_one_by_one(scale: float) -> No
 
 def test_beliefs_that_are_given_stay_as_they_are() -> None:
     Z, rewards = rows_of(9, 4, 1.0, 0)
-    for start, observe in (
-        (roots.prior(2, 4, 1.0, 6.0, 6.0), rank_k.predicted_many),
-        (posterior.prior(2, 4, 1.0, 6.0, 6.0), rank_k.observe_many),
-    ):
-        before = [part.copy() for part in start]
-        observe(start, 1, Z, rewards)  # type: ignore[operator]
-        assert all(np.array_equal(part, kept) for part, kept in zip(start, before, strict=True))
+    first, other = roots.prior(2, 4, 1.0, 6.0, 6.0), posterior.prior(2, 4, 1.0, 6.0, 6.0)
+    before = [part.copy() for part in (*first, *other)]
+    rank_k.predicted_many(first, 1, Z, rewards)
+    rank_k.observe_many(other, 1, Z, rewards)
+    assert all(np.array_equal(part, kept) for part, kept in zip((*first, *other), before, strict=True))

@@ -43,8 +43,10 @@ def test_items_are_learned_in_batches_or_refused(variant: str) -> None:
 )
 def test_bad_items_change_nothing(bad: Any) -> None:
     agent = make("LinearTS")
-    for learn in (lambda: agent.update_many(*bad, batch=3), lambda: agent.learn_logged_many(*bad, ())):
-        with pytest.raises(ValueError, match=r"must be|has nan"):
-            learn()
+    users, items, rewards = bad
+    with pytest.raises(ValueError, match=r"must be|has nan"):
+        agent.update_many(users, items, rewards, batch=3)
+    with pytest.raises(ValueError, match=r"must be|has nan"):
+        agent.learn_logged_many(users, items, rewards, ())
     assert agent.rounds == 0
     assert agent.n_features + agent.n_item_features == N_CONTEXT + N_ITEM

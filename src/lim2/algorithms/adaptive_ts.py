@@ -26,7 +26,7 @@ from lim2.representation.view import View
 from lim2.state import Array, Ints, Writes
 
 BATCH, DECAY, SMALLEST_BUFFER = 128, 0.005, 1000
-MOST_STEPS = 8  # of training for a batch of rewards, however many it has
+YOUNG, MOST_STEPS = 1000, 8  # from this round on a batch of rewards trains at most so often, however large it is
 
 # The linear beliefs decide alone from a lead of MARGIN + RANGE on, and not at all up to MARGIN. In their lead an arm's
 # rewards count from number TRIED on, and less by KEEP per round.
@@ -267,9 +267,12 @@ class AdaptiveTS(WithNetwork):
     def _trained(self, state: State, E: Memory, k: int, rng: np.random.Generator) -> tuple[State, Step | None]:
         """Return the state k rounds later, with what was stored meanwhile, and the network trained if it is time."""
         t, f, step = state.rounds + k, state.network, None
-        due = t // self.period - state.rounds // self.period if state.refits else 0.0
-        if due:
-            batch = sample(E, BATCH, rng, batches=min(int(due), MOST_STEPS))
+        young, due = (
+            upto // self.period - state.rounds // self.period for upto in (max(min(t, YOUNG), state.rounds), t)
+        )
+        steps = int(young + min(due - young, MOST_STEPS)) if state.refits else 0
+        if steps:
+            batch = sample(E, BATCH, rng, batches=steps)
             inputs = views.inputs(state.view, batch.contexts)
             targets = (batch.rewards - state.rewards.mean) / state.rewards.scale
             for start in range(0, len(targets), BATCH):

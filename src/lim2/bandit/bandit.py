@@ -327,7 +327,7 @@ class Bandit(RawDecider):
         n = len(given.rewards)
         with self._inner.all_or_nothing([(self.__dict__, "_learned", self._learned)]):
             for rows in batches.slices(n, size, self.rounds):
-                self._learn_batch(given[rows], ())
+                self._learn_batch(given.part(rows), ())
                 if progress is not None:
                     progress(rows.stop, n)
         return n

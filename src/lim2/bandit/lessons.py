@@ -23,9 +23,10 @@ class Lessons(NamedTuple):
     items: Sequence[Any]  # None where the bandit knows the features, or there are none
     positions: Sequence[int]
 
-    def __getitem__(self, rows: slice) -> "Lessons":  # type: ignore[override]
+    def part(self, rows: slice) -> "Lessons":
         """Return some of them."""
-        return Lessons(*(part[rows] for part in tuple(self)))
+        contexts, arms, rewards, items, positions = self
+        return Lessons(contexts[rows], arms[rows], rewards[rows], items[rows], positions[rows])
 
 
 def lessons(

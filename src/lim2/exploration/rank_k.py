@@ -111,7 +111,8 @@ def _next_root(posterior: Roots, belief: Belief, Z: Array, rewards: Array) -> tu
     densities = np.empty(len(rewards))
     for row, (z, reward) in enumerate(zip(Z, rewards.tolist(), strict=True)):
         new, densities[row] = roots.predicted(_alone(belief, type(posterior)), 0, z, reward)
-        belief = tuple(part for _, _, part in new)  # type: ignore[assignment]
+        mean, root, a, b = (part for _, _, part in new)
+        belief = mean, root, a, b
     return belief, densities
 
 
