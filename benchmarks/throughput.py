@@ -67,13 +67,13 @@ def play(problem: Problem, agent: lim2.Agent, frozen: int, batched: bool) -> flo
 
 
 def reward(names: tuple[str, ...], runs: int, rounds: int, agent: str = "AdaptiveTS") -> list[dict[str, Any]]:
-    """Return the rewards of the three ways on each dataset, and the losses against the loop in per cent."""
+    """Return the rewards of the four ways on each dataset, and the losses against the loop in per cent."""
     out = []
     for name in names:
         earned = []
         for seed in range(runs):
             problem = problems.load(name, rounds=rounds, seed=seed)
-            ways = ((1, False), (FROZEN, False), (FROZEN, True))
+            ways: tuple[tuple[Any, bool], ...] = ((1, False), (FROZEN, False), (FROZEN, True), ("auto", True))
             earned.append(
                 [play(problem, lim2.AGENTS[agent](problem.n_arms, problem.n_features, seed=seed), *way) for way in ways]
             )
@@ -86,15 +86,18 @@ def reward(names: tuple[str, ...], runs: int, rounds: int, agent: str = "Adaptiv
 def losses(rewards: Any) -> dict[str, list[float]]:
     """Return mean losses against the first column in per cent, with the half widths of their 95% intervals, paired.
 
-    Of the delay, of delay and batch, and of the batch against the delay alone.
+    Of the delay, of delay and batch, of the batch against the delay alone, and of batches that grow.
 
     Examples
     --------
-    >>> losses(np.array([[100.0, 99.0, 98.0], [100.0, 97.0, 98.0]]))["batch"][0]
+    >>> losses(np.array([[100.0, 99.0, 98.0, 99.0], [100.0, 97.0, 98.0, 99.0]]))["batch"][0]
     2.0
     """
-    loop, delayed, batch = rewards.T
-    pairs = {"delay": (loop, delayed), "batch": (loop, batch), "batch against delay": (delayed, batch)}
+    loop, delayed, batch, growing = rewards.T
+    pairs = {
+        "delay": (loop, delayed), "batch": (loop, batch), "batch against delay": (delayed, batch),
+        "growing": (loop, growing),
+    }  # fmt: skip
     out = {}
     for name, (before, after) in pairs.items():
         lost = 100.0 * (1.0 - after / before)
@@ -125,15 +128,15 @@ def lines_of(results: dict[str, Any]) -> list[str]:
     for row in results["speed"]:
         ratios = " | ".join(f"{row[str(size)]:.1f} times" for size in SIZES)
         out.append(f"| {row['agent']} | {row['loop us']:,.0f} | {ratios} |")
-    out += ["", "| dataset | loop | frozen for 64 rounds | lost | k = 64 | lost | by the batch alone |"]
-    out.append("|---|---|---|---|---|---|---|")
+    out += ["", "| dataset | loop | frozen for 64 rounds | lost | k = 64 | lost | by the batch alone | auto | lost |"]
+    out.append("|---|---|---|---|---|---|---|---|---|")
     for row in results["reward"]:
-        loop, delayed, batch = np.mean(row["rewards"], axis=0)
-        lost = [
-            f"{mean:.1f} ± {width:.1f}%" for mean, width in (row[k] for k in ("delay", "batch", "batch against delay"))
-        ]
+        loop, delayed, batch, growing = np.mean(row["rewards"], axis=0)
+        kinds = ("delay", "batch", "batch against delay", "growing")
+        lost = [f"{mean:.1f} ± {width:.1f}%" for mean, width in (row[kind] for kind in kinds)]
         out.append(
-            f"| {row['dataset']} | {loop:,.0f} | {delayed:,.0f} | {lost[0]} | {batch:,.0f} | {lost[1]} | {lost[2]} |"
+            f"| {row['dataset']} | {loop:,.0f} | {delayed:,.0f} | {lost[0]} | {batch:,.0f} | {lost[1]} | {lost[2]} "
+            f"| {growing:,.0f} | {lost[3]} |"
         )
     out += ["", "| agent | rows | seconds | CPU seconds | rows per CPU second |", "|---|---|---|---|---|"]
     for row in results["warm"]:
