@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import lim2
-from lim2.commands import bench, data, paper
+from lim2.commands import bench, data, paper, serve
 
 app = typer.Typer(
     help="Contextual bandits that learn a neural representation online, in bounded memory.",
@@ -17,6 +17,7 @@ app = typer.Typer(
 app.command("bench")(bench.bench)
 app.command("report")(bench.report)
 app.command("compare")(bench.compare)
+app.command("serve")(serve.serve)
 app.add_typer(data.app, name="data")
 app.add_typer(paper.app, name="paper")
 
