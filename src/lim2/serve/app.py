@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from lim2.serve import native, site
 from lim2.serve.errors import ApiError
 from lim2.serve.operations import Endpoint, Operation, refusal
 from lim2.serve.personalizer.routes import DIALECTS, operations
@@ -18,7 +20,7 @@ from lim2.serve.service import Service
 
 def all_operations() -> list[Operation]:
     """Return everything that the service does; what is asked for most often comes first."""
-    return [operation for dialect in DIALECTS for operation in operations(dialect)]
+    return [*native.OPERATIONS, *(own for dialect in DIALECTS for own in operations(dialect)), *site.OPERATIONS]
 
 
 def application(service: Service) -> Starlette:
@@ -45,8 +47,6 @@ async def _unrouted(request: Request, error: Any) -> Response:
     codes = {404: "ResourceNotFound", 405: "BadRequest"}
     message = f"{request.method} {request.url.path[:200]}: {error.detail}; GET /openapi.json lists what there is"
     made = ApiError(error.status_code, codes.get(error.status_code, "BadRequest"), message)
-    import msgspec
-
     reply = refusal(made)
     headers = {**reply.headers, **(error.headers or {})}
     return Response(msgspec.json.encode(reply.content), error.status_code, headers, "application/json")

@@ -53,6 +53,7 @@ class Hosted:
         self.leads = False
         self.failure: str | None = None  # why learning fails, if it does
         self.caught_up = False
+        self.mean_reward: tuple[int, float | None] = (-1, None)  # of the latest decisions, at a position of the log
         self._bandit: Bandit | None = None
         self._lease: Any = None
         self._version = 0
@@ -124,6 +125,16 @@ class Hosted:
     def info(self) -> Info | None:
         """What the latest update did, where this process learns."""
         return None if self._bandit is None else self._bandit.info
+
+    def model_file(self) -> bytes:
+        """Return the file of the model, as it is where this process learns, and as it was published elsewhere."""
+        with self._stepping:
+            if self.leads and self._bandit is not None and self._unpublished:
+                self._publish(self._bandit)
+            model = self.log.model()
+        if model is None:
+            raise not_found("no model has been published yet: try again in a moment")
+        return bytes(model.data)
 
     def close(self) -> None:
         """Publish what was learned, and let go of the log."""

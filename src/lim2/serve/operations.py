@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -92,6 +92,8 @@ class Operation:
         Whether no key is asked for.
     plain_codes
         Whether errors have one of the three codes of Personalizer's first version.
+    errors
+        Other statuses, for the document.
     """
 
     name: str
@@ -107,7 +109,7 @@ class Operation:
     reads: bool = False
     open: bool = False
     plain_codes: bool = False
-    errors: tuple[int, ...] = field(default=(400, 401, 403, 404, 409, 413, 422))
+    errors: tuple[int, ...] = (400, 401, 403, 404, 408, 409, 413)
 
 
 class Endpoint:
@@ -138,7 +140,10 @@ class Endpoint:
             logger.exception("%s %s failed", operation.method, operation.name)
             reply = refusal(ApiError(500, "InternalServerError", "the service failed; see its log"))
             self.service.metrics.bad("InternalServerError")
-        await respond(send, reply)
+        if hasattr(reply.content, "__aiter__"):
+            await stream(receive, send, reply)
+        else:
+            await respond(send, reply)
         status = reply.status or 200
         self.service.metrics.request(operation.name, status, time.perf_counter() - began)
         if self.service.config.access_log:
@@ -304,3 +309,37 @@ async def respond(send: Any, reply: Reply) -> None:
     headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+async def stream(receive: Any, send: Any, reply: Reply) -> None:
+    """Send parts of an answer as they come, until the client goes.
+
+    Parameters
+    ----------
+    receive, send
+        From and to the server.
+    reply
+        Its content is an asynchronous iterator of bytes.
+    """
+    headers = [(b"content-type", reply.media)]
+    headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
+    await send({"type": "http.response.start", "status": reply.status or 200, "headers": headers})
+
+    async def parts() -> None:
+        async for part in reply.content:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    sending = asyncio.ensure_future(parts())
+    leaving = asyncio.ensure_future(_left(receive))
+    try:
+        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, leaving):
+            task.cancel()
+        await asyncio.gather(sending, leaving, return_exceptions=True)
+
+
+async def _left(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

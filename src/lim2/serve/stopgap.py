@@ -89,3 +89,9 @@ def from_bytes(data: bytes, seed: Any = None) -> Any:
         file.write(data)
         file.flush()
         return lim2.load(file.name, seed=seed)
+
+
+def recent(log: Log, last: int) -> Any:
+    from lim2.log.reading import entries
+    newest = log._store.read("SELECT coalesce(max(seq), 0) FROM decisions")[0][0]
+    return list(entries(log._store, "d.seq > ? AND d.slot <= 1", (max(newest - last, 0),)))
