@@ -17,3 +17,18 @@ def recent(log: Log, last: int) -> list[LoggedDecision]:
     from lim2.serve import stopgap
 
     return stopgap.recent(log, last)
+
+
+def span(log: Log) -> tuple[float, float] | None:
+    """Return when the oldest and the newest decision were made; None if there are none.
+
+    Parameters
+    ----------
+    log
+        Where they are.
+    """
+    newest = recent(log, 1000)  # a slate has as many positions, at most
+    if not newest:
+        return None
+    oldest = next(iter(entries(log.store, "all")))
+    return oldest.time, newest[-1].time

@@ -24,7 +24,6 @@ from lim2.serve.stopgap import Log, TakenIdError, from_bytes
 logger = logging.getLogger("lim2.serve")
 
 LIMIT = 2000  # rewards that are learned before the snapshot is swapped
-PUBLISH = 1.0  # seconds between models that are written down, at least
 
 
 class Hosted:
@@ -42,10 +41,15 @@ class Hosted:
         As for :class:`lim2.DecisionLog`.
     learns
         Whether this process may learn.
+    publish_every
+        Seconds between models that are written down, at least.
     """
 
-    def __init__(self, name: str, folder: Path, *, synchronous: str = "full", learns: bool = True) -> None:
+    def __init__(
+        self, name: str, folder: Path, *, synchronous: str = "full", learns: bool = True, publish_every: float = 1.0
+    ) -> None:
         self.name, self.folder, self.synchronous, self.learns = name, folder, synchronous, learns
+        self.publish_every = publish_every
         self.stored = specs.read(folder)
         self._seen = _stamp(folder / specs.FILE)
         self.log = self._open()
@@ -57,7 +61,7 @@ class Hosted:
         self._bandit: Bandit | None = None
         self._lease: Any = None
         self._version = 0
-        self._revision = -1
+        self._revision, self._behind = -1, True
         self._unpublished, self._published = False, -math.inf
         self._stepping = threading.Lock()
         self.decider: RawDecider = self._first()
@@ -147,24 +151,24 @@ class Hosted:
     def _lead(self) -> int:
         if self._bandit is None or self._revision != self.stored.revision:
             self._bandit, self._revision = self._started(), self.stored.revision
-            self._swap(self._bandit)
-        bandit = self._bandit
-        if explored(bandit, self.stored.spec.exploration):
-            self._swap(bandit)
-        learned = 0
+            self._behind = True  # until it has caught up, the model before goes on deciding
+        bandit, limit, learned = self._bandit, LIMIT, 0
+        changed = explored(bandit, self.stored.spec.exploration)
         own = self.stored.personalizer
         if own is None or own.learning_mode != "LoggingOnly":
-            learned = self.log.apply(bandit, limit=LIMIT, batch="auto")
-        if learned:
+            learned = self.log.apply(bandit, limit=limit, batch="auto")
+        arrived = learned < limit
+        if (learned or changed or self._behind) and (arrived or not self._behind):
             self._swap(bandit)
-        self.position = int(bandit.metadata["log_position"])
-        if self._unpublished and time.monotonic() - self._published >= PUBLISH:
+            self._behind = False
+        if self._unpublished and time.monotonic() - self._published >= self.publish_every:
             self._publish(bandit)
-        self.caught_up = self.caught_up or learned < LIMIT
+        self.caught_up = self.caught_up or arrived
         return learned
 
     def _swap(self, bandit: Bandit) -> None:
         self.decider, self.rounds, self.modified = bandit.snapshot(), bandit.rounds, time.time()
+        self.position = int(bandit.metadata["log_position"])
         self._unpublished = True
 
     def _publish(self, bandit: Bandit) -> None:
@@ -228,16 +232,6 @@ class Hosted:
         if self._lease is not None:
             self._lease.close()
         self._lease, self.leads = None, False
-
-    def change(self, new: Stored) -> None:
-        """Keep a new description, and read it in the next step. The caller holds :func:`lim2.serve.spec.exclusive`.
-
-        Parameters
-        ----------
-        new
-            The description.
-        """
-        specs.write(self.folder, new)
 
 
 def new_log(path: Path, stored: Stored, synchronous: str) -> Log:

@@ -40,8 +40,8 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
 def _document(operations: tuple[Operation, ...]) -> dict[str, Any]:
     kinds = [ErrorResponse]
     for own in operations:
-        kinds += [kind for kind in (own.body, own.answer, own.query) if isinstance(kind, type) and kind not in kinds]
-    structs = [kind for kind in kinds if issubclass(kind, msgspec.Struct)]
+        kinds += [kind for kind in (own.body, own.answer) if kind not in kinds]
+    structs = [kind for kind in kinds if kind not in (None, bytes, str, dict)]
     schemas, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
     known = dict(zip(structs, schemas, strict=True))
     paths: dict[str, Any] = {}
@@ -134,5 +134,5 @@ def _content(own: Operation, known: dict[Any, Any]) -> dict[str, Any]:
     if own.name in TEXT:
         kind = {"metrics": "text/plain", "events": "text/event-stream"}.get(own.name, "text/html")
         return {"content": {kind: {"schema": {"type": "string"}}}}
-    schema = known.get(own.answer, {"type": "array", "items": {}} if own.answer is list else {"type": "object"})
+    schema = known.get(own.answer, {"type": "object"})
     return {"content": {"application/json": {"schema": schema}}}

@@ -49,6 +49,8 @@ class Call:
         By name, in small letters.
     role
         What the key of the client allows; None for an operation that asks for no key.
+    location
+        The path of the request.
     """
 
     service: "Service"
@@ -57,6 +59,7 @@ class Call:
     query: Any
     headers: dict[bytes, bytes]
     role: str | None
+    location: str
 
 
 Handler = Callable[[Call], Awaitable[Any]]
@@ -158,7 +161,8 @@ class Endpoint:
             content = await read_body(headers, receive, service.config.max_body, service.config.body_timeout)
             body = content if self._decoder is None else decoded(self._decoder, content)
         query = None if operation.query is None else query_of(scope["query_string"], operation.query)
-        result = await operation.handler(Call(service, scope.get("path_params") or {}, body, query, headers, role))
+        parts = scope.get("path_params") or {}
+        result = await operation.handler(Call(service, parts, body, query, headers, role, scope["path"]))
         reply = result if isinstance(result, Reply) else Reply(result)
         if reply.status is None:
             reply.status = operation.status

@@ -11,6 +11,7 @@ from lim2.serve.errors import ApiError, not_found
 from lim2.serve.hosted import Hosted, new_log
 from lim2.serve.spec import BanditSpec, PersonalizerSettings, Stored
 
+ALONE, SHARED = 10.0, 1.0  # seconds between models that are published: to restart from, and for other processes
 PERSONALIZER = "personalizer"  # the bandit behind Personalizer's endpoints
 
 
@@ -127,7 +128,14 @@ class Registry:
             folder = self.folder / name
             if not (folder / specs.FILE).exists():
                 raise not_found(f"there is no bandit {name!r}: PUT /v1/bandits/{name} makes one")
-            made = Hosted(name, folder, synchronous=self.config.synchronous, learns=self.config.learn)
+            own = self.config
+            made = Hosted(
+                name,
+                folder,
+                synchronous=own.synchronous,
+                learns=own.learn,
+                publish_every=ALONE if own.workers == 1 and own.learn else SHARED,
+            )
             self.opened[name] = made
             return made
 

@@ -141,61 +141,111 @@ class EvaluationContract(msgspec.Struct, rename="camel"):
     enable_policy_optimization: bool | None = False
 
 
-class Summary(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What a policy earns per event, and the 95% interval of that."""
+class Measured(msgspec.Struct, rename="camel"):
+    """What a policy earns per event up to a moment, and what that is made of."""
 
-    expected_reward: float | None = None
-    confidence_interval: list[float] = []
-    time_stamp: str | None = None
+    time_stamp: str
+    ips_estimator_numerator: float
+    ips_estimator_denominator: float
+    snips_estimator_denominator: float
+    aggregate_time_window: str
+    non_zero_probability: float
+    sum_of_squares: float
+    confidence_interval: float
+    average_reward: float
 
 
-class TimeSeries(msgspec.Struct):
-    """What a policy earns up to each moment."""
-
-    data: list[Summary] = []
-
-
-class PolicyResult(msgspec.Struct, rename="camel", omit_defaults=True):
+class PolicyResult(msgspec.Struct, rename="camel"):
     """What an evaluation says about a policy."""
 
     name: str
     arguments: str
     policy_source: Literal["Online", "Baseline", "Random", "Custom", "OfflineExperimentation"]
-    summary: Any = None
-    timeseries: TimeSeries | None = None
+    summary: list[Measured] = []
+    total_summary: Measured | None = None
 
 
-class EvaluationResult(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What an evaluation says."""
-
-    start_time: str
-    end_time: str
-    interval_in_minutes: int = 5
-    value: list[PolicyResult] = []
-
-
-class Evaluation(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
-    """An evaluation; ``content`` and ``policyResults`` once it has succeeded."""
+class Evaluation(msgspec.Struct, rename="camel", kw_only=True):
+    """An evaluation, in the form of the first two dialects."""
 
     id: str
     name: str
     start_time: str
     end_time: str
     creation_time: str
-    status: Literal["Succeeded", "Running", "Failed", "NotSubmitted", "OptimalPolicyApplied", "OnlinePolicyRetained"]
+    status: Literal["Succeeded", "Running", "Failed", "Timeout"]
     evaluation_type: str = "Manual"
+    optimal_policy: str = ""
+    policy_results: list[PolicyResult] = []
+    feature_importance: list[list[str]] = []
+    job_id: str = ""
+    description: str = ""
+
+
+class Summary(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What a policy earns per event, and the 95% interval of that."""
+
+    expected_reward: float
+    confidence_interval: list[float]
+    time_stamp: str | None = None
+
+
+class TimeSeries(msgspec.Struct):
+    """What a policy earns up to each moment."""
+
+    data: list[Summary]
+
+
+class SeriesOfPolicy(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What an evaluation says about a policy, in the form of 2022."""
+
+    name: str
+    arguments: str
+    policy_source: str
+    summary: Summary | None = None
+    timeseries: TimeSeries | None = None
+
+
+class EvaluationResult(msgspec.Struct, rename="camel"):
+    """What an evaluation says, in the form of 2022."""
+
+    start_time: str
+    end_time: str
+    interval_in_minutes: int
+    value: list[SeriesOfPolicy]
+
+
+class Evaluation2022(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
+    """An evaluation, in the form of 2022."""
+
+    id: str
+    name: str
+    start_time: str
+    end_time: str
+    creation_time: str
+    status: str
+    evaluation_type: str
     optimal_policy: str | None = None
     content: EvaluationResult | None = None
-    policy_results: list[PolicyResult] | None = None
     description: str | None = None
-    job_id: str | None = None
-    feature_importance: list[list[str]] | None = None
+
+
+class EvaluationDetails(msgspec.Struct, rename="camel", kw_only=True):
+    """An evaluation in a list."""
+
+    id: str
+    name: str
+    start_time: str
+    end_time: str
+    creation_time: str
+    status: str
+    evaluation_type: str
 
 
 class Evaluations(msgspec.Struct, rename="camel", omit_defaults=True):
     """A page of evaluations."""
 
-    value: list[Any]
+    value: list[EvaluationDetails]
     next_link: str | None = None
 
 
@@ -208,7 +258,7 @@ class FeatureImportanceContract(msgspec.Struct, rename="camel"):
 
 
 class FeatureScore(msgspec.Struct, rename="camel"):
-    """How much a feature counts, from 0 to 100; the largest counts 100."""
+    """How much a feature counts, from 0 to 1; the largest counts 1."""
 
     namespace: str
     feature_name: str
@@ -223,9 +273,27 @@ class FeatureImportance(msgspec.Struct, rename="camel", omit_defaults=True, kw_o
     start_time: str
     end_time: str
     creation_time: str
-    status: Literal["Succeeded", "Running", "Failed"]
+    status: Literal["Succeeded", "Running", "Failed", "Timeout"]
     feature_scores: list[FeatureScore] | None = None
     description: str | None = None
+
+
+class FeatureImportanceDetails(msgspec.Struct, rename="camel", kw_only=True):
+    """Feature importances in a list."""
+
+    id: str
+    name: str
+    start_time: str
+    end_time: str
+    creation_time: str
+    status: str
+
+
+class FeatureImportances(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A page of feature importances."""
+
+    value: list[FeatureImportanceDetails]
+    next_link: str | None = None
 
 
 class DateRange(msgspec.Struct, rename={"from_": "from"}, omit_defaults=True):
