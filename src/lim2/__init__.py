@@ -31,7 +31,7 @@ from lim2.info import Info
 from lim2.items import ItemAgent
 from lim2.log import DecisionLog
 from lim2.matching import match
-from lim2.opening import load
+from lim2.opening import from_bytes, load
 from lim2.persistence import LoadError
 from lim2.snapshot import Snapshot
 
@@ -42,5 +42,5 @@ __version__ = "0.1.0"
 __all__ = [
     "AGENTS", "AdaptiveTS", "Agent", "Bandit", "Decision", "DecisionLog", "Info", "ItemAgent", "LiM2", "LinearTS",
     "LoadError", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive", "NeuralTS", "NeuralUCB",
-    "Slate", "Snapshot", "TransportTS", "Uniform", "evaluate", "load", "match", "problems",
+    "Slate", "Snapshot", "TransportTS", "Uniform", "evaluate", "from_bytes", "load", "match", "problems",
 ]  # fmt: skip

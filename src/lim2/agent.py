@@ -290,10 +290,15 @@ class Agent(Decider):
         path
             Where to; its folder must exist. A file that is there is replaced, and keeps its permissions.
         """
-        from lim2.loading import dump  # here, because it knows all algorithms
         from lim2.persistence.files import write
 
-        write(Path(path), dump(self))
+        write(Path(path), self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return what :meth:`save` would write; :func:`lim2.from_bytes` makes an agent of it."""
+        from lim2.loading import dump  # here, because it knows all algorithms
+
+        return dump(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = object.__new__(type(self))

@@ -360,6 +360,10 @@ class ItemAgent(ItemDecider):
         """Write the agent to a file, as :meth:`lim2.Agent.save` does; :func:`lim2.load` makes it again."""
         self._inner.save(path)
 
+    def to_bytes(self) -> bytes:
+        """Return what :meth:`save` would write; :func:`lim2.from_bytes` makes an agent of it."""
+        return self._inner.to_bytes()
+
     # What it says of itself
 
     @property

@@ -54,10 +54,32 @@ def load(path: str | os.PathLike[str], *, seed: int | None = None, representatio
         with Path(path).open("rb") as file:
             start = file.read(START)
             check_start(start)  # before reading on: whatever it is may be long
-            header, arrays = unpack(start + file.read())
-        if files.KIND in header:
-            return files.parse(header, arrays, seed=seed, representation=representation)
-        agent = loading.made_of(header, arrays, seed=seed, representation=representation)
+            return from_bytes(start + file.read(), seed=seed, representation=representation)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from error
+
+
+def from_bytes(data: bytes, *, seed: int | None = None, representation: Representation | None = None) -> Any:
+    """Return the agent or bandit that ``to_bytes`` was called of, or whose file this is; see :func:`load`.
+
+    Parameters
+    ----------
+    data
+        What ``agent.to_bytes()`` returned.
+    seed, representation
+        As for :func:`load`.
+
+    Examples
+    --------
+    >>> import lim2
+    >>> agent = lim2.LinearTS(n_arms=2, n_features=1, seed=0)
+    >>> agent.update([1.0], 0, 1.0)
+    >>> lim2.from_bytes(agent.to_bytes()).rounds
+    1
+    """
+    check_start(data[:START])
+    header, arrays = unpack(data)
+    if files.KIND in header:
+        return files.parse(header, arrays, seed=seed, representation=representation)
+    agent = loading.made_of(header, arrays, seed=seed, representation=representation)
     return agent if agent.algorithm.n_item_features is None else ItemAgent(agent)

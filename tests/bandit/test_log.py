@@ -198,8 +198,7 @@ def test_replay_with_another_encoder(tmp_path: Path) -> None:
 
 def ids_of(log: lim2.DecisionLog) -> list[str]:
     """Return the ids of all decisions that have a reward, in the order of their rewards."""
-    query = "SELECT d.id FROM events e JOIN decisions d ON d.seq = e.decision ORDER BY e.position"
-    return [name for (name,) in log._store.read(query, ())]
+    return [event.row[0] for event in log.store.look(lambda tables: tables.events(0, 10**9, 10_000))]
 
 
 def test_another_encoder_learns_what_it_would_have_learned(tmp_path: Path) -> None:

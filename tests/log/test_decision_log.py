@@ -176,7 +176,7 @@ def test_whether_a_reward_is_late_depends_on_the_times_alone(tmp_path: Path) -> 
             for _ in range(looks):
                 log.expire()
             outcomes.append([log.reward(id, 1.0) for id in ids])
-            outcomes[-1] += log._store.read("SELECT position, time, kind, decision FROM events")
+            outcomes[-1] += [event[:4] for event in log.store.look(lambda tables: tables.events(0, 3, 9))]
     assert outcomes[0] == outcomes[1]
     assert outcomes[0][:3] == ["late", "late", "recorded"]
 

@@ -59,24 +59,12 @@ def test_an_interrupt_at_any_moment_leaves_the_file_free(tmp_path: Path, call: C
         assert agent.rounds == log.position
 
 
-def test_what_a_second_interrupt_left_open_is_rolled_back_by_the_next_call(tmp_path: Path) -> None:
-    agent = make_agent()
-    with make_log(tmp_path) as log:
-        id = log.decide(agent, X).id
-        log._store._current().connection.execute("BEGIN IMMEDIATE")
-        log._store._current().connection.execute("DELETE FROM decisions")
-        assert log.reward(id, 1.0) == "recorded"
-        log._store._current().connection.execute("BEGIN IMMEDIATE")
-        assert log.get(id).reward == 1.0
-        assert is_free(tmp_path / "decisions.db")
-
-
 def test_a_signal_handler_cannot_use_a_log_in_the_middle_of_a_call(tmp_path: Path) -> None:
     agent = make_agent()
     with make_log(tmp_path) as log:
         id = log.decide(agent, X).id
         with pytest.raises(LogError, match="signal handler"):
-            log._store.write(lambda file: log.reward(id, 1.0))
+            log.store.write(lambda tables: log.reward(id, 1.0))
         assert log.get(id).status == "pending"
 
 

@@ -100,7 +100,8 @@ def test_nothing_is_lost_and_nothing_learned_twice(tmp_path: Path) -> None:
             assert log.get(id).arm == arm
         for id, reward in witness.rewarded.items():
             assert (log.get(id).status, log.get(id).reward) == ("reward", reward)
-        settled = [decision for (decision,) in log._store.read("SELECT decision FROM events WHERE decision NOT NULL")]
+        events = log.store.look(lambda tables: tables.events(0, 10**9, 10**9))
+        settled = [event.row[0] for event in events if event.change is None]
         assert len(settled) == len(set(settled))
         agent: Any = lim2.load(tmp_path / "agent.lim2")
         log.apply(agent)

@@ -17,14 +17,19 @@ X = np.ones(N_FEATURES)
 
 def in_between(log: lim2.DecisionLog, monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
     """Do something once, just before the log's next transaction that writes."""
-    write = log._store.write
+    write = log.store.write
 
     def late(work: Any) -> Any:
         monkeypatch.undo()
         act()
         return write(work)
 
-    monkeypatch.setattr(log._store, "write", late)
+    monkeypatch.setattr(log.store, "write", late)
+
+
+def write_event(log: lim2.DecisionLog, kind: str, change: str | None) -> None:
+    """Write an event of any kind, as no method of the log would."""
+    log.store.write(lambda tables: tables.append(0.0, kind, None, None, change))
 
 
 @pytest.mark.parametrize("change", ["add_arm", "remove_arm"])
@@ -61,8 +66,8 @@ def test_a_log_in_which_an_arm_was_added_twice_can_be_read(tmp_path: Path) -> No
     with make_log(tmp_path) as log:
         log.add_arm(agent, "d")
         changes = [("add_arm", '["d"]'), ("remove_arm", '["b"]'), ("remove_arm", '["b"]')]  # as two could before
-        query = "INSERT INTO events (time, kind, change) VALUES (0, ?, ?)"
-        log._store.write(lambda file: file.executemany(query, changes))
+        for kind, change in changes:
+            write_event(log, kind, change)
         log.apply(agent)
         log.replay(fresh)
         assert fresh.arms == agent.arms == ("a", "c", "d")
@@ -89,18 +94,19 @@ def test_a_learner_that_is_behind_while_another_prunes_is_told(tmp_path: Path, m
         assert slow.rounds == slow.metadata["log_position"] == 16
 
 
-def test_a_row_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("save", '["FOLDER/stolen"]', "'save'"),
+        ("praise", None, r"position 1 .* 'praise'"),
+        ("add_arm", "[1, 2, 3]", "no change of arms"),
+    ],
+)
+def test_a_row_of_an_unknown_kind_is_refused(tmp_path: Path, kind: str, change: str | None, message: str) -> None:
     agent = make_agent()
     with make_log(tmp_path) as log:
-        query = "INSERT INTO events (time, kind, change) VALUES (0, 'save', ?)"
-        log._store.write(lambda file: file.execute(query, (f'["{tmp_path}/stolen"]',)))
-        with pytest.raises(LogError, match="'save'"):
-            log.apply(agent)
-        log._store.write(lambda file: file.execute("UPDATE events SET kind = 'praise', change = NULL"))
-        with pytest.raises(LogError, match=r"position 1 .* 'praise'"):
-            log.apply(agent)
-        log._store.write(lambda file: file.execute("UPDATE events SET kind = 'add_arm', change = '[1, 2, 3]'"))
-        with pytest.raises(LogError, match="no change of arms"):
+        write_event(log, kind, change and change.replace("FOLDER", str(tmp_path)))
+        with pytest.raises(LogError, match=message):
             log.apply(agent)
     assert not (tmp_path / "stolen").exists()
     assert agent.metadata["log_position"] == 0

@@ -294,5 +294,5 @@ def test_live_raw_logs_reach_the_table(tmp_path: Path) -> None:
     with make_log(tmp_path) as log:
         live_raw(log, RawLearner(["country"]))
         table = log.table()
-        rows = log._store.read("SELECT count(*) FROM decisions WHERE slot <= 1")[0][0]
+        rows = len(log.store.look(lambda tables: tables.decisions("all", 0, 1000)))
     assert len(table) == rows == 40

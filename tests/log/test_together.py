@@ -101,7 +101,7 @@ def work(number, log):
         decision = log.decide(agent, context, id=f"{number}-{rng.integers(2**60)}")
         assert log.reward(decision.id, float(context[0])) == "recorded"
     # SQLite forbids to use a connection across a fork, though it may seem to work.
-    assert log._store._handle.process == os.getpid()
+    assert log.store._handle.process == os.getpid()
 
 # Half of them open the log by themselves, all at once, when it is not there yet; then half inherit one that is open.
 for inherited in (False, True):

@@ -141,6 +141,8 @@ class Bandit(RawDecider):
         exploit: bool = False,
         joint: bool = False,
         id: str | None = None,
+        key: str | None = None,
+        metadata: Any = None,
     ) -> Any:
         """Choose an arm or an item for a context; with a log, write the decision down.
 
@@ -150,6 +152,9 @@ class Bandit(RawDecider):
             As for :meth:`lim2.bandit.RawDecider.decide`.
         id
             With a log: a name of your own for the decision, used once. None makes one.
+        key, metadata
+            With a log: of the person whom it is about, by which :meth:`lim2.DecisionLog.erase` finds it, and what else
+            is to be kept with it, as JSON.
 
         Returns
         -------
@@ -157,12 +162,13 @@ class Bandit(RawDecider):
             ``decision.arm`` is the name of what was chosen, ``decision.id`` names the decision. The second kind with a
             log.
         """
-        if not self._logs(joint, id):
+        if not self._logs(joint, id, key, metadata):
             return super().decide(context, items, arms=arms, exploit=exploit, joint=joint)
         eligible = None if arms is None else list(arms)
         made = super().decide(context, items, arms=eligible, exploit=exploit)
         assert self.log is not None
-        return self.log.record(made, raw=context, raw_items=self._candidates(items, eligible), id=id, agent=self)
+        candidates = self._candidates(items, eligible)
+        return self.log.record(made, raw=context, raw_items=candidates, id=id, key=key, metadata=metadata, agent=self)
 
     def rank(
         self,
@@ -174,6 +180,8 @@ class Bandit(RawDecider):
         exploit: bool = False,
         joint: bool = False,
         id: str | None = None,
+        key: str | None = None,
+        metadata: Any = None,
     ) -> Slate[Any]:
         """Order arms or items, the best first: a decision per position; with a log, write the slate down.
 
@@ -183,19 +191,25 @@ class Bandit(RawDecider):
             As for :meth:`lim2.bandit.RawDecider.rank`.
         id
             With a log: a name of your own for the slate, used once. None makes one.
+        key, metadata
+            As for :meth:`decide`.
         """
-        if not self._logs(joint, id):
+        if not self._logs(joint, id, key, metadata):
             return super().rank(context, items, k, arms=arms, exploit=exploit, joint=joint)
         eligible = None if arms is None else list(arms)
         made = super().rank(context, items, k, arms=eligible, exploit=exploit)
         candidates = self._candidates(items, eligible)
         assert self.log is not None
-        return self.log.record_slate(made, raw=context, raw_items=candidates, id=id, agent=self)
+        return self.log.record_slate(
+            made, raw=context, raw_items=candidates, id=id, key=key, metadata=metadata, agent=self
+        )
 
-    def _logs(self, joint: bool, id: str | None) -> bool:
+    def _logs(self, joint: bool, *kept: Any) -> bool:
         """Return whether decisions are written down; a ValueError if what is asked for does not go with that."""
-        if self.log is None and id is not None:
-            raise ValueError("a name of your own is for a decision that is logged: give the bandit a log")
+        if self.log is None and any(value is not None for value in kept):
+            raise ValueError(
+                "a name of your own, a key and metadata are for a decision that is logged: give the bandit a log"
+            )
         if self.log is not None and joint:
             raise ValueError("joint draws have no propensities, which a log keeps: leave out joint=True, or the log")
         return self.log is not None
@@ -427,10 +441,15 @@ class Bandit(RawDecider):
         path
             Where to; its folder must exist. A file that is there is replaced.
         """
-        from lim2.bandit.files import dump  # here, because it makes bandits, too
         from lim2.persistence.files import write
 
-        write(Path(path), dump(self))
+        write(Path(path), self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return what :meth:`save` would write; :func:`lim2.from_bytes` makes a bandit of it."""
+        from lim2.bandit.files import dump  # here, because it makes bandits, too
+
+        return dump(self)
 
     # What it says of itself
 

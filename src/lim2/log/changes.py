@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lim2.log import names
 from lim2.log.errors import LogError
-from lim2.log.schema import TOKEN
+from lim2.log.store import Tables
 from lim2.state import Write
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from lim2.log.store import Store
 
 ADD, REMOVE = "add_arm", "remove_arm"
 
@@ -92,13 +87,13 @@ def make_change(agent: Any, change: Change, also: Sequence[Write] = ()) -> None:
     agent.add_arm(change.name, **options)
 
 
-def write_change(file: sqlite3.Connection, change: Change, position: int, now: float) -> bool:
+def write_change(tables: Tables, change: Change, position: int, now: float) -> bool:
     """Write a change down, unless arms have changed after a position; return whether it was written.
 
     Parameters
     ----------
-    file
-        The log's, within a transaction.
+    tables
+        The log's.
     change
         The change.
     position
@@ -106,26 +101,37 @@ def write_change(file: sqlite3.Connection, change: Change, position: int, now: f
     now
         The time.
     """
-    query = "SELECT 1 FROM events WHERE position > ? AND change IS NOT NULL LIMIT 1"
-    if file.execute(query, (position,)).fetchone():
+    if tables.changes(after=position):
         return False
-    values = (now, change.kind, to_text(change))
-    file.execute(f"INSERT INTO events (time, kind, change, token) VALUES (?, ?, ?, {TOKEN})", values)
+    tables.append(now, change.kind, None, None, to_text(change))
     return True
 
 
-def is_repeated(store: Store, change: Change, position: int) -> bool:
+def is_repeated(tables: Tables, change: Change, position: int) -> bool:
     """Return whether a change only repeats the one before it of the same arm; early versions let two write it at once.
 
     Parameters
     ----------
-    store
-        The log's file.
+    tables
+        The log's.
     change
         The change.
     position
         Its own.
     """
-    query = "SELECT kind, change FROM events WHERE change IS NOT NULL AND position < ? ORDER BY position DESC"
-    earlier = (from_text(kind, text) for kind, text in store.read(query, (position,)))
+    earlier = (from_text(kind, text) for kind, text in reversed(tables.changes(before=position)))
     return next((other.kind for other in earlier if other.name == change.name), None) == change.kind
+
+
+def removed_before(tables: Tables, position: int) -> set[Hashable]:
+    """Return the arms that were removed before a position, also if they have come back.
+
+    Parameters
+    ----------
+    tables
+        The log's.
+    position
+        Of an event.
+    """
+    changes = (from_text(kind, text) for kind, text in tables.changes(before=position))
+    return {change.name for change in changes if change.kind == REMOVE}

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lim2.arms import is_range
@@ -172,7 +173,52 @@ def teach(agent: Any, lesson: Lesson, also: Sequence[Write] = ()) -> None:
     also
         What belongs to the new state, such as the position in a log: (mapping, key, value) each.
     """
-    whole = bool(also) and hasattr(agent, "learn_logged")
+    context, chosen, options = _form(agent, lesson)
+    if also and hasattr(agent, "learn_logged"):
+        agent.learn_logged(context, chosen, lesson.reward, also, **options)
+    elif takes_raw(agent):
+        agent.learn(context, chosen, lesson.reward, **options)
+    else:
+        agent.update(context, chosen, lesson.reward)
+
+
+def learns_batches(agent: Any) -> bool:
+    """Return whether an agent can learn several rewards as one.
+
+    Parameters
+    ----------
+    agent
+        Of any kind.
+    """
+    return bool(getattr(agent, "batches", False))
+
+
+def teach_many(agent: Any, lessons: Sequence[Lesson], also: Sequence[Write]) -> None:
+    """Let an agent of any kind learn several rewards as one; see `teach`.
+
+    Parameters
+    ----------
+    agent
+        One that learns batches.
+    lessons
+        The rewards, and what for.
+    also
+        What belongs to the new state.
+    """
+    contexts, chosen, options = zip(*(_form(agent, lesson) for lesson in lessons), strict=True)
+    rewards = [lesson.reward for lesson in lessons]
+    if takes_raw(agent):
+        items, positions = [one["item"] for one in options], [one["position"] for one in options]
+        given = None if all(item is None for item in items) else items
+        agent.learn_logged_many(contexts, chosen, rewards, also, items=given, positions=positions)
+    else:
+        agent.learn_logged_many(
+            np.stack(contexts), np.stack(chosen) if arms_of(agent) is None else chosen, rewards, also
+        )
+
+
+def _form(agent: Any, lesson: Lesson) -> tuple[Any, Any, dict[str, Any]]:
+    """Return context, what was chosen and options, in the form that an agent learns from."""
     chooses_items = arms_of(agent) is None
     if takes_raw(agent):
         if lesson.raw is None:
@@ -182,28 +228,19 @@ def teach(agent: Any, lesson: Lesson, also: Sequence[Write] = ()) -> None:
             )
         if lesson.raw_item is None and chooses_items:
             raise LogError(f"{lesson.of} has no raw items, from which this agent learns: raw_items= keeps them")
-        learn, rest = (agent.learn_logged, (also,)) if whole else (agent.learn, ())
-        learn(lesson.raw, lesson.arm, lesson.reward, *rest, item=lesson.raw_item, position=lesson.position)
-    elif lesson.vector is None:
+        return lesson.raw, lesson.arm, {"item": lesson.raw_item, "position": lesson.position}
+    if lesson.vector is None:
         raise LogError(f"{lesson.of} has a raw context only, and this agent learns from vectors: train a lim2.Bandit")
-    elif not chooses_items:
+    if not chooses_items:
         if lesson.numbered:
             raise LogError(
                 f"{lesson.of} chose among items without names of their own, which cannot be learned as arms: train an "
                 f"agent for items"
             )
-        _update(agent, lesson, lesson.arm, also if whole else ())
-    elif lesson.item is None:
+        return lesson.vector, lesson.arm, {}
+    if lesson.item is None:
         raise LogError(f"{lesson.of} has no items as vectors, from which this agent learns: items= keeps them")
-    else:
-        _update(agent, lesson, lesson.item, also if whole else ())
-
-
-def _update(agent: Any, lesson: Lesson, chosen: Any, also: Sequence[Write]) -> None:
-    if also:
-        agent.learn_logged(lesson.vector, chosen, lesson.reward, also)
-    else:
-        agent.update(lesson.vector, chosen, lesson.reward)
+    return lesson.vector, lesson.item, {}
 
 
 def situation_of(entry: LoggedDecision) -> Situation:

@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lim2.decision import Decision
 from lim2.log import names
 from lim2.log.payload import pack_array, pack_json, unpack
-from lim2.log.raw import JSON
+from lim2.log.raw import JSON, as_json
 from lim2.log.situation import Situation, in_order
 
 
@@ -44,6 +44,12 @@ class LoggedDecision(Decision):
         stands in), ``"dropped"`` (expired without one) or ``"discarded"``.
     reward
         None unless there is one.
+    key
+        Of the person whom it is about, by which `DecisionLog.erase` finds it; None if it was given none.
+    metadata
+        What else was kept with it, as JSON; None if nothing was.
+    active
+        Whether it counts: False until it is activated, if it was made to wait for that.
     """
 
     id: str
@@ -55,6 +61,9 @@ class LoggedDecision(Decision):
     position: int = 0
     status: str = "pending"
     reward: float | None = None
+    key: str | None = None
+    metadata: JSON | None = None
+    active: bool = True
 
     @property
     def vector(self) -> NDArray[Any] | None:
@@ -70,9 +79,38 @@ class LoggedDecision(Decision):
 # The columns of a row, in the order of `to_row` and `from_row`.
 COLUMNS = (
     "id, time, context, dtype, shape, arms, chosen, propensity, means, stds, propensities, exploit, "
-    "items, raw, raw_items, slot"
+    "items, raw, raw_items, slot, key, metadata, active"
 )
-OF_DECISION = ", ".join(f"d.{column}" for column in COLUMNS.split(", "))
+
+
+class Extras(NamedTuple):
+    """What a decision carries beside what was decided and what about."""
+
+    key: str | None = None
+    metadata: JSON | None = None
+    active: bool = True
+
+
+PLAIN = Extras()
+
+
+def extras(key: str | None, metadata: Any, active: bool) -> Extras:
+    """Return what a decision carries, checked and converted.
+
+    Parameters
+    ----------
+    key
+        Of a person.
+    metadata
+        A dictionary, or whatever else `as_json` can convert.
+    active
+        Whether the decision counts from the start.
+    """
+    if key is not None and (not isinstance(key, str) or not key):
+        raise ValueError(f"a key must be a string that is not empty, got {key!r}")
+    if not isinstance(active, bool):
+        raise ValueError(f"active must be True or False, got {active!r}")
+    return Extras(key, None if metadata is None else as_json(metadata, "metadata"), active)
 
 
 def new_id(now: float) -> str:
@@ -91,7 +129,9 @@ def new_id(now: float) -> str:
     return f"{max(int(now * 1000), 0) & 0xFFFFFFFFFFFF:012x}{secrets.token_hex(10)}"
 
 
-def to_row(decision: Decision, about: Situation, id: str, time: float, slot: int = 0) -> tuple[Any, ...]:
+def to_row(
+    decision: Decision, about: Situation, id: str, time: float, slot: int = 0, more: Extras = PLAIN
+) -> tuple[Any, ...]:
     """Return a decision as the values of `COLUMNS`; raise ValueError if it does not hold together.
 
     Parameters
@@ -104,6 +144,8 @@ def to_row(decision: Decision, about: Situation, id: str, time: float, slot: int
         Its id, and when it was made.
     slot
         Its position in a slate, 0 if it is no part of one.
+    more
+        What it carries besides.
     """
     arms = tuple(decision.arms)
     if decision.arm not in arms:
@@ -118,6 +160,7 @@ def to_row(decision: Decision, about: Situation, id: str, time: float, slot: int
     return (
         id, time, *vector, names.dumps(arms), arms.index(decision.arm), float(decision.propensity), *moments,
         int(decision.exploit), pack_array(items), pack_json(about.raw), pack_json(raw_items), slot,
+        more.key, pack_json(more.metadata), int(more.active),
     )  # fmt: skip
 
 
@@ -152,6 +195,9 @@ def from_row(row: tuple[Any, ...], status: str, reward: float | None) -> LoggedD
         position=rest[3],
         status=status,
         reward=reward,
+        key=rest[4],
+        metadata=unpack(rest[5]),
+        active=bool(rest[6]),
     )
 
 

@@ -30,6 +30,10 @@ class LogFileError(LogError):
     """The file cannot be opened, read or written."""
 
 
+class TakenIdError(LogError):
+    """An id belongs to an earlier decision. `log.get(id)` returns that."""
+
+
 class UnknownDecisionError(LogError):
     """No decision of this id is in the log."""
 

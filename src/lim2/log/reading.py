@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lim2.log.arrays import objects
 from lim2.log.candidates import Candidates
-from lim2.log.entries import OF_DECISION, LoggedDecision, from_row
+from lim2.log.entries import LoggedDecision, from_row
 from lim2.log.settling import unknown
-from lim2.log.slates import row_id
-from lim2.log.store import CHUNK, Store, last_of
+from lim2.log.store import CHUNK, Store, Stored, Tables, Which
 from lim2.log.table import Table
-
-if TYPE_CHECKING:
-    import sqlite3
 
 
 @dataclass(frozen=True)
@@ -31,7 +27,7 @@ class LogState:
         Decisions that wait for their reward.
     oldest_pending
         Seconds that the oldest of them has waited; None if none does.
-    rewards, defaults, dropped, discarded
+    rewards, defaults, dropped, discarded, erased
         What became of the settled decisions that are still in the file.
     late
         Rewards that came after their decision had been settled otherwise.
@@ -49,6 +45,7 @@ class LogState:
     defaults: int
     dropped: int
     discarded: int
+    erased: int
     late: int
     position: int
     pruned: int
@@ -61,49 +58,46 @@ def read_state(store: Store, now: float) -> LogState:
     Parameters
     ----------
     store
-        The file.
+        The log's.
     now
         The time.
     """
 
-    def work(file: sqlite3.Connection) -> tuple[dict[str, Any], Any, int]:
-        since = file.execute("SELECT time FROM decisions WHERE settled IS NULL ORDER BY time LIMIT 1").fetchone()
-        return dict(file.execute("SELECT key, value FROM meta").fetchall()), since, last_of(file)
+    def work(tables: Tables) -> LogState:
+        counts, since = tables.counts(), tables.oldest()
+        return LogState(
+            pending=counts["pending"],
+            oldest_pending=None if since is None else now - since,
+            rewards=counts["reward"],
+            defaults=counts["default"],
+            dropped=counts["dropped"],
+            discarded=counts["discarded"],
+            erased=counts["erased"],
+            late=tables.get("late"),
+            position=tables.last(),
+            pruned=tables.get("pruned"),
+            nbytes=store.nbytes(),
+        )
 
-    meta, since, position = store.look(work)
-    return LogState(
-        pending=meta["count pending"],
-        oldest_pending=None if since is None else now - since[0],
-        rewards=meta["count reward"],
-        defaults=meta["count default"],
-        dropped=meta["count dropped"],
-        discarded=meta["count discarded"],
-        late=meta["late"],
-        position=position,
-        pruned=meta["pruned"],
-        nbytes=store.path.stat().st_size,
-    )
+    return store.look(work)
 
 
-def entries(store: Store, where: str, values: tuple[Any, ...] = ()) -> Iterator[LoggedDecision]:
+def entries(store: Store, which: Which, after: int = 0) -> Iterator[LoggedDecision]:
     """Yield some decisions in the order in which they were made, read a chunk at a time.
 
     Parameters
     ----------
     store
-        The file.
-    where, values
-        A condition on decisions ``d`` and the events ``e`` that settled them, and its values.
+        The log's.
+    which
+        Which ones.
+    after
+        Only those that are younger than the decision with this seq.
     """
-    query = (
-        f"SELECT d.seq, coalesce(e.kind, 'pending'), e.reward, {OF_DECISION} FROM decisions d "
-        f"LEFT JOIN events e ON e.position = d.settled WHERE d.seq > ? AND {where} ORDER BY d.seq LIMIT {CHUNK}"
-    )
-    after = 0
-    while rows := store.read(query, (after, *values)):
-        for _, status, reward, *row in rows:
-            yield from_row(tuple(row), status, reward)
-        after = rows[-1][0]
+    while rows := store.look(lambda tables: tables.decisions(which, after, CHUNK)):  # noqa: B023 (called at once)
+        for stored in rows:
+            yield from_row(stored.row, stored.status, stored.reward)
+        after = rows[-1].seq
 
 
 def read_one(store: Store, id: str) -> LoggedDecision:
@@ -112,15 +106,19 @@ def read_one(store: Store, id: str) -> LoggedDecision:
     Parameters
     ----------
     store
-        The file.
+        The log's.
     id
         Of the decision.
     """
-    rows = list(entries(store, "d.id = ?", (id,)))
-    if not rows:
-        first = store.read("SELECT 1 FROM decisions WHERE id = ?", (row_id(id, 1),))
-        raise unknown(id, is_slate=bool(first))
-    return rows[0]
+
+    def work(tables: Tables) -> Stored:
+        stored = tables.decision(id)
+        if stored is None:
+            raise unknown(tables, id)
+        return stored
+
+    stored = store.look(work)
+    return from_row(stored.row, stored.status, stored.reward)
 
 
 def read_table(store: Store, last: int | None) -> Table:
@@ -129,18 +127,13 @@ def read_table(store: Store, last: int | None) -> Table:
     Parameters
     ----------
     store
-        The file.
+        The log's.
     last
         Only the newest of all decisions, as many; None: all.
     """
-    newest = store.read("SELECT coalesce(max(seq), 0) FROM decisions")[0][0]
-    first = 0 if last is None else newest - last
-    rewarded = "d.seq > ? AND d.slot <= 1 AND coalesce(e.kind, '') IN ('reward', 'default')"
-    query = (
-        "SELECT count(*) FROM decisions d LEFT JOIN events e ON e.position = d.settled "
-        "WHERE d.seq > ? AND d.slot <= 1 AND coalesce(e.kind, 'pending') IN ('pending', 'dropped')"
-    )
-    return make_table(entries(store, rewarded, (first,)), missing=store.read(query, (first,))[0][0])
+    first = 0 if last is None else store.look(lambda tables: tables.newest()) - last
+    missing = store.look(lambda tables: tables.unrewarded(first))
+    return make_table(entries(store, "rewarded", first), missing)
 
 
 def make_table(entries: Iterable[LoggedDecision], missing: int) -> Table:

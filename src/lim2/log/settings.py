@@ -1,67 +1,117 @@
-"""Settings on which all who use a log must agree: they are in its file."""
+"""Settings on which all who use a log must agree: they are in the log itself."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
 
 from lim2.log.errors import LogError
+from lim2.log.store import Tables
 
-if TYPE_CHECKING:
-    import sqlite3
+Aggregate = Literal["first", "last", "sum", "mean", "max"]
 
 
 class Settings(NamedTuple):
-    """When decisions expire, and what they earn then; see `DecisionLog`."""
+    """When decisions expire, what they earn then, and what several rewards make; see `DecisionLog`."""
 
     expire_after: float | None = None
     default_reward: float | None = None
+    aggregate: Aggregate | None = None
 
     def __str__(self) -> str:
-        return f"expire_after={self.expire_after}, default_reward={self.default_reward}"
+        return ", ".join(f"{name}={value!r}" for name, value in self._asdict().items())
+
+    @property
+    def collects(self) -> bool:
+        """Whether rewards are collected until a decision expires; if not, its first reward settles it."""
+        return self.aggregate not in (None, "first")
+
+    def combined(self, rewards: Sequence[float]) -> float:
+        """Return what several rewards of one decision make.
+
+        Parameters
+        ----------
+        rewards
+            In the order in which they came; at least one.
+
+        Examples
+        --------
+        >>> [Settings(60.0, None, how).combined([1.0, 5.0, 3.0]) for how in ("first", "last", "sum", "mean", "max")]
+        [1.0, 3.0, 9.0, 3.0, 5.0]
+        """
+        if self.aggregate in ("sum", "mean"):
+            total = sum(rewards)
+            return total / len(rewards) if self.aggregate == "mean" else total
+        if self.aggregate == "max":
+            return max(rewards)
+        return rewards[-1 if self.aggregate == "last" else 0]
 
 
-def read_settings(file: sqlite3.Connection) -> Settings:
-    """Return the settings of a log; nobody has set any: decisions do not expire.
+def checked_settings(expire_after: float | None, default_reward: float | None, aggregate: Aggregate | None) -> Settings:
+    """Return settings, or say why they do not go together.
 
     Parameters
     ----------
-    file
+    expire_after
+        Seconds; None: never.
+    default_reward, aggregate
+        See `DecisionLog`.
+    """
+    if default_reward is not None and expire_after is None:
+        raise ValueError("default_reward is given when a decision expires: say when, by expire_after=")
+    known = get_args(Aggregate)
+    if aggregate is not None and aggregate not in known:
+        raise ValueError(f"aggregate must be one of {', '.join(map(repr, known))}, or None, got {aggregate!r}")
+    settings = Settings(expire_after, default_reward, aggregate)
+    if settings.collects and expire_after is None:
+        raise ValueError(
+            f"aggregate={aggregate!r} collects rewards until the decision expires: say when, by expire_after="
+        )
+    return settings
+
+
+def read_settings(tables: Tables) -> Settings:
+    """Return the settings of a log; if nobody has set any, decisions do not expire.
+
+    Parameters
+    ----------
+    tables
         The log's.
     """
-    row = file.execute("SELECT value FROM meta WHERE key = 'settings'").fetchone()
-    return Settings() if row is None else Settings(*json.loads(row[0]))
+    text = tables.get("settings")
+    return Settings() if text is None else Settings(*json.loads(text))
 
 
-def write_settings(file: sqlite3.Connection, settings: Settings) -> None:
+def write_settings(tables: Tables, settings: Settings) -> None:
     """Set them for everybody.
 
     Parameters
     ----------
-    file
-        The log's, within a transaction.
+    tables
+        The log's.
     settings
         The new ones.
     """
-    file.execute("INSERT OR REPLACE INTO meta VALUES ('settings', ?)", (json.dumps(settings),))
+    tables.put("settings", json.dumps(settings))
 
 
-def agree(file: sqlite3.Connection, given: Settings) -> None:
+def agree(tables: Tables, given: Settings) -> None:
     """Set settings that nobody has set; raise LogError if somebody has set others.
 
     Parameters
     ----------
-    file
-        The log's, within a transaction.
+    tables
+        The log's.
     given
-        Of one who opens it; without `expire_after`, those of the file hold.
+        Of one who opens it; if none are given, those of the log hold.
     """
-    known = read_settings(file)
-    if given.expire_after is None or given == known:
+    known = read_settings(tables)
+    if given in (Settings(), known):
         return
-    if known.expire_after is not None:
+    if known != Settings():
         raise LogError(
             f"the log is opened with {given}, but others use it with {known}: leave these out to use it as it is, or "
             f"change them for everybody by log.configure(...)"
         )
-    write_settings(file, given)
+    write_settings(tables, given)

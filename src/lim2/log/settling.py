@@ -1,127 +1,182 @@
-"""How decisions are settled: a reward, a default reward, or none. All within a transaction that the caller holds."""
+"""How decisions are settled: by a reward, an aggregate of rewards, a default reward, or none."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal, NamedTuple
 
 from lim2.checks import LARGEST, shown
 from lim2.log.errors import ConflictingRewardError, UnknownDecisionError
-from lim2.log.schema import TOKEN
-from lim2.log.settings import read_settings
+from lim2.log.settings import Settings, read_settings
 from lim2.log.slates import row_id
+from lim2.log.store import Found, Tables
 
-if TYPE_CHECKING:
-    import sqlite3
-
-Outcome = Literal["recorded", "duplicate", "late"]
+Outcome = Literal["recorded", "duplicate", "late", "ignored"]
 
 
-def settle(file: sqlite3.Connection, events: list[tuple[float, str, int, float | None]]) -> None:
-    """Append events, and point the decisions to them.
+class Reward(NamedTuple):
+    """A reward that has come."""
+
+    id: str  # of the decision
+    value: float
+    name: str | None  # its own, by which it is known if it comes again
+
+
+def reward_all(tables: Tables, rewards: list[Reward], now: float) -> list[Outcome]:
+    """Record rewards. Whatever is overdue by now is settled first, so that the outcome depends on the times alone.
 
     Parameters
     ----------
-    file
+    tables
         The log's.
-    events
-        (time, kind, decision, reward)
+    rewards
+        In the order in which they came.
+    now
+        The time.
     """
-    for event in events:
-        row = file.execute(
-            f"INSERT INTO events (time, kind, decision, reward, token) VALUES (?, ?, ?, ?, {TOKEN})", event
-        )
-        file.execute("UPDATE decisions SET settled = ? WHERE seq = ?", (row.lastrowid, event[2]))
+    settings = read_settings(tables)
+    expire(tables, now, settings)
+    return [_reward(tables, reward, now, settings) for reward in rewards]
 
 
-def reward_one(file: sqlite3.Connection, id: str, reward: float, now: float) -> Outcome:
-    """Record a reward, unless the decision has been settled.
+def _reward(tables: Tables, reward: Reward, now: float, settings: Settings) -> Outcome:
+    decision = find(tables, reward.id)
+    kept = tables.rewards(decision.seq)
+    if reward.name is not None and any(name == reward.name for _, name in kept):
+        return "duplicate"
+    settled = None if decision.settled is None else tables.event(decision.settled)
+    if settled is not None and (settled.kind != "reward" or settings.collects):
+        tables.add_reward(decision.seq, now, reward.value, reward.name)
+        tables.put("late", tables.get("late") + 1)
+        return "late"
+    if settings.collects:
+        tables.add_reward(decision.seq, now, reward.value, reward.name)
+        return "recorded"
+    first = settled.reward if settled is not None else kept[0][0] if kept else None
+    if first is not None:
+        return _again(tables, decision, reward, first, now, settings)
+    if reward.name is not None or not decision.active:
+        tables.add_reward(decision.seq, now, reward.value, reward.name)
+    if decision.active:
+        tables.append(now, "reward", decision.seq, reward.value)
+    return "recorded"
+
+
+def _again(tables: Tables, decision: Found, reward: Reward, first: float, now: float, settings: Settings) -> Outcome:
+    """Say what becomes of a reward of a decision that has one already, where one is all that counts."""
+    if reward.name is None and reward.value == first:
+        return "duplicate"
+    if settings.aggregate == "first":
+        tables.add_reward(decision.seq, now, reward.value, reward.name)
+        return "ignored"
+    raise ConflictingRewardError(
+        f"decision {reward.id!r} has the reward {first!r}, and now {reward.value!r} is given: a decision has one "
+        f"reward, unless the log has aggregate=. Nothing has changed."
+    )
+
+
+def activate(tables: Tables, id: str, now: float) -> bool:
+    """Let a decision count from now on, with the rewards that it has got; return whether it did not expire before.
 
     Parameters
     ----------
-    file
+    tables
         The log's.
-    id, reward
+    id
         Of the decision.
     now
         The time.
     """
-    seq, settled = find(file, id)
-    if settled is None:
-        settle(file, [(now, "reward", seq, reward)])
-        return "recorded"
-    kind, known = file.execute("SELECT kind, reward FROM events WHERE position = ?", (settled,)).fetchone()
-    if kind != "reward":
-        file.execute("UPDATE meta SET value = value + 1 WHERE key = 'late'")
-        return "late"
-    if known != reward:
-        raise ConflictingRewardError(
-            f"decision {id!r} has the reward {known!r}, and now {reward!r} is given: a decision has one reward. "
-            f"Nothing has changed."
-        )
-    return "duplicate"
+    settings = read_settings(tables)
+    expire(tables, now, settings)
+    decision = find(tables, id)
+    if decision.active:
+        return True
+    if decision.settled is not None:
+        return False
+    tables.activate(decision.seq)
+    kept = tables.rewards(decision.seq)
+    if kept and not settings.collects:
+        tables.append(now, "reward", decision.seq, kept[0][0])
+    return True
 
 
-def expire(file: sqlite3.Connection, now: float) -> int:
-    """Settle what is overdue by the log's settings; return how many.
+def expire(tables: Tables, now: float, settings: Settings | None = None) -> int:
+    """Settle what is overdue; return how many decisions that were.
 
     Parameters
     ----------
-    file
+    tables
         The log's.
     now
         The time.
+    settings
+        The log's; None reads them.
     """
-    after, default = read_settings(file)
+    settings = settings or read_settings(tables)
+    after, default, _ = settings
     if after is None:
         return 0
-    query = "SELECT seq, time FROM decisions WHERE settled IS NULL AND time <= ? ORDER BY time, seq"
-    overdue = file.execute(query, (now - after,)).fetchall()
-    kind = "dropped" if default is None else "default"
-    settle(file, [(made + after, kind, seq, default) for seq, made in overdue])
+    overdue = tables.overdue(now - after)
+    for decision in overdue:
+        kept = [reward for reward, _ in tables.rewards(decision.seq)] if decision.active else []
+        if kept:
+            outcome: tuple[str, float | None] = "reward", settings.combined(kept)
+        elif default is not None and decision.active:
+            outcome = "default", default
+        else:
+            outcome = "dropped", None
+        kind, reward = outcome
+        tables.append(decision.time + after, kind, decision.seq, reward)
     return len(overdue)
 
 
-def found(file: sqlite3.Connection, id: str) -> Any:
-    """Return (seq, settled) of a decision, None if it is not there.
+def discard(tables: Tables, id: str, now: float) -> None:
+    """Leave a decision out.
 
     Parameters
     ----------
-    file
+    tables
+        The log's.
+    id
+        Of the decision.
+    now
+        The time.
+    """
+    decision = find(tables, id)
+    if decision.settled is None:
+        tables.append(now, "discarded", decision.seq, None)
+    else:
+        tables.relabel(decision.settled, "discarded")
+
+
+def find(tables: Tables, id: str) -> Found:
+    """Return a decision, or say that it is not there.
+
+    Parameters
+    ----------
+    tables
         The log's.
     id
         Of the decision.
     """
-    return file.execute("SELECT seq, settled FROM decisions WHERE id = ?", (id,)).fetchone()
+    found = tables.find(id)
+    if found is None:
+        raise unknown(tables, id)
+    return found
 
 
-def find(file: sqlite3.Connection, id: str) -> tuple[int, int | None]:
-    """Return (seq, settled) of a decision, or say that it is not there.
-
-    Parameters
-    ----------
-    file
-        The log's.
-    id
-        Of the decision.
-    """
-    row = found(file, id)
-    if row is None:
-        raise unknown(id, is_slate=found(file, row_id(id, 1)) is not None)
-    return row[0], row[1]
-
-
-def unknown(id: str, is_slate: bool = False) -> UnknownDecisionError:
+def unknown(tables: Tables, id: str) -> UnknownDecisionError:
     """Return the error for an id that is not in the log.
 
     Parameters
     ----------
+    tables
+        The log's.
     id
         Of a decision.
-    is_slate
-        Whether it is the id of a slate.
     """
-    if is_slate:
+    if tables.find(row_id(id, 1)) is not None:
         return UnknownDecisionError(
             f"{id!r} is a slate: give its rewards by position, such as {{2: 1.0}}; its decisions are "
             f"{row_id(id, 1)!r}, {row_id(id, 2)!r}, ..."
@@ -131,16 +186,18 @@ def unknown(id: str, is_slate: bool = False) -> UnknownDecisionError:
     )
 
 
-def checked_id(id: str) -> str:
+def checked_id(id: str, what: str = "an id") -> str:
     """Return an id, or say what is wrong with it.
 
     Parameters
     ----------
     id
         A string that is not empty.
+    what
+        What it is, for an error message.
     """
     if not isinstance(id, str) or not id:
-        raise ValueError(f"an id must be a string that is not empty, got {id!r}")
+        raise ValueError(f"{what} must be a string that is not empty, got {id!r}")
     return id
 
 

@@ -1,258 +1,239 @@
-"""The log's file: an SQLite database in WAL mode, shared by threads and processes.
+"""What a log needs of a database. All else about a log is written once, above this, whichever database it is.
 
-Writers are one at a time, so positions are given in the order in which events become visible.
+A `Store` opens transactions; `Tables` is what can be done within one. A store keeps four promises, on which all of the
+log stands: a transaction is written whole or not at all; what `write` has returned survives the process; transactions
+that write come one after another; and positions are dense, in the order in which events become visible.
 """
 
 from __future__ import annotations
 
-import os
-import threading
-import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-
-from lim2.log.errors import LogError, LogFileError, file_error
-from lim2.log.schema import APPLICATION, COUNTS, FORMAT, MIGRATIONS, SCHEMA
-
-if TYPE_CHECKING:
-    import sqlite3
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 Result = TypeVar("Result")
+Row = tuple[Any, ...]  # a decision, as the values of `entries.COLUMNS`
 
 CHUNK = 256  # rows that are read at once
 
-# Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
-_inherited: list[Any] = []
+# Which decisions: those that wait, those that have a reward or a default reward, or all. The last two are without the
+# later positions of slates.
+Which = Literal["pending", "rewarded", "all"]
 
 
-class _Handle(NamedTuple):
-    """A connection, the process that has opened it, and the lock under which its threads use it."""
+class Found(NamedTuple):
+    """A decision, as far as settling it needs."""
 
-    process: int
-    lock: threading.RLock
-    connection: sqlite3.Connection
+    seq: int
+    time: float
+    settled: int | None  # the position of the event that settled it; None while it waits
+    active: bool
 
 
-class Store:
-    """A connection to the file, for all threads of a process; a forked process opens its own.
+class Stored(NamedTuple):
+    """A decision with what has become of it."""
+
+    seq: int
+    position: int  # up to which the agent that made it had learned
+    status: str
+    reward: float | None
+    row: Row
+
+
+class Event(NamedTuple):
+    """What an agent learns from, and the row of the decision that it is about; empty if it is about none."""
+
+    position: int
+    kind: str
+    reward: float | None
+    change: str | None
+    token: str | None
+    row: Row = ()
+
+
+class Model(NamedTuple):
+    """An agent that was published.
 
     Parameters
     ----------
-    path
-        The file; it is made when it is not there.
-    synchronous
-        ``"full"`` or ``"normal"``, see `DecisionLog`.
-    read_only
-        Whether the file is opened to be read only.
+    version
+        From 1; a later one is larger.
+    position
+        Up to which it had learned.
+    time
+        When it was published.
+    data
+        What `lim2.from_bytes` makes the agent of.
     """
 
-    def __init__(self, path: Path | str, synchronous: str, read_only: bool = False) -> None:
-        self.path = Path(path)
-        self._synchronous, self._read_only = synchronous, read_only
-        self._handle: _Handle | None = self._opened()
-        self._file = _identity(self.path)
+    version: int
+    position: int
+    time: float
+    data: bytes
 
-    def _opened(self) -> _Handle:
-        return _Handle(os.getpid(), threading.RLock(), self._connect())
 
-    def _connect(self) -> sqlite3.Connection:
-        return _connect_to_read(self.path) if self._read_only else _connect(self.path, self._synchronous)
+class Lease(Protocol):
+    """The right to learn from a log, which one process has at a time. It ends with the process, whatever happens."""
 
-    def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Return all rows that a query finds."""
-        return self._run(None, lambda file: file.execute(query, values).fetchall())
+    def release(self) -> None:
+        """Let another one have it."""
 
-    def look(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Return what some work reads, all of it as the file was at one moment."""
-        return self._run("BEGIN", work)
 
-    def write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Do some work within a transaction, and return its result: all of it is in the file then, or nothing."""
-        return self._run("BEGIN IMMEDIATE", work)
+class Tables(Protocol):
+    """The content of a log within one transaction."""
 
-    # An exception, such as KeyboardInterrupt, can come between any two steps. What opens a transaction is therefore
-    # within the `try` that ends it, in one function: a generator or an object with __enter__ could be interrupted
-    # after it has begun and before anybody is there to end it. Locks are entered by `with`, which is one step.
-    def _run(self, begin: str | None, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        handle = self._current()
-        if handle.lock._is_owned():  # type: ignore[attr-defined]
-            raise LogError(
-                f"the log {self.path} is in use by this very thread: a signal handler cannot use a log while it "
-                f"interrupts a call of it. Set a flag there, and use the log afterwards."
-            )
-        with handle.lock:
-            connection = handle.connection
-            try:
-                if connection.in_transaction:  # a second exception came while the first was being handled
-                    connection.execute("ROLLBACK")
-                self._check_file()
-                if begin is not None:
-                    connection.execute(begin)
-                result = work(connection)
-                if begin is not None:
-                    connection.execute("COMMIT")
-                self._check_file()  # nothing is acknowledged into a file that nobody will find
-            except BaseException as error:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                if (explained := self._explained(error)) is not None:
-                    raise explained from error
-                raise
-        return result
+    # What belongs to the whole log
 
-    def _explained(self, error: BaseException) -> LogError | None:
-        import sqlite3
+    def get(self, name: str) -> Any:
+        """Return a value; None if there is none."""
 
-        return file_error(self.path, error) if isinstance(error, sqlite3.Error) else None
+    def put(self, name: str, value: Any) -> None:
+        """Set a value: a number or a string."""
 
-    def _check_file(self) -> None:
-        if _identity(self.path) != self._file:
-            raise LogError(
-                f"the log {self.path} was deleted, renamed or replaced while it was open, so this call is not "
-                f"acknowledged. Put the file back, or open the log anew."
-            )
+    def counts(self) -> dict[str, int]:
+        """Return how many decisions are pending, and how many events there are of each kind; no row is counted."""
 
-    def _current(self) -> _Handle:
-        handle = self._handle
-        if handle is None:
-            raise LogError(f"the log {self.path} has been closed")
-        if handle.process != os.getpid():
-            _inherited.append(handle)
-            self._handle = handle = self._opened()
-        return handle
+    # Decisions
 
-    def meta(self, key: str) -> Any:
-        """Return a value that belongs to the whole log."""
-        return self.read("SELECT value FROM meta WHERE key = ?", (key,))[0][0]
+    def insert(self, row: Row, position: int) -> None:
+        """Add a decision, made by an agent that had learned up to a position."""
+
+    def taken(self, ids: Sequence[str]) -> bool:
+        """Return whether a decision has one of these ids."""
+
+    def find(self, id: str) -> Found | None:
+        """Return a decision, None if it is not there."""
+
+    def overdue(self, before: float) -> list[Found]:
+        """Return the pending decisions that were made until a time, the oldest first."""
+
+    def oldest(self) -> float | None:
+        """Return when the oldest pending decision was made; None if none is pending."""
+
+    def activate(self, seq: int) -> None:
+        """Make a decision active."""
+
+    def decision(self, id: str) -> Stored | None:
+        """Return a decision and what has become of it; None if it is not there."""
+
+    def decisions(self, which: Which, after: int, limit: int) -> list[Stored]:
+        """Return some decisions with a larger seq, in its order."""
+
+    def newest(self) -> int:
+        """Return the seq of the newest decision, 0 if there is none."""
+
+    def unrewarded(self, after: int) -> int:
+        """Return how many decisions with a larger seq wait or were dropped; of slates, first positions count."""
+
+    # Rewards that are collected before a decision settles, or that came too late
+
+    def add_reward(self, seq: int, time: float, reward: float, name: str | None) -> None:
+        """Keep a reward of a decision."""
+
+    def rewards(self, seq: int) -> list[tuple[float, str | None]]:
+        """Return the kept rewards of a decision with their names, in the order in which they came."""
+
+    # Events
+
+    def append(self, time: float, kind: str, seq: int | None, reward: float | None, change: str | None = None) -> int:
+        """Add an event, at the next position, which is returned; the decision that it is about is settled by it."""
+
+    def relabel(self, position: int, kind: str) -> None:
+        """Change the kind of an event."""
+
+    def event(self, position: int) -> Event | None:
+        """Return an event without the decision's row; None if it is not there."""
+
+    def events(self, after: int, upto: int, limit: int) -> list[Event]:
+        """Return some events after a position, with the rows of their decisions, in order."""
+
+    def changes(self, after: int = 0, before: int | None = None) -> list[tuple[str, str]]:
+        """Return kind and text of the changes of arms between two positions, both left out, in order."""
 
     def last(self) -> int:
         """Return the position of the last event there was, deleted ones included."""
-        return self._run(None, last_of)
+
+    def first_after(self, position: int, time: float) -> int | None:
+        """Return the first position after another one whose event is younger than a time."""
+
+    # Batches, which are learned as one
+
+    def next_batch(self, position: int) -> tuple[int | None, int | None]:
+        """Return after which position the next batch begins, that one or a later one, and where it ends."""
+
+    def add_batch(self, position: int, end: int) -> None:
+        """Note that what comes after a position, up to another one, is a batch."""
+
+    # Models
+
+    def add_model(self, position: int, time: float, data: bytes) -> int:
+        """Add a model, drop all but the latest two, and return its version."""
+
+    def model(self, after: int) -> Model | None:
+        """Return the latest model if its version is larger than a number."""
+
+    # Deleting
+
+    def prune(self, upto: int) -> None:
+        """Delete the events up to a position, and the decisions that they settled; changes of arms stay."""
+
+    def erase(self, key: str) -> int:
+        """Delete all decisions with a key; their events lose reward and decision, and become "erased"."""
+
+
+class Store(Protocol):
+    """A database that holds a log."""
+
+    @property
+    def name(self) -> str:
+        """Where it is, for messages."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be written."""
+
+    def look(self, work: Callable[[Tables], Result]) -> Result:
+        """Return what some work reads, all of it as the log was at one moment."""
+
+    def write(self, work: Callable[[Tables], Result]) -> Result:
+        """Do some work within a transaction, and return its result: all of it is kept then, or nothing.
+
+        Calls of several threads share a commit. Work must not depend on the thread in which it is done.
+        """
+
+    async def awrite(self, work: Callable[[Tables], Result]) -> Result:
+        """Do the same without blocking the event loop."""
+
+    def lead(self) -> Lease | None:
+        """Return the right to learn, None if somebody else has it."""
+
+    def nbytes(self) -> int:
+        """Return the size of the log."""
+
+    def purge(self) -> None:
+        """Let nothing of what was deleted be left behind."""
 
     def copy(self, path: Path | str) -> None:
-        """Write a consistent copy of the file while others go on reading and writing it."""
-        target = Path(path)
-        if target.exists():
-            raise LogError(f"{target} exists: a copy never overwrites, name a new file")
-        part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-        connection = self._connect()  # its own, so that other threads need not wait
-        try:
-            connection.execute("VACUUM INTO ?", (str(part),))
-            with part.open("rb") as file:
-                os.fsync(file.fileno())
-            part.replace(target)
-        finally:
-            connection.close()
-            part.unlink(missing_ok=True)
+        """Write a consistent copy to a new file while others go on using the log."""
 
     def close(self) -> None:
-        """Let go of the file."""
-        handle, self._handle = self._handle, None
-        if handle is not None and handle.process == os.getpid():
-            with handle.lock:
-                handle.connection.close()
+        """Let go of the database."""
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from any other that comes to have its name; None if there is none."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
+def open_store(address: Path | str, synchronous: str, read_only: bool) -> Store:
+    """Open the store that an address names.
 
+    Parameters
+    ----------
+    address
+        A path, or ``sqlite:`` and a path.
+    synchronous, read_only
+        See `DecisionLog`.
+    """
+    text = str(address)
+    scheme, colon, rest = text.partition("://")
+    if colon and scheme != "sqlite":
+        raise ValueError(f"a log is a file, given by its path or as sqlite:PATH; there is no store for {scheme}://")
+    from lim2.log.sqlite.store import SQLiteStore  # not for everyone who imports lim2
 
-def last_of(file: sqlite3.Connection) -> int:
-    """Return the position of the last event there was in a file, deleted ones included."""
-    row = file.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchone()  # AUTOINCREMENT's counter
-    return 0 if row is None else int(row[0])
-
-
-def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
-    import sqlite3  # not for everyone who imports lim2
-
-    connection = None
-    try:
-        connection = sqlite3.connect(path, timeout=60.0, isolation_level=None, check_same_thread=False)
-        connection.execute("BEGIN IMMEDIATE")  # waits for others who are opening it
-        found, tables = _format(connection, path)
-        if not tables:
-            _execute(connection, SCHEMA)
-            _execute(connection, COUNTS)
-            connection.executemany(
-                "INSERT INTO meta VALUES (?, ?)", [("id", uuid.uuid4().hex), ("pruned", 0), ("late", 0)]
-            )
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        elif found < FORMAT:
-            for earlier in range(found, FORMAT):
-                _execute(connection, MIGRATIONS[earlier])
-        if found < FORMAT:
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-        connection.execute("COMMIT")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {synchronous}")
-        connection.execute("PRAGMA journal_size_limit = 16777216")  # of the WAL file, when it starts anew
-    except BaseException as error:
-        if connection is not None:
-            connection.close()
-        if isinstance(error, sqlite3.DatabaseError):
-            raise file_error(path, error, "cannot be opened as a decision log") from error
-        raise
-    return connection
-
-
-def _connect_to_read(path: Path) -> sqlite3.Connection:
-    import sqlite3
-
-    connection, address = None, path.absolute().as_uri() + "?mode=ro"
-    beside = path.with_name(path.name + "-wal")
-    if not os.access(path.parent, os.W_OK) and not beside.exists():
-        address += "&immutable=1"  # SQLite could not make the files that it shares with writers; there are none
-    try:
-        connection = sqlite3.connect(address, uri=True, timeout=60.0, isolation_level=None, check_same_thread=False)
-        found, tables = _format(connection, path)
-    except sqlite3.DatabaseError as error:
-        if connection is not None:
-            connection.close()
-        note = f" {beside.name} holds what is not yet in the file: copy both to a disk that can be written."
-        failed = file_error(path, error, "cannot be opened as a decision log")
-        raise LogFileError(f"{failed}{note if beside.exists() else ''}") from error
-    except LogError:
-        if connection is not None:
-            connection.close()
-        raise
-    if found < FORMAT or not tables:
-        connection.close()
-        raise LogFileError(
-            f"the log {path} has format {found}, and is opened to be read only: open it once without read_only=True, "
-            f"or a copy of it, which brings it to format {FORMAT}"
-        )
-    return connection
-
-
-def _format(connection: sqlite3.Connection, path: Path) -> tuple[int, int]:
-    """Return the format of a file, and how many tables it has; raise LogError if it is no log."""
-    found = connection.execute("PRAGMA user_version").fetchone()[0]
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if tables and application != APPLICATION:
-        raise LogError(f"{path} is an SQLite database, but not a decision log: give another path")
-    if found > FORMAT:
-        raise LogError(
-            f"{path} has format {found}; this version of lim2 reads up to {FORMAT}. Use the lim2 that wrote it, or a "
-            f"newer one."
-        )
-    return found, tables
-
-
-def _execute(connection: sqlite3.Connection, statements: str) -> None:
-    """Run several statements within the transaction; `executescript` would end it first."""
-    import sqlite3
-
-    statement = ""
-    for part in statements.split(";"):
-        statement += part + ";"
-        if sqlite3.complete_statement(statement):  # and not in the middle of a trigger
-            connection.execute(statement)
-            statement = ""
+    return SQLiteStore(rest if colon else text.removeprefix("sqlite:"), synchronous, read_only)

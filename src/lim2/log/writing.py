@@ -1,19 +1,26 @@
-"""How decisions come into the file: one, or the positions of a slate, in one transaction."""
+"""How decisions come into the log: one, many, or the positions of a slate, in one transaction."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from lim2.decision import Decision
-from lim2.log.entries import COLUMNS, LoggedDecision, from_row, new_id, to_row
-from lim2.log.errors import LogError
-from lim2.log.settling import checked_id, found
+from lim2.log.entries import PLAIN, Extras, LoggedDecision, from_row, new_id, to_row
+from lim2.log.errors import TakenIdError
+from lim2.log.settling import checked_id
 from lim2.log.situation import Situation
 from lim2.log.slates import row_id
-from lim2.log.store import Store
+from lim2.log.store import Row, Store, Tables
 
-if TYPE_CHECKING:
-    import sqlite3
+
+class Made(NamedTuple):
+    """A decision that is to be written, or a position of a slate."""
+
+    decision: Decision
+    about: Situation
+    id: str | None  # a user's own; None makes one
+    more: Extras = PLAIN
+    slot: int = 0  # the position in a slate, from 1; its id is that of the slate
 
 
 def check_free(store: Store, id: str | None) -> None:
@@ -22,46 +29,68 @@ def check_free(store: Store, id: str | None) -> None:
     Parameters
     ----------
     store
-        The log's file.
+        The log's.
     id
         A user's own; None if there is none.
     """
-    query = "SELECT 1 FROM decisions WHERE id IN (?, ?)"
-    if id is not None and store.read(query, (checked_id(id), row_id(id, 1))):
+    if id is not None and store.look(lambda tables: _is_taken(tables, checked_id(id))):
         raise _taken(id)
 
 
-def write(
-    store: Store, decisions: list[tuple[Decision, Situation, int]], id: str | None, now: float, position: int
-) -> list[LoggedDecision]:
+def rows_of_made(made: list[Made], now: float) -> list[Row]:
+    """Return the rows of decisions; raise ValueError if one does not hold together, or an id is there twice.
+
+    Parameters
+    ----------
+    made
+        The decisions.
+    now
+        The time.
+    """
+    own, rows = new_id(now), []
+    for one in made:
+        id = (own if one.slot else new_id(now)) if one.id is None else checked_id(one.id)
+        rows.append(to_row(one.decision, one.about, row_id(id, one.slot) if one.slot else id, now, one.slot, one.more))
+    if len({row[0] for row in rows}) < len(rows):
+        raise TakenIdError("two of these decisions have the same id: ids are used once")
+    return rows
+
+
+def insert(tables: Tables, made: list[Made], rows: list[Row], position: int) -> None:
     """Write decisions, all or none.
 
     Parameters
     ----------
-    store
-        The log's file.
-    decisions
-        What was decided, what about, and at which position of the slate; 0 if there is no slate.
-    id
-        A user's own for all of them; None makes one.
-    now
-        The time.
+    tables
+        The log's.
+    made, rows
+        The decisions, and their rows.
     position
         Up to which position of the log the agent had learned.
     """
-    key = new_id(now) if id is None else checked_id(id)
-    rows = [to_row(one, about, row_id(key, slot) if slot else key, now, slot) for one, about, slot in decisions]
-    marks = ", ".join("?" * (len(rows[0]) + 1))
+    for one, row in zip(made, rows, strict=True):
+        if one.id is not None and _is_taken(tables, one.id, row[0]):
+            raise _taken(one.id)
+        tables.insert(row, position)
 
-    def insert(file: sqlite3.Connection) -> None:
-        if id is not None and any(found(file, taken) for taken in (key, *(row[0] for row in rows))):
-            raise _taken(key)
-        for row in rows:
-            file.execute(f"INSERT INTO decisions ({COLUMNS}, position) VALUES ({marks})", (*row, position))
 
-    store.write(insert)
+def logged(rows: list[Row]) -> list[LoggedDecision]:
+    """Return decisions as a user sees them who has just made them.
+
+    Parameters
+    ----------
+    rows
+        Of the decisions.
+    """
     return [from_row(row, "pending", None) for row in rows]
 
 
-def _taken(id: str) -> LogError:
-    return LogError(f"the id {id!r} is taken by an earlier decision: ids are used once")
+def _is_taken(tables: Tables, id: str, row: str | None = None) -> bool:
+    """Return whether an id names a decision or a slate, or a row has been written."""
+    if row is None or row == id:
+        return tables.taken([id, row_id(id, 1)])
+    return tables.taken([id, row])  # a position of a slate
+
+
+def _taken(id: str) -> TakenIdError:
+    return TakenIdError(f"the id {id!r} is taken by an earlier decision: ids are used once")

@@ -1,13 +1,16 @@
 """What is in the log's file, and how files of earlier formats come to have it.
 
-Two tables. `decisions` has one row per decision, or per position of a slate (`slot`, from 1). Its context is a vector
+`decisions` has one row per decision, or per position of a slate (`slot`, from 1). Its context is a vector
 (`context`, `dtype`, `shape`; a shape of ``null`` says that there is none), or raw JSON (`raw`), or both; so are its
 candidates (`items`, `raw_items`). `settled` is the position of the event that settled it. `events` is what an agent
-learns from, in this order: a reward, a default reward, a decision dropped or discarded, an arm added or removed.
+learns from, in this order: a reward, a default reward, a decision dropped, discarded or erased, an arm
+added or removed.
 An event's `token` is drawn when it is written: an agent that carries it knows its event in any copy of the file.
+`rewards` are those that are collected until a decision settles, or that came too late. `batches` says which events were
+learned as one: those after a position, up to another one. `models` are agents that were published.
 """
 
-FORMAT = 3
+FORMAT = 4
 APPLICATION = 0x4C694D32  # "LiM2", which `file` shows
 
 TOKEN = "lower(hex(randomblob(8)))"
@@ -23,7 +26,8 @@ CREATE TABLE decisions (
     means BLOB NOT NULL, stds BLOB NOT NULL, propensities BLOB NOT NULL, exploit INTEGER NOT NULL,
     position INTEGER NOT NULL,
     settled INTEGER,
-    items BLOB, raw BLOB, raw_items BLOB, slot INTEGER NOT NULL DEFAULT 0
+    items BLOB, raw BLOB, raw_items BLOB, slot INTEGER NOT NULL DEFAULT 0,
+    key TEXT, metadata BLOB, active INTEGER NOT NULL DEFAULT 1
 );
 CREATE INDEX pending ON decisions (time) WHERE settled IS NULL;
 CREATE TABLE events (
@@ -35,6 +39,27 @@ CREATE TABLE events (
     change TEXT,
     token TEXT
 );
+"""
+
+# What came with the fourth format.
+COLLECTED = """
+CREATE INDEX keys ON decisions (key) WHERE key IS NOT NULL;
+CREATE TABLE rewards (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    decision INTEGER NOT NULL,
+    time REAL NOT NULL,
+    reward REAL NOT NULL,
+    name TEXT
+);
+CREATE INDEX of_decision ON rewards (decision);
+CREATE TABLE batches (after INTEGER PRIMARY KEY, last INTEGER NOT NULL);
+CREATE TABLE models (
+    version INTEGER PRIMARY KEY AUTOINCREMENT,
+    position INTEGER NOT NULL,
+    time REAL NOT NULL,
+    data BLOB NOT NULL
+);
+INSERT OR REPLACE INTO meta VALUES ('count erased', 0);
 """
 
 # How many there are of each kind, kept by the database itself whoever writes: nobody counts a million rows.
@@ -76,4 +101,10 @@ ALTER TABLE decisions ADD COLUMN raw_items BLOB;
 ALTER TABLE decisions ADD COLUMN slot INTEGER NOT NULL DEFAULT 0
 """,
     2: "ALTER TABLE events ADD COLUMN token TEXT;" + COUNTS,
+    3: """
+ALTER TABLE decisions ADD COLUMN key TEXT;
+ALTER TABLE decisions ADD COLUMN metadata BLOB;
+ALTER TABLE decisions ADD COLUMN active INTEGER NOT NULL DEFAULT 1;
+"""
+    + COLLECTED,
 }

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from log.sqlite.raw_sql import reading, sql, writing
 from log.world import N_FEATURES, Clock, live, make_agent, make_log
 
 import lim2
@@ -52,7 +53,7 @@ def test_nothing_is_acknowledged_into_a_file_that_goes_meanwhile(tmp_path: Path)
     with make_log(tmp_path) as log:
         id = log.decide(agent, X).id
         with pytest.raises(LogError, match="was deleted, renamed or replaced"):
-            log._store.write(lambda file: (tmp_path / "decisions.db").unlink())
+            log.store.write(lambda tables: (tmp_path / "decisions.db").unlink())
         assert id
 
 
@@ -60,7 +61,7 @@ def test_a_full_disk_is_named_and_loses_nothing(tmp_path: Path) -> None:
     agent = make_agent()
     with make_log(tmp_path) as log:
         id = log.decide(agent, X).id
-        connection = log._store._current().connection
+        connection = writing(log)
         connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
         with pytest.raises(LogFileError, match=r"decisions\.db.* full.*Make room"):
             for _ in range(1000):
@@ -83,7 +84,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 def test_a_locked_file_is_named(tmp_path: Path) -> None:
     agent = make_agent()
     with make_log(tmp_path) as log:
-        log._store._current().connection.execute("PRAGMA busy_timeout = 0")
+        writing(log).execute("PRAGMA busy_timeout = 0")
         other = sqlite3.connect(tmp_path / "decisions.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LogFileError, match=r"decisions\.db.*another process"):
@@ -177,18 +178,29 @@ def test_the_state_does_not_read_every_row(tmp_path: Path) -> None:
         clock.now = 11.0
         assert log.reward(log.decide(agent, X).id, 1.0) == "recorded"
         state = log.state
-        rows = dict(log._store.read("SELECT kind, count(*) FROM events GROUP BY kind"))
-        waiting = log._store.read("SELECT count(*) FROM decisions WHERE settled IS NULL")[0][0]
+        rows = dict(sql(log, "SELECT kind, count(*) FROM events GROUP BY kind"))
+        waiting = sql(log, "SELECT count(*) FROM decisions WHERE settled IS NULL")[0][0]
         assert (state.rewards, state.dropped, state.discarded) == (rows["reward"], rows["dropped"], rows["discarded"])
         assert state.pending == waiting == 0
         log.decide(agent, X)
-        log._store._current().connection.set_progress_handler(step, 100)
+        reading(log).set_progress_handler(step, 100)
         assert (log.state.pending, log.state.oldest_pending) == (1, 0.0)
         few = steps[0]
-        log._store._current().connection.set_progress_handler(None, 0)
+        reading(log).set_progress_handler(None, 0)
         numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
         more = f"{numbers} SELECT 0, 'reward' FROM n"
-        log._store.write(lambda file: file.execute(f"INSERT INTO events (time, kind) {more}"))
-        log._store._current().connection.set_progress_handler(step, 100)
+        sql(log, f"INSERT INTO events (time, kind) {more}")
+        reading(log).set_progress_handler(step, 100)
         assert log.state.rewards == rows["reward"] + 5000
         assert steps[0] <= 2 * few + 2
+
+
+def test_what_a_second_interrupt_left_open_is_rolled_back_by_the_next_call(tmp_path: Path) -> None:
+    agent = make_agent()
+    with make_log(tmp_path) as log:
+        id = log.decide(agent, X).id
+        writing(log).execute("BEGIN IMMEDIATE")
+        writing(log).execute("DELETE FROM decisions")
+        assert log.reward(id, 1.0) == "recorded"
+        assert log.get(id).reward == 1.0
+        assert not writing(log).in_transaction

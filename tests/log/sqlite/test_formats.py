@@ -11,7 +11,8 @@ from log.stand_ins import RawLearner
 from log.test_items import CATALOGUE, USERS
 from log.world import learned, live, make_agent, make_log
 
-from lim2.log import LogError, schema
+from lim2.log import LogError
+from lim2.log.sqlite import schema
 
 FIRST = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -79,7 +80,7 @@ def test_a_file_of_the_first_format_is_migrated_and_goes_on(tmp_path: Path) -> N
         log.decide(bandit, USERS[0], items=CATALOGUE)
         assert len(log.rank(bandit, USERS[0], CATALOGUE, 2)) == 2
         assert len(log.table()) == 21
-    assert format_of(tmp_path) == schema.FORMAT == 3
+    assert format_of(tmp_path) == schema.FORMAT == 4
     for one in (agent, live_agent):
         del one.metadata["log_event"]  # the last reward was recorded twice, in two files
     assert learned(agent) == learned(live_agent)

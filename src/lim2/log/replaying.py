@@ -1,0 +1,66 @@
+"""Decisions that are made again, each after as many events as then, and compared with those in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from lim2.log import deciders
+from lim2.log.entries import LoggedDecision, from_row
+from lim2.log.errors import LogError
+from lim2.log.learning import learn, position_of
+from lim2.log.slates import row_id
+from lim2.log.store import CHUNK, Store
+
+Choice = tuple[Hashable, float]  # an arm, and its propensity
+
+
+def decide_again(store: Store, agent: Any) -> int:
+    """Make every decision of a log again, after as many events as then; return how many rewards were learned.
+
+    Parameters
+    ----------
+    store
+        The log's.
+    agent
+        Who decides and learns.
+    """
+    learned, seq = 0, 0
+    while rows := store.look(lambda tables: tables.decisions("all", seq, CHUNK)):  # noqa: B023 (called at once)
+        for seq, position, _, _, row in rows:  # noqa: B007 (the next chunk begins after the last)
+            entry = from_row(row, "pending", None)
+            learned += learn(store, agent, upto=position)
+            logged = _logged(store, entry)
+            again = _again(agent, entry, len(logged))
+            if position_of(agent) != position or again != logged:
+                raise LogError(
+                    f"decision {entry.id!r} comes out differently: {_words(again)} after {position_of(agent)} events, "
+                    f"not {_words(logged)} after {position}. Either the agent differs from the live one, or that was "
+                    f"restarted, or decided outside the log; replay without decisions=True gives what it had learned."
+                )
+    return learned
+
+
+def _logged(store: Store, entry: LoggedDecision) -> list[Choice]:
+    """Return what was chosen, with its propensity: one, or one per position of a slate."""
+    chosen = [entry]
+    while entry.position:
+        next_id = row_id(entry.id.removesuffix("/1"), len(chosen) + 1)
+        stored = store.look(lambda tables: tables.decision(next_id))  # noqa: B023 (called at once)
+        if stored is None:
+            break
+        chosen.append(from_row(stored.row, "pending", None))
+    return [(one.arm, one.propensity) for one in chosen]
+
+
+def _again(agent: Any, entry: LoggedDecision, positions: int) -> list[Choice]:
+    about, eligible = deciders.situation_of(entry), deciders.eligible_in(agent, entry)
+    if entry.position:
+        slate = deciders.rank(agent, about, positions, eligible, entry.exploit)
+        return [(one.arm, one.propensity) for one in slate]
+    one = deciders.decide(agent, about, eligible, entry.exploit)
+    return [(one.arm, one.propensity)]
+
+
+def _words(choices: list[Choice]) -> str:
+    return ", ".join(repr(arm) for arm, _ in choices)

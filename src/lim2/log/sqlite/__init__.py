@@ -1,0 +1,1 @@
+"""A log in an SQLite file, shared by the threads and processes of one machine."""

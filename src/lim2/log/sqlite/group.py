@@ -1,0 +1,167 @@
+"""Group commit: work that comes from many threads and coroutines at the same time shares one transaction.
+
+A disk is flushed as often per second as it can be, whatever is written each time. So a thread takes all the work that
+has come while it was flushing, does it in one transaction, and lets all who have waited go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+LINGER = 1.0  # seconds for which the thread waits for more work before it ends
+
+
+class Request:
+    """Work that waits to be done, and then its result or its error.
+
+    Parameters
+    ----------
+    work
+        What to do.
+    done
+        Called when the result is on disk, or the error is known.
+    """
+
+    __slots__ = ("done", "error", "result", "work")
+
+    def __init__(self, work: Callable[[Any], Any], done: Callable[[Request], None]) -> None:
+        self.work, self.done = work, done
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def failed(self, error: BaseException) -> None:
+        """Note an error, unless there is one."""
+        self.error = self.error or error
+
+
+class Group:
+    """A thread that does the work of others. It is started when there is some, and ends when there is none for a while.
+
+    Parameters
+    ----------
+    write
+        Does the work of several requests in one transaction, and notes results and errors. It raises nothing.
+    closed
+        Raised for work that comes after `end`.
+
+    Attributes
+    ----------
+    writes
+        Whether somebody writes at the moment: whoever comes meanwhile should leave the work to the group.
+    """
+
+    def __init__(self, write: Callable[[Sequence[Request]], None], closed: Exception) -> None:
+        self._write, self._closed, self.writes = write, closed, False
+        self._waiting: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # entered by `with`, which no exception interrupts
+        self._thread: threading.Thread | None = None
+        self._ending = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody writes, or work waits."""
+        return self.writes or not self._waiting.empty()
+
+    def wait_for(self, work: Callable[[Any], Any]) -> Any:
+        """Return the result of some work, once it is on disk.
+
+        Parameters
+        ----------
+        work
+            What to do.
+        """
+        gate = threading.Lock()
+        gate.acquire()
+        request = Request(work, lambda _: gate.release())
+        self._add(request)
+        gate.acquire()  # released when the work is done; if an exception comes here, it may be done all the same
+        if request.error is not None:
+            raise request.error
+        return request.result
+
+    def later(self, work: Callable[[Any], Any], loop: asyncio.AbstractEventLoop) -> asyncio.Future[Any]:
+        """Return what a coroutine can wait for.
+
+        Parameters
+        ----------
+        work
+            What to do.
+        loop
+            The one that runs.
+        """
+        future = loop.create_future()
+        self._add(Request(work, _Resumption(loop, future)))
+        return future
+
+    def _add(self, request: Request) -> None:
+        with self._lock:
+            if self._ending:
+                raise self._closed
+            self._waiting.put(request)
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="lim2-log", daemon=True)
+                thread.start()
+                self._thread = thread  # now: one that an exception kept from starting would be waited for
+
+    def _run(self) -> None:
+        while requests := self._next():
+            self._write(requests)
+            _resume(requests)
+
+    def _next(self) -> list[Request]:
+        """Return all work that waits; none if there was none for a while, and then the thread ends."""
+        found: list[Request | None] = []
+        with contextlib.suppress(queue.Empty):
+            found.append(self._waiting.get(timeout=LINGER))
+        with self._lock:  # nobody adds work between the look and the end of the thread
+            while not self._waiting.empty():
+                found.append(self._waiting.get())
+            requests = [request for request in found if request is not None]
+            if not requests:
+                self._thread = None
+        return requests
+
+    def end(self) -> None:
+        """Do the work that waits, and take no more."""
+        with self._lock:
+            self._ending, thread = True, self._thread
+            self._waiting.put(None)
+        if thread is not None:
+            thread.join()
+
+
+class _Resumption:
+    """How a coroutine goes on: in its own event loop, which is woken once for all of its requests."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any]) -> None:
+        self.loop, self.future = loop, future
+
+    def __call__(self, request: Request) -> None:
+        if self.future.done():  # cancelled
+            return
+        if request.error is not None:
+            self.future.set_exception(request.error)
+        else:
+            self.future.set_result(request.result)
+
+
+def _resume(requests: Sequence[Request]) -> None:
+    loops: dict[asyncio.AbstractEventLoop, list[Request]] = {}
+    for request in requests:
+        if isinstance(request.done, _Resumption):
+            loops.setdefault(request.done.loop, []).append(request)
+        else:
+            request.done(request)
+    for loop, its_requests in loops.items():
+        if not loop.is_closed():  # nobody waits in a closed one
+            loop.call_soon_threadsafe(_resume_all, its_requests)
+
+
+def _resume_all(requests: Sequence[Request]) -> None:
+    for request in requests:
+        request.done(request)

@@ -1,0 +1,250 @@
+"""The log's file: an SQLite database in WAL mode, shared by threads and processes.
+
+Writers are one at a time, so positions are given in the order in which events become visible. A thread that writes
+alone does so itself. Threads that would wait for it, and coroutines, leave their work to one thread, which does all
+that has come meanwhile in one transaction, and so flushes the disk once for all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lim2.log.errors import LogError, file_error
+from lim2.log.sqlite.group import Group, Request
+from lim2.log.sqlite.opening import connect, connect_to_read
+from lim2.log.sqlite.tables import SQLiteTables
+from lim2.log.store import Result, Tables
+
+# Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
+_inherited: list[Any] = []
+
+
+class _Connection(NamedTuple):
+    """A connection, and the lock under which the threads of a process use it."""
+
+    lock: threading.RLock
+    tables: SQLiteTables
+
+
+class _Handle(NamedTuple):
+    """What a process has opened: a connection to write, one to read, and what writes for several at once."""
+
+    process: int
+    writing: _Connection
+    reading: _Connection
+    group: Group
+
+
+class SQLiteStore:
+    """Connections to the file, for all threads of a process; a forked process opens its own.
+
+    Parameters
+    ----------
+    path
+        The file; it is made when it is not there.
+    synchronous
+        ``"full"`` or ``"normal"``, see `DecisionLog`.
+    read_only
+        Whether the file is opened to be read only.
+    """
+
+    def __init__(self, path: Path | str, synchronous: str, read_only: bool = False) -> None:
+        self.path, self.read_only = Path(path), read_only
+        self._synchronous = synchronous
+        self._handle: _Handle | None = self._opened()
+        self._file = _identity(self.path)
+
+    def _opened(self) -> _Handle:
+        writing = self._connected()
+        reading = writing if self.read_only else _locked(connect_to_read(self.path))
+        group = Group(self._together, LogError(f"the log {self.path} has been closed"))
+        return _Handle(os.getpid(), writing, reading, group)
+
+    def _connected(self) -> _Connection:
+        return _locked(connect_to_read(self.path) if self.read_only else connect(self.path, self._synchronous))
+
+    @property
+    def name(self) -> str:  # noqa: D102
+        return str(self.path)
+
+    # Transactions
+
+    def look(self, work: Callable[[Tables], Result]) -> Result:  # noqa: D102
+        return self._run(self._current().reading, "BEGIN", work)
+
+    def write(self, work: Callable[[Tables], Result]) -> Result:  # noqa: D102
+        handle = self._current()
+        if not handle.group.is_busy:
+            return self._run(handle.writing, "BEGIN IMMEDIATE", work, handle.group)
+        self._refuse_reentry(handle.writing)
+        result: Result = handle.group.wait_for(work)
+        return result
+
+    async def awrite(self, work: Callable[[Tables], Result]) -> Result:  # noqa: D102
+        result: Result = await self._current().group.later(work, asyncio.get_running_loop())
+        return result
+
+    # An exception, such as KeyboardInterrupt, can come between any two steps. What opens a transaction is therefore
+    # within the `try` that ends it, in one function: a generator or an object with __enter__ could be interrupted
+    # after it has begun and before anybody is there to end it. Locks are entered by `with`, which is one step.
+    def _run(
+        self, opened: _Connection, begin: str, work: Callable[[Tables], Result], group: Group | None = None
+    ) -> Result:
+        self._refuse_reentry(opened)
+        with opened.lock:
+            connection = opened.tables.connection
+            try:
+                if group is not None:
+                    group.writes = True
+                if connection.in_transaction:  # a second exception came while the first was being handled
+                    connection.execute("ROLLBACK")
+                self._check_file()
+                connection.execute(begin)
+                result = work(opened.tables)
+                connection.execute("COMMIT")
+                self._check_file()  # nothing is acknowledged into a file that nobody will find
+            except BaseException as error:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise file_error(self.path, error) from error
+                raise
+            finally:
+                if group is not None:
+                    group.writes = False
+        return result
+
+    def _together(self, requests: Sequence[Request]) -> None:
+        """Do the work of several requests in one transaction, in the group's thread; what fails is undone alone."""
+
+        def work(tables: Tables) -> None:
+            for request in requests:
+                self._step(handle.writing.tables.connection, tables, request)
+
+        try:
+            handle = self._current()
+            self._run(handle.writing, "BEGIN IMMEDIATE", work, handle.group)
+        except BaseException as error:  # noqa: BLE001 (raised where the requests came from)
+            for request in requests:
+                request.failed(error)
+
+    def _step(self, connection: sqlite3.Connection, tables: Tables, request: Request) -> None:
+        connection.execute("SAVEPOINT request")
+        try:
+            request.result = request.work(tables)
+        except Exception as error:
+            if not connection.in_transaction:  # SQLite has given up all of it, say because the disk is full
+                raise
+            connection.execute("ROLLBACK TO request")
+            request.failed(file_error(self.path, error) if isinstance(error, sqlite3.Error) else error)
+        connection.execute("RELEASE request")
+
+    def _refuse_reentry(self, opened: _Connection) -> None:
+        if opened.lock._is_owned():  # type: ignore[attr-defined]
+            raise LogError(
+                f"the log {self.path} is in use by this very thread: a signal handler cannot use a log while it "
+                f"interrupts a call of it. Set a flag there, and use the log afterwards."
+            )
+
+    def _check_file(self) -> None:
+        if _identity(self.path) != self._file:
+            raise LogError(
+                f"the log {self.path} was deleted, renamed or replaced while it was open, so this call is not "
+                f"acknowledged. Put the file back, or open the log anew."
+            )
+
+    def _current(self) -> _Handle:
+        handle = self._handle
+        if handle is None:
+            raise LogError(f"the log {self.path} has been closed")
+        if handle.process != os.getpid():
+            _inherited.append(handle)
+            self._handle = handle = self._opened()
+        return handle
+
+    # The file as a whole
+
+    def lead(self) -> _Lease | None:  # noqa: D102
+        beside = sqlite3.connect(_leader_of(self.path), timeout=0.0, isolation_level=None, check_same_thread=False)
+        try:
+            beside.execute("BEGIN EXCLUSIVE")  # which ends with the process
+        except sqlite3.OperationalError as error:
+            beside.close()
+            if error.sqlite_errorname.startswith("SQLITE_BUSY"):
+                return None
+            raise file_error(self.path, error, "cannot be led") from error
+        return _Lease(beside)
+
+    def nbytes(self) -> int:  # noqa: D102
+        return self.path.stat().st_size
+
+    def purge(self) -> None:
+        """Empty the WAL file, which still has what was deleted; deleted rows are overwritten by `secure_delete`."""
+        opened = self._current().writing
+        self._refuse_reentry(opened)
+        with opened.lock:
+            busy = opened.tables.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise LogError(
+                f"what was deleted is no longer in the log {self.path}, but may still be in the file beside it, "
+                f"{self.path.name}-wal, which another process is reading: call again when that has ended"
+            )
+
+    def copy(self, path: Path | str) -> None:  # noqa: D102
+        target = Path(path)
+        if target.exists():
+            raise LogError(f"{target} exists: a copy never overwrites, name a new file")
+        part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+        connection = self._connected().tables.connection  # its own, so that other threads need not wait
+        try:
+            connection.execute("VACUUM INTO ?", (str(part),))
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(target)
+        finally:
+            connection.close()
+            part.unlink(missing_ok=True)
+
+    def close(self) -> None:  # noqa: D102
+        handle = self._handle
+        if handle is not None and handle.process == os.getpid():
+            handle.group.end()  # which still writes
+            self._handle = None
+            for opened in (handle.reading, handle.writing):  # in this order, so that the last one tidies up
+                with opened.lock:
+                    opened.tables.connection.close()
+
+
+class _Lease:
+    """An exclusive lock on a file beside the log's."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def release(self) -> None:
+        """Let another one have it."""
+        self._connection.close()
+
+
+def _leader_of(path: Path) -> Path:
+    return path.with_name(path.name + "-leader")
+
+
+def _locked(connection: sqlite3.Connection) -> _Connection:
+    return _Connection(threading.RLock(), SQLiteTables(connection))
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from any other that comes to have its name; None if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
