@@ -110,6 +110,9 @@ def test_bandits_are_made_listed_changed_and_deleted(client: TestClient) -> None
         {"settings": {"colour": 1}},
         {"settings": {"buffer": -1}, "algorithm": "LiM2"},
         {"exploration": 2},
+        {"settings": {"log": "elsewhere.db"}},
+        {"settings": {"min_propensity": 0.5}},
+        {"settings": {"n_features": 3}},
         {"default_reward": 1.0},
         {"aggregate": "median"},
         {"encoder": {"buckets": 10**9}},
@@ -206,6 +209,7 @@ def test_metrics_count_what_happens(client: TestClient, service: Service) -> Non
         'lim2_learner_lag_events{bandit="shop"} 0.0',
         'lim2_model_rounds{bandit="shop"} 1.0',
         'lim2_pending_decisions{bandit="shop"} 0.0',
+        'lim2_exploration_count{bandit="shop"} 1.0',
     ):
         assert line in text, line
 
