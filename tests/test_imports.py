@@ -18,6 +18,10 @@ FORBIDDEN = (
     "pooch",
     "ray",
     "sqlite3",
+    "starlette",
+    "uvicorn",
+    "msgspec",
+    "prometheus_client",
 )
 
 

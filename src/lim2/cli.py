@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import lim2
-from lim2.commands import bench, data, paper
+from lim2.commands import bench, data, paper, serve
 from lim2.commands.warm_start import warm_start
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
 app.command("bench")(bench.bench)
 app.command("report")(bench.report)
 app.command("compare")(bench.compare)
+app.command("serve")(serve.serve)
 app.command("warm-start")(warm_start)
 app.add_typer(data.app, name="data")
 app.add_typer(paper.app, name="paper")

@@ -1,0 +1,104 @@
+"""What a client is answered when something is wrong: one form for all routes, that of Personalizer."""
+
+from typing import Any
+
+import msgspec
+
+
+class InnerError(msgspec.Struct, omit_defaults=True):
+    """More about an error, as Personalizer nests it."""
+
+    code: str
+    innererror: "InnerError | None" = None
+
+
+class ErrorBody(msgspec.Struct, rename="camel"):
+    """What was wrong, and where."""
+
+    code: str
+    message: str
+    target: str | None = None
+    details: list["ErrorBody"] = []
+    inner_error: InnerError | None = None
+
+
+class ErrorResponse(msgspec.Struct):
+    """The body of every answer with a status of 400 and above."""
+
+    error: ErrorBody
+
+
+class ApiError(Exception):
+    """Something that the client did, or that the service cannot do; it becomes an answer.
+
+    Parameters
+    ----------
+    status
+        The HTTP status.
+    code
+        One of Personalizer's error codes.
+    message
+        What was wrong, what was expected, and what to do.
+    target
+        The part of the request that was wrong.
+    headers
+        Further headers of the answer.
+    """
+
+    def __init__(
+        self, status: int, code: str, message: str, target: str | None = None, headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.target = status, code, message, target
+        self.headers = headers or {}
+
+    def body(self) -> ErrorResponse:
+        """Return the body of the answer."""
+        return ErrorResponse(ErrorBody(self.code, self.message, self.target))
+
+
+def bad_request(message: str, target: str | None = None, code: str = "BadRequest") -> ApiError:
+    """Return the error of a request that cannot be understood.
+
+    Parameters
+    ----------
+    message
+        What was wrong, what was expected, and what to do.
+    target
+        The part of the request that was wrong.
+    code
+        Personalizer's error code.
+
+    Examples
+    --------
+    >>> msgspec.json.encode(bad_request("actions is empty", "actions").body()).decode()
+    '{"error":{"code":"BadRequest","message":"actions is empty","target":"actions","details":[],"innerError":null}}'
+    """
+    return ApiError(400, code, message, target)
+
+
+def not_found(message: str, code: str = "ResourceNotFound") -> ApiError:
+    """Return the error of a request for what is not there.
+
+    Parameters
+    ----------
+    message
+        What is not there.
+    code
+        Personalizer's error code.
+    """
+    return ApiError(404, code, message)
+
+
+def shortened(value: Any, most: int = 80) -> str:
+    """Return a value for a message, cut where it is long: what a client sends may be of any length.
+
+    Parameters
+    ----------
+    value
+        What to show.
+    most
+        Characters.
+    """
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}..."

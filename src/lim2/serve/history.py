@@ -1,0 +1,67 @@
+"""Logged decisions, the newest of them, for the page and for evaluations."""
+
+from collections.abc import Sequence
+
+from lim2.log import DecisionLog, LoggedDecision
+from lim2.log.reading import entries
+
+
+def recent(log: DecisionLog, last: int) -> list[LoggedDecision]:
+    """Return the newest decisions in the order in which they were made, without the later positions of slates.
+
+    Parameters
+    ----------
+    log
+        Where they are.
+    last
+        How many.
+    """
+    newest = log.store.look(lambda tables: tables.newest())
+    return list(entries(log.store, "all", max(newest - last, 0)))
+
+
+def complete(decisions: Sequence[LoggedDecision], default_reward: float | None) -> Sequence[LoggedDecision]:
+    """Return the decisions before the first one that still waits, where a default reward stands in for missing ones.
+
+    Later ones are a biased sample: a click that has come is known, one that will not come is not.
+
+    Parameters
+    ----------
+    decisions
+        In the order in which they were made.
+    default_reward
+        Of the log; None: decisions without a reward are left out for good, and nothing is cut off.
+    """
+    if default_reward is None:
+        return decisions
+    first = next((at for at, one in enumerate(decisions) if one.status == "pending"), len(decisions))
+    return decisions[:first]
+
+
+def too_few(count: int) -> str:
+    """Return what to say when too few rewards are known for an evaluation.
+
+    Parameters
+    ----------
+    count
+        How many are known.
+    """
+    return (
+        f"at least 4 decisions whose rewards are known are needed, there are {count}; a decision that still waits for "
+        f"its reward does not count, nor do those after it, until it is there or the wait is over"
+    )
+
+
+def span(log: DecisionLog) -> tuple[float, float] | None:
+    """Return when the oldest and the newest decision were made; None if there are none.
+
+    Parameters
+    ----------
+    log
+        Where they are.
+    """
+    newest = recent(log, 1000)  # a slate has as many positions, at most
+    if not newest:
+        return None
+    oldest = next(iter(entries(log.store, "all")))
+    return oldest.time, newest[-1].time

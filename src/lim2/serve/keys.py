@@ -1,0 +1,150 @@
+"""API keys: who may look, who may do everything; and the cookie that stands for a key on the page."""
+
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from collections.abc import Iterable
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+
+from lim2.serve.config import Config
+
+FILE = "api-key"
+COOKIE = "lim2_session"
+SESSION = 7 * 24 * 3600  # seconds
+
+FULL, READ = "full", "read"
+
+
+class Keys:
+    """The keys of a service.
+
+    Parameters
+    ----------
+    full
+        Keys that may do everything.
+    read
+        Keys that may only look.
+
+    Examples
+    --------
+    >>> keys = Keys(["a-secret-key"], ["for-the-page"])
+    >>> keys.role("a-secret-key"), keys.role("for-the-page"), keys.role("guessed")
+    ('full', 'read', None)
+    >>> keys.role_of_session(keys.session("for-the-page", now=0.0), now=60.0)
+    'read'
+    """
+
+    def __init__(self, full: Iterable[str], read: Iterable[str] = ()) -> None:
+        self._keys = [(key.encode(), FULL) for key in full] + [(key.encode(), READ) for key in read]
+
+    def role(self, key: str) -> str | None:
+        """Return what a key may do, or None; it takes as long for a wrong key as for a right one.
+
+        Parameters
+        ----------
+        key
+            What the client sent.
+        """
+        found, sent = None, key.encode("utf-8", "surrogatepass")
+        for own, role in self._keys:
+            if hmac.compare_digest(own, sent) and found is None:
+                found = role
+        return found
+
+    def session(self, key: str, now: float | None = None) -> str:
+        """Return the value of a cookie that stands for a key: it ends by itself, and with the key.
+
+        Parameters
+        ----------
+        key
+            One of the keys.
+        now
+            Seconds; None: the system's clock.
+        """
+        until = str(int((time.time() if now is None else now) + SESSION))
+        return f"{until}.{_signed(key.encode(), until)}"
+
+    def role_of_session(self, value: str, now: float | None = None) -> str | None:
+        """Return what the holder of a cookie may do, or None.
+
+        Parameters
+        ----------
+        value
+            Of the cookie.
+        now
+            Seconds; None: the system's clock.
+        """
+        until, _, signature = value.partition(".")
+        if not until.isascii() or not until.isdigit() or len(until) > 12:
+            return None
+        if int(until) < (time.time() if now is None else now):
+            return None
+        found, sent = None, signature.encode("utf-8", "surrogatepass")
+        for own, role in self._keys:
+            if hmac.compare_digest(_signed(own, until).encode(), sent) and found is None:
+                found = role
+        return found
+
+
+def _signed(key: bytes, until: str) -> str:
+    return hmac.new(key, f"lim2 session {until}".encode(), hashlib.sha256).hexdigest()
+
+
+def cookie_of(header: str) -> str | None:
+    """Return the session from a Cookie header, None if it has none.
+
+    Parameters
+    ----------
+    header
+        The header's value.
+
+    Examples
+    --------
+    >>> cookie_of("theme=dark; lim2_session=17.ab")
+    '17.ab'
+    """
+    try:
+        found = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return None
+    return None if found is None else found.value
+
+
+def keys_of(config: Config) -> tuple[Keys, str]:
+    """Return the keys of a service, and its first one; without a configured one it is made and kept in a file.
+
+    Parameters
+    ----------
+    config
+        The settings.
+    """
+    first = config.api_key or kept_key(Path(config.data))
+    full = [first] + ([config.api_key_2] if config.api_key_2 else [])
+    return Keys(full, config.read_keys), first
+
+
+def kept_key(data: Path) -> str:
+    """Return the key that the data folder keeps, readable for its owner only; make it if there is none.
+
+    Parameters
+    ----------
+    data
+        The folder.
+    """
+    path = data / FILE
+    data.mkdir(parents=True, exist_ok=True)
+    draft = data / f".{FILE}-{os.getpid()}-{secrets.token_hex(4)}"
+    if not path.exists():
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
+        try:
+            os.link(draft, path)  # not a rename: another process may have been first
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_text(encoding="ascii").strip()

@@ -1,0 +1,181 @@
+"""What Prometheus reads: requests, decisions, rewards, and what the learner does."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+if TYPE_CHECKING:
+    from lim2.decision import Decision
+    from lim2.serve.hosted import Hosted
+
+MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"  # where workers keep their counts, if there are several
+LATENCY = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 4.096)
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics:
+    """The counts of one process.
+
+    Examples
+    --------
+    >>> metrics = Metrics()
+    >>> metrics.request("rank", 201, 0.002)
+    >>> 'lim2_requests_total{operation="rank",status="201"} 1.0' in metrics.text().decode()
+    True
+    """
+
+    def __init__(self) -> None:
+        own = self._own = CollectorRegistry()
+        self._requests = Counter("lim2_requests", "Requests.", ["operation", "status"], registry=own)
+        self._latency = Histogram(
+            "lim2_request_seconds", "Time to an answer.", ["operation"], buckets=LATENCY, registry=own
+        )
+        self._bad = Counter("lim2_bad_requests", "Requests that were refused, by error code.", ["code"], registry=own)
+        self._decisions = Counter("lim2_decisions", "Decisions that were logged.", ["bandit"], registry=own)
+        self._rewards = Counter("lim2_rewards", "Rewards that came, by outcome.", ["bandit", "outcome"], registry=own)
+        self._reward_sum = Counter(
+            "lim2_reward_positive_sum", "Sum of the positive rewards that came.", ["bandit"], registry=own
+        )
+        self._propensity = Histogram(
+            "lim2_chosen_propensity", "Propensity of what was chosen.", ["bandit"],
+            buckets=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0), registry=own,
+        )  # fmt: skip
+        self._exploration = Summary(
+            "lim2_exploration", "Effective exploration: 1 minus the largest propensity.", ["bandit"], registry=own
+        )
+        self._learned = Counter("lim2_learned_rewards", "Rewards that were learned.", ["bandit"], registry=own)
+        self._learning = Counter("lim2_learning_seconds", "Time spent learning.", ["bandit"], registry=own)
+        self._failures = Counter("lim2_learner_failures", "Failed passes of the learner.", ["bandit"], registry=own)
+        gauge: dict[str, Any] = {"labelnames": ["bandit"], "registry": own, "multiprocess_mode": "mostrecent"}
+        self._lag = Gauge("lim2_learner_lag_events", "Events of the log not yet learned.", **gauge)
+        self._pending = Gauge("lim2_pending_decisions", "Decisions that wait for a reward.", **gauge)
+        self._late = Gauge("lim2_late_rewards", "Rewards that came too late.", **gauge)
+        self._dropped = Gauge("lim2_dropped_decisions", "Decisions that expired without a default.", **gauge)
+        self._defaults = Gauge("lim2_default_rewards", "Decisions that expired with the default.", **gauge)
+        self._rounds = Gauge("lim2_model_rounds", "Rewards that the model has learned.", **gauge)
+        self._changes = Gauge("lim2_changes_detected", "Changes of the world that the model has detected.", **gauge)
+        self._refits = Gauge("lim2_refits", "Times that the model was refitted to new features.", **gauge)
+        self._loss = Gauge("lim2_training_loss", "Training loss of the latest update.", **gauge)
+        self._drift = Gauge("lim2_feature_drift", "Drift of the features at the latest update.", **gauge)
+
+    # What happens
+
+    def request(self, operation: str, status: int, seconds: float) -> None:
+        """Count an answer.
+
+        Parameters
+        ----------
+        operation
+            Its name.
+        status
+            Of the answer.
+        seconds
+            That it took.
+        """
+        self._requests.labels(operation, str(status)).inc()
+        self._latency.labels(operation).observe(seconds)
+
+    def bad(self, code: str) -> None:
+        """Count a request that was refused.
+
+        Parameters
+        ----------
+        code
+            The error code.
+        """
+        self._bad.labels(code).inc()
+
+    def decided(self, bandit: str, made: Decision, count: int = 1) -> None:
+        """Count a decision.
+
+        Parameters
+        ----------
+        bandit
+            Whose.
+        made
+            The decision; of a slate, the first.
+        count
+            Decisions, of a slate.
+        """
+        self._decisions.labels(bandit).inc(count)
+        self._propensity.labels(bandit).observe(made.propensity)
+        self._exploration.labels(bandit).observe(1.0 - float(made.propensities.max()))
+
+    def rewarded(self, bandit: str, outcome: str, reward: float) -> None:
+        """Count a reward.
+
+        Parameters
+        ----------
+        bandit
+            Whose.
+        outcome
+            What became of it.
+        reward
+            What it was.
+        """
+        self._rewards.labels(bandit, outcome).inc()
+        if outcome == "recorded" and reward > 0:
+            self._reward_sum.labels(bandit).inc(reward)
+
+    def learned(self, hosted: Hosted, rewards: int, seconds: float) -> None:
+        """Count a pass of the learner.
+
+        Parameters
+        ----------
+        hosted
+            The bandit.
+        rewards
+            That it has learned.
+        seconds
+            That it took.
+        """
+        name = hosted.name
+        if not rewards:
+            return
+        self._learned.labels(name).inc(rewards)
+        self._learning.labels(name).inc(seconds)
+        info = hosted.info
+        if info is None:
+            return
+        known = {self._loss: info.loss, self._drift: info.drift, self._refits: info.refits, self._changes: info.changes}
+        for gauge, value in known.items():
+            if value is not None:
+                gauge.labels(name).set(value)
+
+    def learner_failed(self, bandit: str) -> None:
+        """Count a pass of the learner that failed.
+
+        Parameters
+        ----------
+        bandit
+            Whose.
+        """
+        self._failures.labels(bandit).inc()
+
+    def look(self, hosted: Hosted) -> None:
+        """Note what a log and a model look like now.
+
+        Parameters
+        ----------
+        hosted
+            The bandit.
+        """
+        state, name = hosted.log.state, hosted.name
+        self._lag.labels(name).set(max(state.position - hosted.position, 0))
+        self._pending.labels(name).set(state.pending)
+        self._late.labels(name).set(state.late)
+        self._dropped.labels(name).set(state.dropped)
+        self._defaults.labels(name).set(state.defaults)
+        self._rounds.labels(name).set(hosted.rounds)
+
+    def text(self) -> bytes:
+        """Return all counts, of all workers, in Prometheus's text format."""
+        if MULTIPROCESS not in os.environ:
+            return generate_latest(self._own)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+        return generate_latest(together)

@@ -1,0 +1,310 @@
+"""The native protocol: bandits by name, with the methods of lim2.Bandit."""
+
+import asyncio
+import time
+from typing import Any
+
+import msgspec
+
+from lim2.log import TakenIdError, UnknownDecisionError
+from lim2.log.entries import new_id
+from lim2.serve import evaluating, wire
+from lim2.serve import spec as specs
+from lim2.serve.errors import ApiError, bad_request, shortened
+from lim2.serve.hosted import Hosted, refusals
+from lim2.serve.operations import OCTETS, Call, Operation, Reply
+from lim2.serve.overview import decided, info_of, overview
+
+BANDIT = "/v1/bandits/{name}"
+
+
+async def hosted_of(call: Call) -> Hosted:
+    """Return the bandit that a path names.
+
+    Parameters
+    ----------
+    call
+        The request.
+    """
+    return await call.service.registry.get(call.path["name"])
+
+
+# Deciding
+
+
+async def decide(call: Call) -> wire.DecideResponse:
+    """Choose an arm or an item, and write the decision down."""
+    hosted, request = await hosted_of(call), call.body
+    made = await hosted.decide(
+        request.context, request.items, request.arms, exploit=request.exploit, id=request.id, key=request.key,
+        metadata=request.metadata, active=request.active,
+    )  # fmt: skip
+    call.service.metrics.decided(hosted.name, made)
+    return _decided(made)
+
+
+async def decide_many(call: Call) -> wire.DecideManyResponse:
+    """Make several decisions, and write them down together; ids that are taken get their first answers."""
+    hosted, requests = await hosted_of(call), call.body.requests
+    ids = [own.id for own in requests if own.id is not None]
+    if len(set(ids)) < len(ids):
+        raise bad_request("an id comes twice", "requests")
+    if not all(own.active for own in requests):
+        raise bad_request("decisions that wait for activation are made one by one: use decide", "requests")
+    with refusals("decisions"):
+        known = {id: hosted.log.get(id) for id in ids if _is_known(hosted, id)}
+        new = [own for own in requests if own.id not in known]
+        made = await _record_many(hosted, new) if new else []
+    answers = iter(made)
+    decisions = [known[own.id] if own.id in known else next(answers) for own in requests]
+    for one in made:
+        call.service.metrics.decided(hosted.name, one)
+    return wire.DecideManyResponse([_decided(one) for one in decisions])
+
+
+async def _record_many(hosted: Hosted, requests: list[wire.DecideRequest]) -> list[Any]:
+    decider = hosted.decider
+    now = time.time()
+    made = [decider.decide(own.context, own.items, arms=own.arms, exploit=own.exploit) for own in requests]
+    try:
+        return await hosted.log.arecord_many(
+            made,
+            raw=[own.context for own in requests],
+            raw_items=[_candidates(decider, own) for own in requests],
+            ids=[own.id or new_id(now) for own in requests],
+            keys=[own.key for own in requests],
+            metadata=[own.metadata for own in requests],
+            agent=decider,
+        )
+    except TakenIdError as error:  # by a request at the same moment
+        raise ApiError(409, "InvalidRequest", f"{error}; send the request again") from error
+
+
+def _is_known(hosted: Hosted, id: str) -> bool:
+    try:
+        hosted.log.get(id)
+    except UnknownDecisionError:
+        return False
+    return True
+
+
+async def rank(call: Call) -> wire.RankResponse:
+    """Order arms or items, and write the slate down; the same id again gets the same slate."""
+    hosted, own = await hosted_of(call), call.body
+    decider = hosted.decider
+    with refusals("a slate"):
+        made = decider.rank(own.context, own.items, own.k, arms=own.arms, exploit=own.exploit)
+        try:
+            slate = await hosted.log.arecord_slate(
+                made, raw=own.context, raw_items=_candidates(decider, own), id=own.id, key=own.key,
+                metadata=own.metadata, agent=decider,
+            )  # fmt: skip
+            positions = list(slate)
+        except TakenIdError:
+            positions = _slate(hosted, own.id)
+    call.service.metrics.decided(hosted.name, positions[0], len(positions))
+    ranking = [wire.RankedArm(str(one.arm), _chance(one.propensity)) for one in positions]
+    return wire.RankResponse(id=positions[0].id.removesuffix("/1"), ranking=ranking)
+
+
+def _slate(hosted: Hosted, id: str) -> list[Any]:
+    """Return the positions of a slate that is in the log."""
+    found: list[Any] = []
+    while _is_known(hosted, f"{id}/{len(found) + 1}"):
+        found.append(hosted.log.get(f"{id}/{len(found) + 1}"))
+    if not found:
+        raise ApiError(409, "InvalidRequest", f"{shortened(id)} is the id of a decision, not of a slate", "id")
+    return found
+
+
+def _candidates(decider: Any, own: Any) -> Any:
+    """Return the features of the candidates, as the log keeps them."""
+    return decider._candidates(own.items, own.arms)
+
+
+def _decided(made: Any) -> wire.DecideResponse:
+    return wire.DecideResponse(
+        id=made.id,
+        arm=made.arm,
+        propensity=_chance(made.propensity),
+        arms=list(made.arms),
+        propensities=[_chance(one) for one in made.propensities],
+    )
+
+
+def _chance(value: Any) -> float:
+    return min(float(value), 1.0)  # rounding may leave it above
+
+
+# Rewards
+
+
+async def reward(call: Call) -> wire.RewardResponse:
+    """Write down what a decision, or positions of a slate, have earned."""
+    hosted, own = await hosted_of(call), call.body
+    given = own.reward if isinstance(own.reward, dict) else {"": own.reward}
+    with refusals("a reward"):
+        if isinstance(own.reward, dict):
+            by_position = {_position(key): value for key, value in own.reward.items()}
+            found = (await hosted.log.areward(own.id, by_position, name=own.name)).values()
+            outcomes = dict(zip(given, found, strict=True))
+        else:
+            outcomes = {"": await hosted.log.areward(own.id, own.reward, name=own.name)}
+    for position, value in given.items():
+        call.service.metrics.rewarded(hosted.name, outcomes[position], value)
+    call.service.learner.wake()
+    return wire.RewardResponse(outcomes if isinstance(own.reward, dict) else outcomes[""])
+
+
+def _position(key: str) -> int | str:
+    return int(key) if key.isascii() and key.isdigit() and len(key) < 6 else key
+
+
+async def reward_many(call: Call) -> wire.RewardManyResponse:
+    """Write down several rewards in one go."""
+    hosted, rewards = await hosted_of(call), call.body.rewards
+    if any(isinstance(own.reward, dict) or own.name is not None for own in rewards):
+        raise bad_request("slates, and rewards with a name, are given one by one: use reward", "rewards")
+    with refusals("rewards"):
+        outcomes = await hosted.log.areward_many([(own.id, own.reward) for own in rewards])
+    for own, outcome in zip(rewards, outcomes, strict=True):
+        call.service.metrics.rewarded(hosted.name, outcome, own.reward)
+    call.service.learner.wake()
+    return wire.RewardManyResponse(outcomes)
+
+
+async def activate(call: Call) -> wire.ActivateResponse:
+    """Let a decision count that was made with ``active: false``."""
+    hosted = await hosted_of(call)
+    with refusals("an activation"):
+        counts = await hosted.log.aactivate(call.body.id)
+    call.service.learner.wake()
+    return wire.ActivateResponse(bool(counts))
+
+
+# Looking
+
+
+async def explain(call: Call) -> wire.ExplainResponse:
+    """Say what pushed the chosen arm or item of a logged decision up or down."""
+    hosted = await hosted_of(call)
+    made = await asyncio.to_thread(hosted.get, call.body.id)
+    with refusals("an explanation"):
+        found = await asyncio.to_thread(hosted.decider.explain, made)
+    reasons = [wire.Reason(one.key, one.value, one.source, float(one.contribution)) for one in found]  # type: ignore[arg-type]
+    return wire.ExplainResponse(made.id, str(made.arm), reasons)
+
+
+async def evaluate(call: Call) -> wire.EvaluateResponse:
+    """Estimate what another policy would have earned."""
+    hosted = await hosted_of(call)
+    with refusals("an evaluation"):
+        return await asyncio.to_thread(evaluating.evaluated, hosted, call.body)
+
+
+async def snapshot(call: Call) -> Reply:
+    """Return the file of the model: ``lim2.load`` makes a bandit of it."""
+    hosted = await hosted_of(call)
+    content = await asyncio.to_thread(hosted.model_file)
+    name = f'attachment; filename="{hosted.name}.lim2"'
+    return Reply(content, headers={"content-disposition": name}, media=OCTETS)
+
+
+async def show(call: Call) -> wire.BanditInfo:
+    """Return a bandit and how it is doing."""
+    return await asyncio.to_thread(info_of, await hosted_of(call))
+
+
+async def show_all(call: Call) -> wire.Bandits:
+    """Return all bandits and how they are doing."""
+    names = await asyncio.to_thread(call.service.registry.names)
+    found = [await call.service.registry.get(name) for name in names]
+    return wire.Bandits([await asyncio.to_thread(info_of, hosted) for hosted in found])
+
+
+async def show_overview(call: Call) -> wire.Overview:
+    """Return what the page shows of a bandit."""
+    hosted = await hosted_of(call)
+    with refusals("an overview"):
+        return await asyncio.to_thread(overview, hosted, call.query.points, call.query.last)
+
+
+async def latest(call: Call) -> wire.Decided:
+    """Return a decision with what has become of it."""
+    hosted = await hosted_of(call)
+    return decided(await asyncio.to_thread(hosted.get, call.path["id"]))
+
+
+# Making and changing
+
+
+async def create(call: Call) -> Reply:
+    """Make a bandit; 200 instead of 201 if the very same is there."""
+    name = call.path["name"]
+    new = await asyncio.to_thread(call.service.registry.create, name, call.body)
+    hosted = await call.service.registry.get(name)
+    return Reply(await asyncio.to_thread(info_of, hosted), 201 if new else 200)
+
+
+async def change(call: Call) -> wire.BanditInfo:
+    """Change how rewards are counted, how long decisions are kept, and how much is explored."""
+    hosted = await hosted_of(call)
+    given = {name: value for name, value in msgspec.structs.asdict(call.body).items() if value is not msgspec.UNSET}
+    if "exploration" in given and hosted.stored.spec.arms is not None:
+        raise bad_request("exploration of a bandit with arms of its own is set when it is made", "exploration")
+    await asyncio.to_thread(_change, hosted, given)
+    await call.service.stepped(hosted)
+    return await asyncio.to_thread(info_of, hosted)
+
+
+def _change(hosted: Hosted, given: dict[str, Any]) -> None:
+    with specs.exclusive(hosted.folder), refusals("a change"):
+        stored = specs.read(hosted.folder)
+        new = msgspec.structs.replace(stored.spec, **given)
+        hosted.log.configure(expire_after=new.expire_after, default_reward=new.default_reward, aggregate=new.aggregate)
+        specs.write(hosted.folder, msgspec.structs.replace(stored, spec=new))
+
+
+async def delete(call: Call) -> Reply:
+    """Remove a bandit, its log and its model."""
+    await asyncio.to_thread(call.service.registry.delete, call.path["name"])
+    return Reply(status=204)
+
+
+async def erase(call: Call) -> wire.EraseResponse:
+    """Delete all decisions that were made with a key."""
+    hosted = await hosted_of(call)
+    with refusals("an erasure"):
+        return wire.EraseResponse(await asyncio.to_thread(hosted.log.erase, call.body.key))
+
+
+def _operation(name: str, method: str, path: str, handler: Any, **rest: Any) -> Operation:
+    summary = (handler.__doc__ or "").split("\n")[0]
+    return Operation(name=name, method=method, path=path, handler=handler, summary=summary, tag="Bandits", **rest)
+
+
+OPERATIONS = [
+    _operation("decide", "POST", f"{BANDIT}/decide", decide, body=wire.DecideRequest, answer=wire.DecideResponse),
+    _operation("reward", "POST", f"{BANDIT}/reward", reward, body=wire.RewardRequest, answer=wire.RewardResponse),
+    _operation("rank", "POST", f"{BANDIT}/rank", rank, body=wire.RankRequest, answer=wire.RankResponse),
+    _operation("decide_many", "POST", f"{BANDIT}/decide_many", decide_many,
+               body=wire.DecideManyRequest, answer=wire.DecideManyResponse),
+    _operation("reward_many", "POST", f"{BANDIT}/reward_many", reward_many,
+               body=wire.RewardManyRequest, answer=wire.RewardManyResponse),
+    _operation("activate", "POST", f"{BANDIT}/activate", activate,
+               body=wire.ActivateRequest, answer=wire.ActivateResponse),
+    _operation("explain", "POST", f"{BANDIT}/explain", explain,
+               body=wire.ExplainRequest, answer=wire.ExplainResponse, reads=True),
+    _operation("evaluate", "POST", f"{BANDIT}/evaluate", evaluate,
+               body=wire.EvaluateRequest, answer=wire.EvaluateResponse, reads=True),
+    _operation("erase", "POST", f"{BANDIT}/erase", erase, body=wire.EraseRequest, answer=wire.EraseResponse),
+    _operation("snapshot", "GET", f"{BANDIT}/snapshot", snapshot, answer=bytes, reads=True),
+    _operation("overview", "GET", f"{BANDIT}/overview", show_overview,
+               query=wire.Points, answer=wire.Overview, reads=True),
+    _operation("decision", "GET", f"{BANDIT}/decisions/{{id:path}}", latest, answer=wire.Decided, reads=True),
+    _operation("show", "GET", BANDIT, show, answer=wire.BanditInfo, reads=True),
+    _operation("create", "PUT", BANDIT, create, body=specs.BanditSpec, answer=wire.BanditInfo, status=201),
+    _operation("change", "PATCH", BANDIT, change, body=wire.SettingsRequest, answer=wire.BanditInfo),
+    _operation("delete", "DELETE", BANDIT, delete, status=204),
+    _operation("list", "GET", "/v1/bandits", show_all, answer=wire.Bandits, reads=True),
+]  # fmt: skip

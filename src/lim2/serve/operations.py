@@ -1,0 +1,356 @@
+"""One operation of the service: what it takes and returns, and the endpoint that runs it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from lim2.serve.errors import ApiError, bad_request
+from lim2.serve.keys import FULL, cookie_of
+
+if TYPE_CHECKING:
+    from lim2.serve.service import Service
+
+logger = logging.getLogger("lim2.serve")
+
+JSON, OCTETS = b"application/json", b"application/octet-stream"
+_encode = msgspec.json.Encoder().encode
+
+
+class Reply(msgspec.Struct):
+    """An answer that is more than a value: headers, another status, or bytes."""
+
+    content: Any = None
+    status: int | None = None
+    headers: dict[str, str] = {}
+    media: bytes = JSON
+
+
+@dataclass(slots=True)
+class Call:
+    """A request, read and checked.
+
+    Parameters
+    ----------
+    service
+        Who answers.
+    path
+        The parts of the path that have names.
+    body
+        Of the type that the operation takes; None if it takes none.
+    query
+        Of the type that the operation takes; None if it takes none.
+    headers
+        By name, in small letters.
+    role
+        What the key of the client allows; None for an operation that asks for no key.
+    location
+        The path of the request.
+    """
+
+    service: "Service"
+    path: dict[str, Any]
+    body: Any
+    query: Any
+    headers: dict[bytes, bytes]
+    role: str | None
+    location: str
+
+
+Handler = Callable[[Call], Awaitable[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """What a route does.
+
+    Parameters
+    ----------
+    name
+        In metrics and in the OpenAPI document.
+    method, path
+        The route; names in braces.
+    handler
+        Returns a value of the type ``answer``, or a :class:`Reply`.
+    summary
+        What it does, for the document.
+    tag
+        The group it belongs to, for the document.
+    body
+        The type of the body; ``bytes``: as it comes; None: none is read.
+    query
+        The type of the query; None: it is not read.
+    answer
+        The type of the answer; ``bytes`` for a file; None: there is no content.
+    status
+        Of the answer.
+    reads
+        Whether a read-only key suffices.
+    open
+        Whether no key is asked for.
+    plain_codes
+        Whether errors have one of the three codes of Personalizer's first version.
+    invalid
+        The error code of a body that is not of its type.
+    errors
+        Other statuses, for the document.
+    """
+
+    name: str
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    tag: str
+    body: Any = None
+    query: Any = None
+    answer: Any = None
+    status: int = 200
+    reads: bool = False
+    open: bool = False
+    plain_codes: bool = False
+    invalid: str = "BadRequest"
+    errors: tuple[int, ...] = (400, 401, 403, 404, 408, 409, 413)
+
+
+class Endpoint:
+    """Runs an operation: key, body, handler, answer, counts. An ASGI application.
+
+    Parameters
+    ----------
+    operation
+        What to run.
+    service
+        For whom.
+    """
+
+    def __init__(self, operation: Operation, service: "Service") -> None:
+        self.operation, self.service = operation, service
+        own = operation.body
+        self._decoder = None if own is None or own is bytes else msgspec.json.Decoder(own)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        began, operation = time.perf_counter(), self.operation
+        try:
+            reply = await self._answer(scope, receive)
+        except ApiError as error:
+            reply = refusal(error, operation.plain_codes)
+            self.service.metrics.bad(error.code)
+        except Exception:
+            logger.exception("%s %s failed", operation.method, operation.name)
+            reply = refusal(ApiError(500, "InternalServerError", "the service failed; see its log"))
+            self.service.metrics.bad("InternalServerError")
+        if hasattr(reply.content, "__aiter__"):
+            await stream(receive, send, reply)
+        else:
+            await respond(send, reply)
+        status = reply.status or 200
+        self.service.metrics.request(operation.name, status, time.perf_counter() - began)
+        if self.service.config.access_log:
+            logger.info("%s %s %d", scope["method"], scope["path"], status)
+
+    async def _answer(self, scope: Any, receive: Any) -> Reply:
+        operation, service = self.operation, self.service
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        role = None if operation.open else allowed(service, headers, operation.reads)
+        body: Any = None
+        if operation.body is not None:
+            content = await read_body(headers, receive, service.config.max_body, service.config.body_timeout)
+            body = content if self._decoder is None else decoded(self._decoder, content, operation.invalid)
+        query = None if operation.query is None else query_of(scope["query_string"], operation.query)
+        parts = scope.get("path_params") or {}
+        result = await operation.handler(Call(service, parts, body, query, headers, role, scope["path"]))
+        reply = result if isinstance(result, Reply) else Reply(result)
+        if reply.status is None:
+            reply.status = operation.status
+        return reply
+
+
+def allowed(service: "Service", headers: Mapping[bytes, bytes], reads: bool) -> str:
+    """Return what the client's key allows; an ApiError if it has none, or one that may not do this.
+
+    Parameters
+    ----------
+    service
+        Whose keys.
+    headers
+        Of the request.
+    reads
+        Whether a read-only key suffices.
+    """
+    role, sent = None, headers.get(b"ocp-apim-subscription-key")
+    if sent is not None:
+        role = service.keys.role(sent.decode("latin-1"))
+    elif (given := headers.get(b"authorization")) is not None:
+        kind, _, key = given.decode("latin-1").partition(" ")
+        role = service.keys.role(key.strip()) if kind.lower() == "bearer" else None
+    elif (cookies := headers.get(b"cookie")) is not None:
+        session = cookie_of(cookies.decode("latin-1"))
+        role = None if session is None else service.keys.role_of_session(session)
+    if role is None:
+        message = "a key is missing or wrong: send it as Ocp-Apim-Subscription-Key, or as Authorization: Bearer"
+        raise ApiError(401, "401", message, headers={"www-authenticate": "Bearer"})
+    if role != FULL and not reads:
+        raise ApiError(403, "OperationNotAllowed", "this key may only look: use one that may do everything")
+    return role
+
+
+async def read_body(headers: Mapping[bytes, bytes], receive: Any, most: int, patience: float) -> bytes:
+    """Return the body of a request; an ApiError if it is too long, or comes too slowly.
+
+    Parameters
+    ----------
+    headers
+        Of the request.
+    receive
+        From the server.
+    most
+        Bytes.
+    patience
+        Seconds.
+    """
+    announced = headers.get(b"content-length")
+    if announced is not None and announced.isdigit() and int(announced[:20]) > most:
+        raise _too_long(most)
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(patience):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise bad_request("the client has gone")
+                part = message.get("body", b"")
+                size += len(part)
+                if size > most:
+                    raise _too_long(most)
+                parts.append(part)
+                if not message.get("more_body"):
+                    return parts[0] if len(parts) == 1 else b"".join(parts)
+    except TimeoutError as error:
+        close = {"connection": "close"}
+        raise ApiError(408, "RequestTimeout", f"the body did not come within {patience} s", headers=close) from error
+
+
+def _too_long(most: int) -> ApiError:
+    message = f"the body may have {most} bytes: send less, or raise the setting max_body"
+    return ApiError(413, "PayloadSizeExceeded", message, headers={"connection": "close"})
+
+
+def decoded(decoder: Any, content: bytes, code: str) -> Any:
+    """Return the value of a JSON body; an ApiError that names the place if it is not of the type.
+
+    Parameters
+    ----------
+    decoder
+        Of msgspec, for the type.
+    content
+        The body.
+    code
+        Of the error.
+    """
+    try:
+        return decoder.decode(content)
+    except msgspec.ValidationError as error:
+        message, _, where = str(error).partition(" - at ")
+        raise bad_request(message, where.strip("`").removeprefix("$").removeprefix(".") or None, code) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request(f"the body is not JSON: {error}", None, code) from error
+    except RecursionError as error:
+        raise bad_request("the body is nested too deeply", None, code) from error
+
+
+def query_of(text: bytes, kind: Any) -> Any:
+    """Return the value of a query string.
+
+    Parameters
+    ----------
+    text
+        What follows the question mark.
+    kind
+        Its type.
+    """
+    try:
+        given = dict(parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=50))
+        return msgspec.convert(given, kind, strict=False)
+    except (ValueError, OverflowError) as error:  # a ValidationError of msgspec is a ValueError
+        raise bad_request(f"the query is wrong: {error}") from error
+
+
+def refusal(error: ApiError, plain_codes: bool = False) -> Reply:
+    """Return the answer that an error becomes.
+
+    Parameters
+    ----------
+    error
+        What went wrong.
+    plain_codes
+        As for :class:`Operation`.
+    """
+    body = error.body()
+    headers = dict(error.headers)
+    if plain_codes and error.status not in (401, 403):
+        plain = {404: "ResourceNotFound"}.get(
+            error.status, "BadRequest" if error.status < 500 else "InternalServerError"
+        )
+        body.error.code = plain
+    else:
+        headers["x-ms-error-code"] = error.code
+    return Reply(body, error.status, headers)
+
+
+async def respond(send: Any, reply: Reply) -> None:
+    """Send an answer.
+
+    Parameters
+    ----------
+    send
+        To the server.
+    reply
+        The answer.
+    """
+    status, content = reply.status or 200, reply.content
+    body = b"" if status == 204 else content if isinstance(content, bytes) else _encode(content)
+    headers = [] if status == 204 else [(b"content-length", str(len(body)).encode()), (b"content-type", reply.media)]
+    headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def stream(receive: Any, send: Any, reply: Reply) -> None:
+    """Send parts of an answer as they come, until the client goes.
+
+    Parameters
+    ----------
+    receive, send
+        From and to the server.
+    reply
+        Its content is an asynchronous iterator of bytes.
+    """
+    headers = [(b"content-type", reply.media)]
+    headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
+    await send({"type": "http.response.start", "status": reply.status or 200, "headers": headers})
+
+    async def parts() -> None:
+        async for part in reply.content:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    sending = asyncio.ensure_future(parts())
+    leaving = asyncio.ensure_future(_left(receive))
+    try:
+        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, leaving):
+            task.cancel()
+        await asyncio.gather(sending, leaving, return_exceptions=True)
+
+
+async def _left(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,1 @@
+"""Azure Personalizer's protocol, in its three published dialects."""

@@ -1,0 +1,178 @@
+"""Rank, reward and activate: one action per event."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lim2.decision import Decision
+from lim2.log import TakenIdError
+from lim2.serve.errors import ApiError, bad_request, shortened
+from lim2.serve.hosted import Hosted, refusals
+from lim2.serve.operations import Call, Reply
+from lim2.serve.personalizer.features import merged, of_action
+from lim2.serve.personalizer.wire import RankableAction, RankedAction, RankRequest, RankResponse
+
+REQUEST_ID = b"x-ms-client-request-id"  # by which a client's retries are known
+EXCLUDED = "excluded"  # the key of a decision's metadata: places and ids of what could not be chosen
+MODEL = "model"  # another one: what the model would have chosen, while the application chooses
+
+
+async def rank(call: Call) -> RankResponse:
+    """Choose an action, and write the decision down; the same event id again gets the same answer."""
+    request: RankRequest = call.body
+    hosted = call.service.personalizer
+    items, excluded = candidates(request.actions, request.excluded_actions or ())
+    context, active = merged(request.context_features), not request.defer_activation
+    event = checked_event(request.event_id)
+    metadata = {EXCLUDED: excluded} if excluded else None
+    own = hosted.stored.personalizer
+    if own is None or own.learning_mode == "Online":
+        made = await hosted.decide(context, items, None, id=event, metadata=metadata, active=active)
+    else:
+        made = await apprentice(hosted, context, items, event, metadata or {}, active)
+    call.service.metrics.decided(hosted.name, made)
+    return response(made)
+
+
+async def apprentice(
+    hosted: Hosted, context: Any, items: dict[str, Any], event: str | None, metadata: dict[str, Any], active: bool
+) -> Any:
+    """Return the application's own choice, the first action, written down beside what the model would have chosen.
+
+    Parameters
+    ----------
+    hosted
+        The bandit.
+    context, items
+        What the decision is about.
+    event
+        Its id.
+    metadata
+        Kept with it.
+    active
+        Whether it learns without activation.
+    """
+    with refusals("a decision"):
+        best = hosted.decider.decide(context, items, exploit=True)
+        made = chosen_by_application(best)
+        try:
+            return await hosted.log.arecord(
+                made, raw=context, raw_items=items, id=event, metadata={**metadata, MODEL: best.arm}, active=active,
+                agent=hosted.decider,
+            )  # fmt: skip
+        except TakenIdError:
+            return hosted.log.get(event)  # type: ignore[arg-type]
+
+
+def chosen_by_application(best: Decision) -> Decision:
+    """Return the decision for the first candidate, made with certainty.
+
+    Parameters
+    ----------
+    best
+        A decision among the same candidates.
+    """
+    certain = np.zeros(len(best.arms))
+    certain[0] = 1.0
+    return Decision(best.arms[0], 1.0, best.arms, best.means, best.stds, certain)
+
+
+def candidates(
+    actions: Sequence[RankableAction], excluded: Sequence[str]
+) -> tuple[dict[str, Any], list[tuple[int, str]]]:
+    """Return the features of the actions that may be chosen, and the places and ids of the others.
+
+    Parameters
+    ----------
+    actions
+        As a client sent them.
+    excluded
+        Ids of those that may not be chosen; ids that no action has are no matter.
+    """
+    out, items, seen = set(excluded), dict[str, Any](), set[str]()
+    left: list[tuple[int, str]] = []
+    for place, action in enumerate(actions):
+        if action.id in seen:
+            message = f"the ids of actions must be unique, {shortened(action.id)} comes twice"
+            raise bad_request(message, "actions", "InvalidRankRequest")
+        seen.add(action.id)
+        if action.id in out:
+            left.append((place, action.id))
+        else:
+            items[action.id] = of_action(action.id, action.features)
+    if not items:
+        raise bad_request("all actions are excluded: leave at least one", "excludedActions", "InvalidRankRequest")
+    return items, left
+
+
+def checked_event(event: str | None) -> str | None:
+    """Return the id of an event, None if the service should make one; an ApiError if it cannot be used.
+
+    Parameters
+    ----------
+    event
+        As the client sent it; an empty one counts as none.
+    """
+    if not event:
+        return None
+    if len(event) > 256 or not event.isprintable():
+        message = "an event id has at most 256 characters, and no control characters"
+        raise bad_request(message, "eventId", "InvalidRankRequest")
+    return event
+
+
+def response(made: Any) -> RankResponse:
+    """Return the answer to a rank: what was chosen first, then by probability; excluded actions in their places.
+
+    Parameters
+    ----------
+    made
+        A decision of the log.
+    """
+    chances = dict(zip(made.arms, made.propensities.tolist(), strict=True))
+    order = sorted(chances, key=lambda arm: (arm != made.arm, -chances[arm]))
+    ranking = [RankedAction(arm, min(chances[arm], 1.0)) for arm in order]
+    for place, name in (made.metadata or {}).get(EXCLUDED, ()):
+        ranking.insert(place, RankedAction(name, 0.0))
+    return RankResponse(ranking, made.id, made.arm)
+
+
+async def reward(call: Call) -> Reply:
+    """Write down what an event has earned. A late reward is written down, and not learned."""
+    hosted, value = call.service.personalizer, call.body.value
+    event = event_of(call, "InvalidRewardRequest")
+    name = call.headers.get(REQUEST_ID)
+    with refusals("a reward"):
+        outcome = await hosted.log.areward(event, value, name=None if name is None else name.decode("latin-1")[:256])
+    call.service.metrics.rewarded(hosted.name, outcome, value)
+    call.service.learner.wake()
+    return Reply(status=204)
+
+
+async def activate(call: Call) -> Reply:
+    """Note that the action of a deferred event was shown, so that its reward counts."""
+    hosted = call.service.personalizer
+    with refusals("an activation"):
+        await hosted.log.aactivate(event_of(call, "InvalidEventIdToActivate"))
+    call.service.learner.wake()
+    return Reply(status=204)
+
+
+def event_of(call: Call, code: str) -> str:
+    """Return the event id of a path.
+
+    Parameters
+    ----------
+    call
+        The request.
+    code
+        Of the error if it cannot be used.
+    """
+    try:
+        event = checked_event(call.path["event"])
+    except ApiError as error:
+        raise bad_request(error.message, "eventId", code) from error
+    if event is None:
+        raise bad_request("the path has no event id: /events/{eventId}/reward", "eventId", code)
+    return event

@@ -1,0 +1,177 @@
+"""What is neither Personalizer's nor a bandit's: the page, the documents, health, metrics, login, live events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from lim2.serve import openapi, wire
+from lim2.serve.errors import ApiError, not_found
+from lim2.serve.keys import COOKIE, SESSION
+from lim2.serve.metrics import CONTENT_TYPE
+from lim2.serve.operations import Call, Operation, Reply, allowed
+from lim2.serve.overview import info_of, mean_reward
+from lim2.serve.service import Service
+
+HTML = b"text/html; charset=utf-8"
+SECOND = 1.0  # between live events
+# The page loads nothing from elsewhere, and is shown in no other page.
+SAFE = {
+    "content-security-policy": "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' "
+    "'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+
+
+@cache
+def page(name: str) -> bytes:
+    """Return a file of the page.
+
+    Parameters
+    ----------
+    name
+        Of the file.
+    """
+    return (files("lim2.serve") / "page" / name).read_bytes()
+
+
+async def index(_: Call) -> Reply:
+    """Return the page."""
+    return Reply(page("index.html"), headers=SAFE, media=HTML)
+
+
+async def docs(call: Call) -> Reply:
+    """Return a page to try the service from."""
+    _documented(call)
+    return Reply(page("docs.html"), headers=SAFE, media=HTML)
+
+
+async def document(call: Call) -> Reply:
+    """Return the OpenAPI document."""
+    _documented(call)
+    from lim2.serve.app import all_operations  # it knows this module, too
+
+    return Reply(msgspec.json.encode(openapi.document(all_operations())), headers={"cache-control": "no-cache"})
+
+
+def _documented(call: Call) -> None:
+    if not call.service.config.docs:
+        raise not_found("documents are switched off (docs = false)")
+
+
+async def health(_: Call) -> wire.Health:
+    """Say that the process answers; the database is not asked."""
+    return wire.Health()
+
+
+async def readiness(call: Call) -> Reply:
+    """Say whether decisions are made by all that was learned before the start."""
+    service = call.service
+    failures = {hosted.name: hosted.failure for hosted in service.registry.open if hosted.failure}
+    ready = service.ready
+    return Reply(wire.Readiness(ready, len(service.registry.open), failures), 200 if ready else 503)
+
+
+async def metrics(call: Call) -> Reply:
+    """Return the metrics for Prometheus."""
+    service = call.service
+    if service.config.metrics == "off":
+        raise not_found("metrics are switched off (metrics = 'off')")
+    if service.config.metrics == "key":
+        allowed(service, call.headers, reads=True)
+    return Reply(await asyncio.to_thread(scraped, service), media=CONTENT_TYPE.encode())
+
+
+def scraped(service: Service) -> bytes:
+    """Return the metrics of now.
+
+    Parameters
+    ----------
+    service
+        Whose.
+    """
+    for hosted in service.registry.open:
+        service.metrics.look(hosted)
+    return service.metrics.text()
+
+
+async def login(call: Call) -> Reply:
+    """Exchange a key for a cookie, which scripts of the page cannot read."""
+    role = call.service.keys.role(call.body.key)
+    if role is None:
+        raise ApiError(401, "401", "this key is wrong")
+    value = call.service.keys.session(call.body.key)
+    return Reply(wire.LoginResponse(role), headers={"set-cookie": _cookie(call, value, SESSION)})  # type: ignore[arg-type]
+
+
+async def logout(call: Call) -> Reply:
+    """Forget the cookie."""
+    return Reply(status=204, headers={"set-cookie": _cookie(call, "", 0)})
+
+
+def _cookie(call: Call, value: str, seconds: int) -> str:
+    secure = "; Secure" if call.service.config.secure_cookie else ""
+    return f"{COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+
+
+async def who(call: Call) -> wire.LoginResponse:
+    """Say what the key of this request may do."""
+    return wire.LoginResponse(call.role)  # type: ignore[arg-type]
+
+
+async def events(call: Call) -> Reply:
+    """Send how all bandits are doing, once a second, as server-sent events."""
+    return Reply(_live(call.service), headers={"cache-control": "no-store"}, media=b"text/event-stream")
+
+
+async def _live(service: Service) -> AsyncIterator[bytes]:
+    while True:
+        found = await asyncio.to_thread(live, service)
+        yield b"data: " + msgspec.json.encode(found) + b"\n\n"
+        await asyncio.sleep(SECOND)
+
+
+def live(service: Service) -> dict[str, Any]:
+    """Return what the page shows of all bandits, and updates once a second.
+
+    Parameters
+    ----------
+    service
+        Whose.
+    """
+    bandits = []
+    for hosted in service.registry.open:
+        own = info_of(hosted)
+        bandits.append(
+            {
+                "name": own.name, "decisions": own.decisions, "rewards": own.rewards, "pending": own.pending,
+                "late": own.late, "dropped": own.dropped, "defaults": own.defaults, "lag": own.lag,
+                "rounds": own.rounds, "mean_reward": mean_reward(hosted), "failure": own.failure,
+            }
+        )  # fmt: skip
+    return {"bandits": bandits}
+
+
+def _operation(name: str, path: str, handler: Any, method: str = "GET", **rest: Any) -> Operation:
+    summary = (handler.__doc__ or "").split("\n")[0]
+    return Operation(name=name, method=method, path=path, handler=handler, summary=summary, tag="Service", **rest)
+
+
+OPERATIONS = [
+    _operation("healthz", "/healthz", health, answer=wire.Health, open=True),
+    _operation("readyz", "/readyz", readiness, answer=wire.Readiness, open=True, errors=(503,)),
+    _operation("metrics", "/metrics", metrics, answer=str, open=True, errors=(401, 404)),
+    _operation("events", "/v1/events", events, answer=str, reads=True),
+    _operation("whoami", "/v1/whoami", who, answer=wire.LoginResponse, reads=True),
+    _operation("login", "/login", login, "POST", body=wire.Login, answer=wire.LoginResponse, open=True),
+    _operation("logout", "/logout", logout, "POST", status=204, open=True),
+    _operation("openapi", "/openapi.json", document, answer=dict, open=True),
+    _operation("docs", "/docs", docs, answer=str, open=True),
+    _operation("index", "/", index, answer=str, open=True),
+]
