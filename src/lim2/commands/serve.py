@@ -11,7 +11,9 @@ import typer
 def serve(
     host: Annotated[str | None, typer.Option(help="Where to listen. Default: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="The port; 0 lets the system choose. Default: 8300.")] = None,
-    data: Annotated[str | None, typer.Option(metavar="DIR", help="The folder of the state. Default: lim2-data.")] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="DIR", help="The folder of the state. Default: lim2-data.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings, as TOML: see docs/serve.md.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes. Default: 1.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Let a simulated shop send visitors.")] = False,

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: `json.dumps` would make one each time
+
 
 def dumps(names: Iterable[Hashable]) -> str:
     """Return names of arms as a JSON array.
@@ -24,7 +26,7 @@ def dumps(names: Iterable[Hashable]) -> str:
     Traceback (most recent call last):
     ValueError: the arm frozenset() cannot be logged: names must be strings, numbers, booleans, None or tuples of them
     """
-    return json.dumps([_plain(name) for name in names], separators=(",", ":"))
+    return _encode([name if type(name) is str else _plain(name) for name in names])
 
 
 def loads(text: str) -> tuple[Hashable, ...]:
@@ -41,6 +43,22 @@ def loads(text: str) -> tuple[Hashable, ...]:
     ('red', 1, 1.0, True, None, ('red', 1))
     """
     return tuple(_name(value) for value in json.loads(text))
+
+
+def restored(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """Return names as :func:`loads` would give them back: with the types of Python, not of NumPy.
+
+    Parameters
+    ----------
+    names
+        As :func:`dumps` takes them.
+
+    Examples
+    --------
+    >>> restored([np.str_("red"), np.int64(1), ("red", np.float64(0.5))])
+    ('red', 1, ('red', 0.5))
+    """
+    return tuple(name if type(name) is str else _name(_plain(name)) for name in names)
 
 
 def _plain(name: Any) -> Any:

@@ -237,7 +237,7 @@ def _extras(n: int, keys: Sequence[str | None] | None, metadata: Sequence[Any] |
 
 def _write(log: DecisionLog, made: list[Made], agent: Any) -> Request[list[LoggedDecision]]:
     rows, position = rows_of_made(made, log.clock()), position_of(agent)
-    return Request(lambda tables: insert(tables, made, rows, position), lambda _: logged(rows))
+    return Request(lambda tables: insert(tables, made, rows, position), lambda _: logged(made, rows))
 
 
 def _one(log: DecisionLog, made: list[Made], agent: Any) -> Request[LoggedDecision]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from lim2.decision import Decision
-from lim2.log.entries import PLAIN, Extras, LoggedDecision, from_row, new_id, to_row
+from lim2.log import names
+from lim2.log.entries import PLAIN, Extras, LoggedDecision, new_id, to_row
 from lim2.log.errors import TakenIdError
 from lim2.log.settling import checked_id
-from lim2.log.situation import Situation
+from lim2.log.situation import Situation, in_order
 from lim2.log.slates import row_id
 from lim2.log.store import Row, Store, Tables
 
@@ -74,15 +77,41 @@ def insert(tables: Tables, made: list[Made], rows: list[Row], position: int) -> 
         tables.insert(row, position)
 
 
-def logged(rows: list[Row]) -> list[LoggedDecision]:
-    """Return decisions as a user sees them who has just made them.
+def logged(made: list[Made], rows: list[Row]) -> list[LoggedDecision]:
+    """Return decisions as a user sees them who has just made them: what `get` would return.
 
     Parameters
     ----------
-    rows
-        Of the decisions.
+    made, rows
+        The decisions, and their rows.
     """
-    return [from_row(row, "pending", None) for row in rows]
+    return [as_logged(*pair) for pair in zip(made, rows, strict=True)]
+
+
+def as_logged(made: Made, row: Row) -> LoggedDecision:
+    """Return the decision that a row holds, without reading it from the row.
+
+    Parameters
+    ----------
+    made
+        The decision.
+    row
+        Its row.
+    """
+    decision, about, _, more, slot = made
+    arms = names.restored(decision.arms)
+    items = None if about.items is None else in_order(about.items, arms)
+    raw_items = None if about.raw_items is None else dict(zip(arms, in_order(about.raw_items, arms), strict=True))
+    means, stds, propensities = (
+        np.array(getattr(decision, name), dtype=np.float64) for name in ("means", "stds", "propensities")
+    )
+    return LoggedDecision(
+        arm=arms[row[6]], propensity=row[7], arms=arms, means=means, stds=stds, propensities=propensities,
+        exploit=bool(decision.exploit), id=row[0], time=row[1],
+        context=about.raw if about.context is None else about.context.copy(),
+        items=raw_items if items is None else np.array(items), raw=about.raw, raw_items=raw_items, position=slot,
+        key=more.key, metadata=more.metadata, active=more.active,
+    )  # fmt: skip
 
 
 def _is_taken(tables: Tables, id: str, row: str | None = None) -> bool:

@@ -1,10 +1,10 @@
 """Logged decisions, the newest of them, for the page and for evaluations."""
 
-from lim2.log import LoggedDecision
-from lim2.serve.stopgap import Log
+from lim2.log import DecisionLog, LoggedDecision
+from lim2.log.reading import entries
 
 
-def recent(log: Log, last: int) -> list[LoggedDecision]:
+def recent(log: DecisionLog, last: int) -> list[LoggedDecision]:
     """Return the newest decisions in the order in which they were made, without the later positions of slates.
 
     Parameters
@@ -14,12 +14,11 @@ def recent(log: Log, last: int) -> list[LoggedDecision]:
     last
         How many.
     """
-    from lim2.serve import stopgap
+    newest = log.store.look(lambda tables: tables.newest())
+    return list(entries(log.store, "all", max(newest - last, 0)))
 
-    return stopgap.recent(log, last)
 
-
-def span(log: Log) -> tuple[float, float] | None:
+def span(log: DecisionLog) -> tuple[float, float] | None:
     """Return when the oldest and the newest decision were made; None if there are none.
 
     Parameters

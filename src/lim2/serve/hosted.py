@@ -14,12 +14,18 @@ from typing import Any
 from lim2.bandit import Bandit, RawDecider
 from lim2.info import Info
 from lim2.items import ItemAgent
-from lim2.log import ConflictingRewardError, LogError, LogFileError, UnknownDecisionError
-from lim2.opening import load
+from lim2.log import (
+    ConflictingRewardError,
+    DecisionLog,
+    LogError,
+    LogFileError,
+    TakenIdError,
+    UnknownDecisionError,
+)
+from lim2.opening import from_bytes, load
 from lim2.serve import spec as specs
 from lim2.serve.errors import ApiError, bad_request, not_found
 from lim2.serve.spec import Stored
-from lim2.serve.stopgap import Log, TakenIdError, from_bytes
 
 logger = logging.getLogger("lim2.serve")
 
@@ -205,7 +211,7 @@ class Hosted:
         stored = self.stored
         fresh = specs.made(stored.spec) if stored.start_file is None else load(self.folder / stored.start_file)
         begin_at(fresh, self.log, max(stored.start, self.log.state.pruned), stored.revision)
-        return fresh  # type: ignore[no-any-return]
+        return fresh
 
     # The folder
 
@@ -222,19 +228,19 @@ class Hosted:
             old.close()
         self.log.keep = specs.kept_for(self.stored)
 
-    def _open(self) -> Log:
+    def _open(self) -> DecisionLog:
         path = self.folder / self.stored.log
         if path.exists():
-            return Log(path, keep=specs.kept_for(self.stored), synchronous=self.synchronous)
+            return DecisionLog(path, keep=specs.kept_for(self.stored), synchronous=self.synchronous)
         return new_log(path, self.stored, self.synchronous)
 
     def _release(self) -> None:
         if self._lease is not None:
-            self._lease.close()
+            self._lease.release()
         self._lease, self.leads = None, False
 
 
-def new_log(path: Path, stored: Stored, synchronous: str) -> Log:
+def new_log(path: Path, stored: Stored, synchronous: str) -> DecisionLog:
     """Return a new log with the settings of a description.
 
     Parameters
@@ -247,7 +253,7 @@ def new_log(path: Path, stored: Stored, synchronous: str) -> Log:
         As for :class:`lim2.DecisionLog`.
     """
     own = stored.spec
-    return Log(
+    return DecisionLog(
         path,
         expire_after=own.expire_after,
         default_reward=own.default_reward,
@@ -257,7 +263,7 @@ def new_log(path: Path, stored: Stored, synchronous: str) -> Log:
     )
 
 
-def begin_at(bandit: Bandit, log: Log, position: int, revision: int) -> None:
+def begin_at(bandit: Bandit, log: DecisionLog, position: int, revision: int) -> None:
     """Let a bandit go on from a position of a log, whatever it has learned from before.
 
     Parameters

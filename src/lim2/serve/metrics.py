@@ -45,7 +45,7 @@ class Metrics:
         )  # fmt: skip
         self._learned = Counter("lim2_learned_rewards", "Rewards that were learned.", ["bandit"], registry=own)
         self._learning = Counter("lim2_learning_seconds", "Time spent learning.", ["bandit"], registry=own)
-        self._failures = Counter("lim2_learner_failures", "Passes of the learner that failed.", ["bandit"], registry=own)
+        self._failures = Counter("lim2_learner_failures", "Failed passes of the learner.", ["bandit"], registry=own)
         gauge: dict[str, Any] = {"labelnames": ["bandit"], "registry": own, "multiprocess_mode": "mostrecent"}
         self._lag = Gauge("lim2_learner_lag_events", "Events of the log not yet learned.", **gauge)
         self._pending = Gauge("lim2_pending_decisions", "Decisions that wait for a reward.", **gauge)

@@ -1,18 +1,19 @@
 """The native protocol: bandits by name, with the methods of lim2.Bandit."""
 
 import asyncio
+import time
 from typing import Any
 
 import msgspec
 
+from lim2.log import TakenIdError, UnknownDecisionError
+from lim2.log.entries import new_id
 from lim2.serve import evaluating, wire
 from lim2.serve import spec as specs
-from lim2.log import UnknownDecisionError
 from lim2.serve.errors import ApiError, bad_request, shortened
 from lim2.serve.hosted import Hosted, refusals
 from lim2.serve.operations import OCTETS, Call, Operation, Reply
 from lim2.serve.overview import decided, info_of, overview
-from lim2.serve.stopgap import TakenIdError
 
 BANDIT = "/v1/bandits/{name}"
 
@@ -63,13 +64,14 @@ async def decide_many(call: Call) -> wire.DecideManyResponse:
 
 async def _record_many(hosted: Hosted, requests: list[wire.DecideRequest]) -> list[Any]:
     decider = hosted.decider
+    now = time.time()
     made = [decider.decide(own.context, own.items, arms=own.arms, exploit=own.exploit) for own in requests]
     try:
-        return await hosted.log.arecord_many(  # type: ignore[no-any-return]
+        return await hosted.log.arecord_many(
             made,
             raw=[own.context for own in requests],
             raw_items=[_candidates(decider, own) for own in requests],
-            ids=[own.id for own in requests],
+            ids=[own.id or new_id(now) for own in requests],
             keys=[own.key for own in requests],
             metadata=[own.metadata for own in requests],
             agent=decider,
@@ -142,7 +144,11 @@ async def reward(call: Call) -> wire.RewardResponse:
     hosted, own = await hosted_of(call), call.body
     with refusals("a reward"):
         outcome = await hosted.log.areward(own.id, own.reward, name=own.name)
-    pairs = zip(outcome.values(), own.reward.values(), strict=True) if isinstance(outcome, dict) else [(outcome, own.reward)]
+    pairs = (
+        zip(outcome.values(), own.reward.values(), strict=True)
+        if isinstance(outcome, dict)
+        else [(outcome, own.reward)]
+    )
     for result, value in pairs:
         call.service.metrics.rewarded(hosted.name, result, value)
     call.service.learner.wake()
@@ -250,9 +256,7 @@ def _change(hosted: Hosted, given: dict[str, Any]) -> None:
     with specs.exclusive(hosted.folder), refusals("a change"):
         stored = specs.read(hosted.folder)
         new = msgspec.structs.replace(stored.spec, **given)
-        hosted.log.configure(
-            expire_after=new.expire_after, default_reward=new.default_reward, aggregate=new.aggregate
-        )
+        hosted.log.configure(expire_after=new.expire_after, default_reward=new.default_reward, aggregate=new.aggregate)
         specs.write(hosted.folder, msgspec.structs.replace(stored, spec=new))
 
 

@@ -38,7 +38,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
 
 @cache
 def _document(operations: tuple[Operation, ...]) -> dict[str, Any]:
-    kinds = [ErrorResponse]
+    kinds: list[Any] = [ErrorResponse]
     for own in operations:
         kinds += [kind for kind in (own.body, own.answer) if kind not in kinds]
     structs = [kind for kind in kinds if kind not in (None, bytes, str, dict)]

@@ -139,7 +139,7 @@ class Endpoint:
         except ApiError as error:
             reply = refusal(error, operation.plain_codes)
             self.service.metrics.bad(error.code)
-        except Exception:  # noqa: BLE001 (a bug is answered, too, and logged)
+        except Exception:
             logger.exception("%s %s failed", operation.method, operation.name)
             reply = refusal(ApiError(500, "InternalServerError", "the service failed; see its log"))
             self.service.metrics.bad("InternalServerError")
@@ -290,7 +290,9 @@ def refusal(error: ApiError, plain_codes: bool = False) -> Reply:
     body = error.body()
     headers = dict(error.headers)
     if plain_codes and error.status not in (401, 403):
-        plain = {404: "ResourceNotFound"}.get(error.status, "BadRequest" if error.status < 500 else "InternalServerError")
+        plain = {404: "ResourceNotFound"}.get(
+            error.status, "BadRequest" if error.status < 500 else "InternalServerError"
+        )
         body.error.code = plain
     else:
         headers["x-ms-error-code"] = error.code

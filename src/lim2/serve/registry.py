@@ -95,7 +95,7 @@ class Registry:
             Of the bandit.
         """
         if name == PERSONALIZER:
-            raise ApiError(409, "OperationNotAllowed", "this bandit belongs to Personalizer's endpoints; reset its model")
+            raise ApiError(409, "OperationNotAllowed", "Personalizer's endpoints need this bandit; reset its model")
         folder = self.folder / specs.checked_name(name)
         with specs.exclusive(self.folder):
             if not (folder / specs.FILE).exists():

@@ -7,17 +7,20 @@ import os
 import shutil
 import socket
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import uvicorn
 
+from lim2.evaluation.evaluate import OverlapWarning
 from lim2.serve.config import Config
 from lim2.serve.keys import FILE as KEY_FILE
 from lim2.serve.keys import keys_of
 from lim2.serve.metrics import MULTIPROCESS
 
+APPLICATION = "lim2.serve.run:made"
 SETTINGS = "LIM2_SERVE_SETTINGS"  # the settings, for worker processes
 
 
@@ -27,6 +30,7 @@ def made() -> Any:
     from lim2.serve.service import Service
 
     config = msgspec.json.decode(os.environ[SETTINGS], type=Config)
+    warnings.simplefilter("ignore", OverlapWarning)  # an evaluation's answer has its warnings
     sys.setswitchinterval(0.0005)  # seconds; the thread that answers waits less for the one that learns
     return application(Service(config))
 
@@ -39,35 +43,30 @@ def run(config: Config) -> None:
     config
         The settings.
     """
-    from uvicorn.supervisors import Multiprocess
-
     data = Path(config.data)
     data.mkdir(parents=True, exist_ok=True)
     _, key = keys_of(config)
     os.environ[SETTINGS] = msgspec.json.encode(config).decode()
     _prepare_metrics(config, data)
-    settings = uvicorn.Config(
-        "lim2.serve.run:made",
-        factory=True,
-        host=config.host,
-        port=config.port,
-        workers=config.workers,
-        lifespan="on",
-        access_log=False,
-        log_config=log_settings(config),
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=10,
-    )
-    server = uvicorn.Server(settings)
+    settings: dict[str, Any] = {
+        "factory": True,
+        "workers": config.workers,
+        "lifespan": "on",
+        "access_log": False,
+        "log_config": log_settings(config),
+        "server_header": False,
+        "date_header": False,
+        "timeout_keep_alive": 75,
+        "timeout_graceful_shutdown": 5,
+    }
     with listening(config) as own:
         announce(config, own.getsockname()[1], key)
         if config.workers > 1:
-            Multiprocess(settings, target=server.run, sockets=[own]).run()
-        else:
-            server.run(sockets=[own])
-    if not server.started and config.workers == 1:
+            uvicorn.run(APPLICATION, fd=own.fileno(), **settings)
+            return
+        server = uvicorn.Server(uvicorn.Config(APPLICATION, **settings))
+        server.run(sockets=[own])
+    if not server.started:
         raise SystemExit(3)
 
 

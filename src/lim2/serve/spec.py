@@ -140,7 +140,7 @@ def made(spec: BanditSpec) -> Bandit:
             encoders[name] = Encoder(numbers=own.numbers, buckets=own.buckets, hashes=own.hashes)
     plain = isinstance(spec.arms, list)
     floor = spec.exploration / len(spec.arms) if plain and spec.arms else spec.exploration
-    settings = {"min_propensity": floor, **spec.settings}
+    settings: dict[str, Any] = {"min_propensity": floor, **spec.settings}
     try:
         return Bandit(spec.arms, algorithm=spec.algorithm, seed=spec.seed, **encoders, **settings)
     except (ValueError, TypeError, OverflowError, MemoryError, ModuleNotFoundError) as error:

@@ -15,7 +15,7 @@ MOST = 1000  # candidates of a call, and parts of a call about many
 
 
 class DecideRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which arm or item for this context?
+    """The question which arm or item to take in this context.
 
     ``items``: features by name, for a bandit whose items come with every call. ``arms``: the eligible ones; null: all.
     ``id``: a name of your own; the same again gets the same answer. ``key``: whose data this is, for erasure.
@@ -43,7 +43,7 @@ class DecideResponse(msgspec.Struct, kw_only=True):
 
 
 class RankRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """In which order? ``k``: how many; null: all."""
+    """The question in which order to show arms or items. ``k``: how many; null: all."""
 
     context: Features = {}
     items: Annotated[dict[ArmName, Features], Meta(min_length=1, max_length=MOST)] | None = None
@@ -154,7 +154,7 @@ class Estimate(msgspec.Struct):
 
 
 class EvaluateRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What would another policy have earned?
+    """The question what another policy would have earned.
 
     ``policy``: ``baseline``, always the first candidate; ``random``; ``best``, the model's best guess, trained on the
     first half of the decisions and evaluated on the second; or ``algorithm``, the same for another algorithm.
@@ -220,10 +220,10 @@ class Bandits(msgspec.Struct):
 class SettingsRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """How rewards are counted from now on; what is left out stays as it is."""
 
-    expire_after: Annotated[float, Meta(gt=0, le=1e9)] | None | msgspec.UnsetType = msgspec.UNSET
-    default_reward: Finite | None | msgspec.UnsetType = msgspec.UNSET
-    aggregate: Literal["first", "last", "sum", "mean", "max"] | None | msgspec.UnsetType = msgspec.UNSET
-    keep_days: Annotated[float, Meta(gt=0, le=36500)] | None | msgspec.UnsetType = msgspec.UNSET
+    expire_after: Annotated[float, Meta(gt=0, le=1000000000.0)] | msgspec.UnsetType | None = msgspec.UNSET
+    default_reward: Finite | msgspec.UnsetType | None = msgspec.UNSET
+    aggregate: Literal["first", "last", "sum", "mean", "max"] | msgspec.UnsetType | None = msgspec.UNSET
+    keep_days: Annotated[float, Meta(gt=0, le=36500)] | msgspec.UnsetType | None = msgspec.UNSET
     exploration: Annotated[float, Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
 
 

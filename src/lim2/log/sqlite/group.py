@@ -7,7 +7,6 @@ has come while it was flushing, does it in one transaction, and lets all who hav
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -45,7 +44,8 @@ class Group:
     Parameters
     ----------
     write
-        Does the work of several requests in one transaction, and notes results and errors. It raises nothing.
+        Does the work of requests in one transaction, and notes results and errors. It raises nothing. When the
+        transaction has begun, it adds what has come meanwhile, which its second argument returns.
     closed
         Raised for work that comes after `end`.
 
@@ -55,7 +55,7 @@ class Group:
         Whether somebody writes at the moment: whoever comes meanwhile should leave the work to the group.
     """
 
-    def __init__(self, write: Callable[[Sequence[Request]], None], closed: Exception) -> None:
+    def __init__(self, write: Callable[[list[Request], Callable[[], list[Request]]], None], closed: Exception) -> None:
         self._write, self._closed, self.writes = write, closed, False
         self._waiting: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # entered by `with`, which no exception interrupts
@@ -110,18 +110,30 @@ class Group:
 
     def _run(self) -> None:
         while requests := self._next():
-            self._write(requests)
+            self._write(requests, self._waiting_now)
             _resume(requests)
+
+    def _waiting_now(self) -> list[Request]:
+        """Return what has come meanwhile."""
+        found: list[Request] = []
+        while True:
+            try:
+                request = self._waiting.get_nowait()
+            except queue.Empty:
+                return found
+            if request is not None:
+                found.append(request)
 
     def _next(self) -> list[Request]:
         """Return all work that waits; none if there was none for a while, and then the thread ends."""
-        found: list[Request | None] = []
-        with contextlib.suppress(queue.Empty):
-            found.append(self._waiting.get(timeout=LINGER))
+        try:
+            first = self._waiting.get(timeout=0.0 if self._ending else LINGER)
+        except queue.Empty:
+            first = None
+        if first is not None:
+            return [first]
         with self._lock:  # nobody adds work between the look and the end of the thread
-            while not self._waiting.empty():
-                found.append(self._waiting.get())
-            requests = [request for request in found if request is not None]
+            requests = self._waiting_now()
             if not requests:
                 self._thread = None
         return requests

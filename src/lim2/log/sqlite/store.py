@@ -12,7 +12,7 @@ import os
 import sqlite3
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,10 +121,11 @@ class SQLiteStore:
                     group.writes = False
         return result
 
-    def _together(self, requests: Sequence[Request]) -> None:
+    def _together(self, requests: list[Request], meanwhile: Callable[[], list[Request]]) -> None:
         """Do the work of several requests in one transaction, in the group's thread; what fails is undone alone."""
 
         def work(tables: Tables) -> None:
+            requests.extend(meanwhile())
             for request in requests:
                 self._step(handle.writing.tables.connection, tables, request)
 

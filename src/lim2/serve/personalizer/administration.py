@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 
 from lim2.bandit import Bandit
+from lim2.opening import from_bytes
 from lim2.persistence import LoadError
 from lim2.serve import spec as specs
 from lim2.serve.errors import ApiError, bad_request
@@ -13,7 +14,6 @@ from lim2.serve.hosted import Hosted
 from lim2.serve.operations import OCTETS, Call, Reply
 from lim2.serve.personalizer.times import time_of
 from lim2.serve.personalizer.wire import DateRange, LogsProperties, ModelProperties
-from lim2.serve.stopgap import from_bytes
 
 
 async def get_model(call: Call) -> Reply:
@@ -87,7 +87,7 @@ async def delete_logs(call: Call) -> Reply:
     await service.stepped(hosted)
     if service.config.workers > 1:
         await asyncio.sleep(2 * service.config.poll)  # until all processes have let go of the old one
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in ("", "-wal", "-shm", "-leader", "-leader-journal"):
         (hosted.folder / f"{old}{suffix}").unlink(missing_ok=True)
     return Reply(status=204)
 

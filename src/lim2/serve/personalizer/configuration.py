@@ -147,19 +147,15 @@ def _more(given: ServiceConfiguration, own: PersonalizerSettings, wait: float) -
             message = f"modelRetrainDays must be between 0 and logRetentionDays, {kept}"
             raise bad_request(message, "modelRetrainDays", "InvalidModelRetrainDays")
         found["model_retrain_days"] = given.model_retrain_days
-    for name, value in (
-        ("log_mirror_enabled", given.log_mirror_enabled),
-        ("log_mirror_sas_uri", given.log_mirror_sas_uri),
-        ("auto_optimization", given.is_auto_optimization_enabled),
-    ):
-        if value is not None:
-            found[name] = value
-    return found
+    plain = {
+        "log_mirror_enabled": given.log_mirror_enabled,
+        "log_mirror_sas_uri": given.log_mirror_sas_uri,
+        "auto_optimization": given.is_auto_optimization_enabled,
+    }
+    return found | {name: value for name, value in plain.items() if value is not None}
 
 
-def duration(
-    text: str, target: str, least: float, most: float, code: str = "InvalidServiceConfiguration"
-) -> float:
+def duration(text: str, target: str, least: float, most: float, code: str = "InvalidServiceConfiguration") -> float:
     """Return the seconds of a duration; an ApiError if it cannot be used.
 
     Parameters

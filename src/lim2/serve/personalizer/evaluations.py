@@ -80,9 +80,7 @@ async def get_2022(call: Call) -> wire.Evaluation2022:
     if window.start_time is not None and window.end_time is not None:
         begins, ends = span_of(window.start_time, window.end_time, "InvalidEvaluationContract")
         for result in job.policy_results:
-            result.summary = [
-                one for one in result.summary if time_of(begins) <= one.time_stamp <= time_of(ends)
-            ]
+            result.summary = [one for one in result.summary if time_of(begins) <= one.time_stamp <= time_of(ends)]
     return form_of_2022(job)
 
 
@@ -197,10 +195,22 @@ def evaluated(
     interval = max(INTERVAL, math.ceil((ends - begins) / 60 / POINTS))
     table = table_of(decisions)
     own = own_of(hosted.stored)
+
+    def weights_of(policy: Any) -> Array:
+        weights: Array = probabilities(policy, table)[table.played] / table.propensity
+        return weights
+
     results = [
         _result(own.policy_name, own.policy_arguments, "Online", decisions, np.ones(len(decisions)), interval),
-        _result("Baseline", "", "Baseline", decisions, probabilities(first, table)[table.played] / table.propensity, interval),
-        _result("Random", "", "Random", decisions, probabilities(any_of, table)[table.played] / table.propensity, interval),
+        _result(
+            "Baseline",
+            "",
+            "Baseline",
+            decisions,
+            weights_of(first),
+            interval,
+        ),
+        _result("Random", "", "Random", decisions, weights_of(any_of), interval),
     ]
     tried = [(policy, "Custom") for policy in given.policies]
     if given.enable_offline_experimentation or given.enable_policy_optimization:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from lim2.log import UnknownDecisionError
+from lim2.log import TakenIdError, UnknownDecisionError
 from lim2.log.entries import new_id
 from lim2.serve.errors import ApiError, bad_request, not_found, shortened
 from lim2.serve.hosted import Hosted, refusals
@@ -13,7 +13,6 @@ from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.ranking import candidates, checked_event, chosen_by_application, event_of
 from lim2.serve.personalizer.wire import MultiSlotRankRequest, MultiSlotRankResponse, SlotRequest, SlotResponse
-from lim2.serve.stopgap import TakenIdError
 
 MARK = "\x1f"  # between an event and the number of a slot: no event id of a client has it
 SLOT, SLOTS = "slot", "slots"  # keys of a decision's metadata: its slot, and all slots of the event
@@ -149,9 +148,7 @@ async def reward(call: Call) -> Reply:
     if unknown:
         raise bad_request(f"the event has no slot {shortened(unknown[0])}", "slotId", "InvalidRewardRequest")
     with refusals("a reward"):
-        outcomes = await hosted.log.areward_many(
-            [(row_of(event, numbers[one.slot_id]), one.value) for one in given]
-        )
+        outcomes = await hosted.log.areward_many([(row_of(event, numbers[one.slot_id]), one.value) for one in given])
     for one, outcome in zip(given, outcomes, strict=True):
         call.service.metrics.rewarded(hosted.name, outcome, one.value)
     call.service.learner.wake()
@@ -182,7 +179,8 @@ def logged_slots(hosted: Hosted, event: str) -> list[Any] | None:
         first = hosted.log.get(row_of(event, 0))
     except UnknownDecisionError:
         return None
-    return [first, *(hosted.log.get(row_of(event, number)) for number in range(1, len(first.metadata[SLOTS])))]
+    slots = (first.metadata or {})[SLOTS]
+    return [first, *(hosted.log.get(row_of(event, number)) for number in range(1, len(slots)))]
 
 
 def _logged(hosted: Hosted, event: str) -> list[Any]:

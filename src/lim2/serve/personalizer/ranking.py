@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from lim2.decision import Decision
+from lim2.log import TakenIdError
 from lim2.serve.errors import ApiError, bad_request, shortened
 from lim2.serve.hosted import Hosted, refusals
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.wire import RankableAction, RankedAction, RankRequest, RankResponse
-from lim2.serve.stopgap import TakenIdError
 
 REQUEST_ID = b"x-ms-client-request-id"  # by which a client's retries are known
 EXCLUDED = "excluded"  # the key of a decision's metadata: places and ids of what could not be chosen
@@ -90,8 +90,8 @@ def candidates(
     excluded
         Ids of those that may not be chosen; ids that no action has are no matter.
     """
-    out, left = set(excluded), []
-    items: dict[str, Any] = {}
+    out, items = set(excluded), dict[str, Any]()
+    left: list[tuple[int, str]] = []
     for place, action in enumerate(actions):
         if action.id in items or any(action.id == name for _, name in left):
             message = f"the ids of actions must be unique, {shortened(action.id)} comes twice"

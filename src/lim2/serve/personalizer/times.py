@@ -3,9 +3,7 @@
 import re
 from datetime import UTC, datetime
 
-DURATION = re.compile(
-    r"P(?!$)(?:(\d{1,6})D)?(?:T(?!$)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?"
-)
+DURATION = re.compile(r"P(?!$)(?:(\d{1,6})D)?(?:T(?!$)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?")
 
 
 def seconds_of(text: str) -> float | None:

@@ -20,7 +20,7 @@ class RankableAction(msgspec.Struct, rename="camel"):
 
 
 class RankRequest(msgspec.Struct, rename="camel"):
-    """Which of the actions should be shown in this context?"""
+    """The question which of the actions to show in this context."""
 
     actions: Annotated[list[RankableAction], Meta(min_length=1, max_length=MOST)]
     context_features: Features | None = None
@@ -60,7 +60,7 @@ class SlotRequest(msgspec.Struct, rename="camel"):
 
 
 class MultiSlotRankRequest(msgspec.Struct, rename="camel"):
-    """Which of the actions should be shown in each slot?"""
+    """The question which of the actions to show in each slot."""
 
     actions: Annotated[list[RankableAction], Meta(min_length=1, max_length=MOST)]
     slots: Annotated[list[SlotRequest], Meta(min_length=1, max_length=MOST)]

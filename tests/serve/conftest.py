@@ -1,0 +1,35 @@
+"""A server per module, and a service within the process where a test needs its clock."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+from serve.running import KEY, READ, Running
+from starlette.testclient import TestClient
+
+from lim2.serve.app import application
+from lim2.serve.config import load
+from lim2.serve.service import Service
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with Running(tmp_path_factory.mktemp("serve") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    own = {"api_key": KEY, "read_keys": [READ], "data": str(tmp_path / "data"), "synchronous": "normal"}
+    return Service(load(environment={}, given=own))
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[TestClient]:
+    headers = {"Ocp-Apim-Subscription-Key": KEY}
+    with TestClient(application(service), headers=headers, raise_server_exceptions=False) as made:
+        yield made

@@ -1,0 +1,97 @@
+"""A server in a process of its own, on a port that the system chooses, as the tests start and end it."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Self
+
+KEY, READ = "a-key-for-the-tests", "a-key-that-reads"
+PATIENCE = 60  # seconds until a server must be there
+
+
+class Running:
+    """``lim2 serve`` with settings from the environment.
+
+    Parameters
+    ----------
+    data
+        Its folder.
+    **settings
+        By the names of the configuration.
+    """
+
+    def __init__(self, data: Path, *options: str, **settings: Any) -> None:
+        own = {"API_KEY": KEY, "READ_KEYS": READ, "PORT": "0", "SERVE_DATA": str(data)}
+        own |= {name.upper(): str(value) for name, value in settings.items()}
+        environment = {**os.environ, **{f"LIM2_{name}": value for name, value in own.items()}}
+        self.errors = data.with_suffix(".err")
+        self._file = self.errors.open("a")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "lim2.cli", "serve", *options],
+            env=environment, stdout=subprocess.PIPE, stderr=self._file, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("lim2 serves http://"), line + self.errors.read_text()
+        self.url = line.split()[-1]
+        self.host, _, port = self.url.removeprefix("http://").rpartition(":")
+        self.port = int(port)
+        self.wait()
+
+    def wait(self) -> None:
+        """Return when the server is ready."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            assert self.process.poll() is None, self.errors.read_text()
+            try:
+                if self.call("GET", "/readyz")[0] == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise AssertionError(f"the server is not ready: {self.errors.read_text()}")
+
+    def call(
+        self, method: str, path: str, body: Any = None, *, key: str | None = KEY, headers: dict[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """Return status and content of an answer; JSON as a value."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        try:
+            sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            own = {} if key is None else {"Ocp-Apim-Subscription-Key": key}
+            connection.request(method, path, sent, {**own, **(headers or {})})
+            answer = connection.getresponse()
+            content = answer.read()
+        finally:
+            connection.close()
+        kind = answer.headers.get("content-type", "")
+        return answer.status, json.loads(content) if kind.startswith("application/json") else content
+
+    def kill(self) -> None:
+        """End it at once, as `kill -9` does."""
+        self.process.kill()
+        self._ended()
+
+    def stop(self) -> None:
+        """End it as a service manager does; it must go in good order."""
+        self.process.send_signal(signal.SIGTERM)
+        self._ended()
+        assert self.process.returncode in (0, -signal.SIGTERM), self.errors.read_text()
+
+    def _ended(self) -> None:
+        self.process.wait(60)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.process.poll() is None:
+            self.stop()
