@@ -55,7 +55,9 @@ class Browser:
         self.command(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=size == "phone"
         )
-        self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+        features = [{"name": name, "value": value} for name, value in wishes.items()]
+        self.command("Emulation.setEmulatedMedia", features=features)
 
     def command(self, name: str, **arguments: Any) -> Any:
         """Run a command of the DevTools protocol."""
@@ -84,6 +86,12 @@ class Browser:
         """Press keys, wherever the focus is."""
         for key in keys:
             self.driver.switch_to.active_element.send_keys(getattr(Keys, key, key))
+
+    def click(self, target: str | WebElement) -> None:
+        """Click an element, in the middle of the window: the header covers what is at the top."""
+        found = self.find(target) if isinstance(target, str) else target
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
+        found.click()
 
     def tab_to(self, selector: str, most: int = 60) -> WebElement:
         """Move the focus by the Tab key until it is on an element."""
