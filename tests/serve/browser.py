@@ -121,7 +121,8 @@ class Browser:
 
     def findings(self) -> list[str]:
         """Return what axe finds of serious and critical impact."""
-        self.driver.execute_script(AXE.read_text(encoding="utf-8"))
+        if self.driver.execute_script("return window.axe === undefined"):
+            self.driver.execute_script(AXE.read_text(encoding="utf-8"))
         done = "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done, e => done(String(e)))"
         found = self.driver.execute_async_script(done)
         assert isinstance(found, dict), found
@@ -138,6 +139,7 @@ class Browser:
 
     def keep(self, path: Path) -> None:
         """Write down what is seen, from top to bottom."""
+        self.driver.execute_script("scrollTo(0, 0)")
         size = self.command("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         made = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
