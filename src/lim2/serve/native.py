@@ -39,7 +39,7 @@ async def decide(call: Call) -> wire.DecideResponse:
         request.context, request.items, request.arms, exploit=request.exploit, id=request.id, key=request.key,
         metadata=request.metadata, active=request.active,
     )  # fmt: skip
-    call.service.metrics.decided(hosted.name, made.propensity)
+    call.service.metrics.decided(hosted.name, made)
     return _decided(made)
 
 
@@ -58,7 +58,7 @@ async def decide_many(call: Call) -> wire.DecideManyResponse:
     answers = iter(made)
     decisions = [known[own.id] if own.id in known else next(answers) for own in requests]
     for one in made:
-        call.service.metrics.decided(hosted.name, one.propensity)
+        call.service.metrics.decided(hosted.name, one)
     return wire.DecideManyResponse([_decided(one) for one in decisions])
 
 
@@ -102,7 +102,7 @@ async def rank(call: Call) -> wire.RankResponse:
             positions = list(slate)
         except TakenIdError:
             positions = _slate(hosted, own.id)
-    call.service.metrics.decided(hosted.name, positions[0].propensity, len(positions))
+    call.service.metrics.decided(hosted.name, positions[0], len(positions))
     ranking = [wire.RankedArm(str(one.arm), _chance(one.propensity)) for one in positions]
     return wire.RankResponse(id=positions[0].id.removesuffix("/1"), ranking=ranking)
 
@@ -142,17 +142,22 @@ def _chance(value: Any) -> float:
 async def reward(call: Call) -> wire.RewardResponse:
     """Write down what a decision, or positions of a slate, have earned."""
     hosted, own = await hosted_of(call), call.body
+    given = own.reward if isinstance(own.reward, dict) else {"": own.reward}
     with refusals("a reward"):
-        outcome = await hosted.log.areward(own.id, own.reward, name=own.name)
-    pairs = (
-        zip(outcome.values(), own.reward.values(), strict=True)
-        if isinstance(outcome, dict)
-        else [(outcome, own.reward)]
-    )
-    for result, value in pairs:
-        call.service.metrics.rewarded(hosted.name, result, value)
+        if isinstance(own.reward, dict):
+            by_position = {_position(key): value for key, value in own.reward.items()}
+            found = (await hosted.log.areward(own.id, by_position, name=own.name)).values()
+            outcomes = dict(zip(given, found, strict=True))
+        else:
+            outcomes = {"": await hosted.log.areward(own.id, own.reward, name=own.name)}
+    for position, value in given.items():
+        call.service.metrics.rewarded(hosted.name, outcomes[position], value)
     call.service.learner.wake()
-    return wire.RewardResponse(outcome)
+    return wire.RewardResponse(outcomes if isinstance(own.reward, dict) else outcomes[""])
+
+
+def _position(key: str) -> int | str:
+    return int(key) if key.isascii() and key.isdigit() and len(key) < 6 else key
 
 
 async def reward_many(call: Call) -> wire.RewardManyResponse:
