@@ -47,13 +47,17 @@ class Browser:
         self.command("Network.clearBrowserCookies")
         self.look(scheme, size)
         self.driver.get(base + path)
-        self.driver.get_log("browser")
+        self.console()
 
     def look(self, scheme: str, size: str) -> None:
         """Let the page be seen on a laptop or a phone, light or dark."""
         width, height = SIZES[size]
         self.command(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=size == "phone"
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=size == "phone",
         )
         wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
         features = [{"name": name, "value": value} for name, value in wishes.items()]
@@ -123,8 +127,10 @@ class Browser:
         """Return what axe finds of serious and critical impact."""
         if self.driver.execute_script("return window.axe === undefined"):
             self.driver.execute_script(AXE.read_text(encoding="utf-8"))
-        done = "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done, e => done(String(e)))"
-        found = self.driver.execute_async_script(done)
+        run = (
+            "axe.run(document, {resultTypes: ['violations']}).then(arguments[0], error => arguments[0](String(error)))"
+        )
+        found = self.driver.execute_async_script(run)
         assert isinstance(found, dict), found
         return [
             f"{one['id']}: {json.dumps([node['html'][:120] for node in one['nodes'][:3]])}"
@@ -134,8 +140,13 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Return errors of the console, but those of answers that the page expects."""
-        lines = [one["message"] for one in self.driver.get_log("browser") if one["level"] == "SEVERE"]
+        lines = [one["message"] for one in self.console() if one["level"] == "SEVERE"]
         return [line for line in lines if "Failed to load resource" not in line]
+
+    def console(self) -> list[dict[str, Any]]:
+        """Return what the console has said since it was last asked."""
+        found: list[dict[str, Any]] = self.driver.execute("getLog", {"type": "browser"})["value"]
+        return found
 
     def keep(self, path: Path) -> None:
         """Write down what is seen, from top to bottom."""

@@ -1,5 +1,6 @@
 """The page in a browser: seen, clicked, typed into, read aloud as far as axe can tell, and attacked by names."""
 
+import http.client
 import os
 import re
 import shutil
@@ -21,7 +22,7 @@ pytestmark = [
 ]
 needs_axe = pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: npm ci in tests/serve/node")
 
-EVIL = "<img src=x onerror=\"window.harmed=1\"><script>window.harmed=1</script>"
+EVIL = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>'
 PRODUCTS = {
     "boots": {"kind": "shoes", "price": 0.8},
     "trail shoes": {"kind": "shoes", "price": 0.9},
@@ -99,8 +100,6 @@ def shown(browser: Browser) -> None:
 
 
 def test_the_page_may_load_and_run_nothing_but_itself(server: Running) -> None:
-    import http.client
-
     connection = http.client.HTTPConnection(server.host, server.port)
     connection.request("GET", "/")
     answer = connection.getresponse()
@@ -173,7 +172,9 @@ def test_the_theme_can_be_switched_and_is_kept(page: Browser) -> None:
     page.click("#theme")
     assert "Dark" in page.text("#theme") and background() != light
     page.driver.refresh()
-    page.until(lambda: page.find("#theme").is_displayed() and "Dark" in page.text("#theme"), "the theme that was chosen")
+    page.until(
+        lambda: page.find("#theme").is_displayed() and "Dark" in page.text("#theme"), "the theme that was chosen"
+    )
     page.click("#theme")
     assert "System" in page.text("#theme") and background() == light
 
@@ -232,7 +233,7 @@ def test_names_stay_text(page: Browser) -> None:
     assert page.driver.execute_script("return window.harmed === undefined")
     blocked = "try { document.body.innerHTML = '<b>x</b>'; return false } catch (error) { return error.name }"
     assert page.driver.execute_script(blocked) == "TypeError"
-    page.driver.get_log("browser")  # the refusal above
+    page.console()  # the refusal above
 
 
 # Keyboard
@@ -346,10 +347,15 @@ def test_from_nothing_to_a_lost_connection(browser: Browser, tmp_path: Path, pic
 
     def run_line() -> None:
         line = browser.text("#start pre")
-        done = subprocess.run(
-            ["sh", "-c", f"{line} --fail-with-body -sS"], env={**os.environ, "LIM2_API_KEY": KEY}, capture_output=True, text=True, check=False
-        )  # fmt: skip
+        command = ["sh", "-c", f"{line} --fail-with-body -sS"]
+        environment = {**os.environ, "LIM2_API_KEY": KEY}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+    def begin(title: str) -> None:
+        browser.until(lambda: browser.text("#start h2") == title, title)
+        browser.keep(pictures / f"{title.lower().replace(' ', '-')}.png")
+        run_line()
 
     with Running(tmp_path / "data") as fresh:
         port = fresh.port
@@ -368,10 +374,8 @@ def test_from_nothing_to_a_lost_connection(browser: Browser, tmp_path: Path, pic
         browser.driver.execute_script("fetch = real")
         browser.until(lambda: browser.all("#bandit option[value=banner]"), "the bandit that was made")
         browser.choose("#bandit", "banner")
-        for title in ("No decision yet", "No reward yet"):
-            browser.until(lambda title=title: browser.text("#start h2") == title, title)
-            browser.keep(pictures / f"{title.lower().replace(' ', '-')}.png")
-            run_line()
+        begin("No decision yet")
+        begin("No reward yet")
         browser.until(lambda: not browser.all("#start h2"), "that there is all")
         fresh.kill()
         browser.until(lambda: browser.find("#lost").is_displayed(), "that the connection is lost")

@@ -54,7 +54,9 @@ def guarded(name: str) -> dict[str, str]:
         Of the file.
     """
     scripts, styles = (inline(page(name), tag) for tag in ("script", "style"))
-    policy = f"default-src 'none'; script-src {scripts}; style-src {styles}; require-trusted-types-for 'script'; {ALONE}"
+    policy = (
+        f"default-src 'none'; script-src {scripts}; style-src {styles}; require-trusted-types-for 'script'; {ALONE}"
+    )
     return {**SAFE, "content-security-policy": policy}
 
 
