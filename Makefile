@@ -51,7 +51,8 @@ lint: install   ## ruff, mypy --strict, import contracts
 test: lint $(VENV)/.node $(VENV)/.chromium   ## everything that CI runs
 	$(BIN)/pytest -n 2 --dist worksteal
 
-bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results/speed.json
+bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results and docs/speed.md
+	$(BIN)/python -m benchmarks.wide
 	$(BIN)/python -m benchmarks.speed
 
 clean:          ## remove .venv and caches

@@ -1,13 +1,22 @@
-"""What the decision log costs: microseconds per call, beside the agent's own.
+"""What the decision log costs: pairs of a decision and its reward per second, and microseconds per call.
 
-python -m benchmarks.log [rounds]
+python -m benchmarks.log [rounds] [--groups]
+
+The first table compares four ways to write the same pairs, side by side, repeated, medians: one by one, in batches of
+100, and by 64 threads or coroutines at once, which share commits. It is measured on this disk, and once more with
+4 ms of waiting in every commit, as for a disk that takes so long to flush. Written to benchmarks/results/log.json.
 """
 
+import asyncio
+import json
+import os
 import sys
 import tempfile
+import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -72,6 +81,92 @@ def raw_items(k: int) -> dict[str, dict[str, Any]]:
     }
 
 
+RESULTS = Path(__file__).parent / "results" / "log.json"
+CALLERS, BATCH, REPEATS, FLUSH = 64, 100, 5, 0.004
+Decided = list[tuple[lim2.Decision, Any]]  # decisions and their contexts
+
+
+def one_by_one(log: lim2.DecisionLog, made: Iterable[tuple[lim2.Decision, Any]]) -> None:
+    for decision, context in made:
+        log.reward(log.record(decision, context).id, 1.0)
+
+
+def in_batches(log: lim2.DecisionLog, made: Decided) -> None:
+    for start in range(0, len(made), BATCH):
+        decisions, contexts = zip(*made[start : start + BATCH], strict=True)
+        log.reward_many([(entry.id, 1.0) for entry in log.record_many(decisions, contexts)])
+
+
+def by_threads(log: lim2.DecisionLog, made: Decided) -> None:
+    threads = [threading.Thread(target=one_by_one, args=(log, made[i::CALLERS])) for i in range(CALLERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def by_coroutines(log: lim2.DecisionLog, made: Decided) -> None:
+    async def caller(own: Decided) -> None:
+        for decision, context in own:
+            entry = await log.arecord(decision, context)
+            await log.areward(entry.id, 1.0)
+
+    async def all_callers() -> None:
+        await asyncio.gather(*(caller(made[i::CALLERS]) for i in range(CALLERS)))
+
+    asyncio.run(all_callers())
+
+
+WAYS: dict[str, tuple[Callable[[lim2.DecisionLog, Decided], None], int]] = {
+    "one by one": (one_by_one, 300),
+    f"batches of {BATCH}": (in_batches, 6000),
+    f"{CALLERS} threads": (by_threads, 3200),
+    f"{CALLERS} coroutines": (by_coroutines, 3200),
+}
+
+
+def pairs_per_second(way: str, flush: float, made: Decided) -> float:
+    """Return how many pairs a second one way writes, with some waiting in every commit."""
+    write, rounds = WAYS[way]
+    with tempfile.TemporaryDirectory() as folder, lim2.DecisionLog(f"{folder}/l") as log:
+        if flush:
+            connection = log.store._current().writing.tables.connection  # type: ignore[attr-defined]
+            connection.set_trace_callback(lambda query: time.sleep(flush) if query == "COMMIT" else None)
+        start = time.perf_counter()
+        write(log, made[:rounds])
+        return rounds / (time.perf_counter() - start)
+
+
+def groups() -> dict[str, Any]:
+    """Return pairs per second of every way, and their ratios to one by one in the same repeat."""
+    agent = lim2.LinearTS(n_arms=10, n_features=20, seed=0)
+    contexts = np.random.default_rng(0).normal(size=(6000, 20))
+    made = [(agent.decide(context), context) for context in contexts]
+    found: dict[str, Any] = {"flush of this disk, ms": round(1e3 * flush_time(), 3)}
+    for name, flush in (("this disk", 0.0), ("a flush of 4 ms more", FLUSH)):
+        repeats = [{way: pairs_per_second(way, flush, made) for way in WAYS} for _ in range(REPEATS)]
+        found[name] = {
+            way: {
+                "pairs per second": round(median(repeat[way] for repeat in repeats)),
+                "ratio": round(median(repeat[way] / repeat["one by one"] for repeat in repeats), 1),
+            }
+            for way in WAYS
+        }
+    return found
+
+
+def flush_time() -> float:
+    """Return the median seconds in which 4 KB reach this disk."""
+    with tempfile.TemporaryFile() as file:
+
+        def write(_: int) -> None:
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+
+        return timed(write, 50) / 1e6
+
+
 def compression(k: int) -> str:
     """Return bytes and microseconds of k candidates: as they are, and compressed."""
     rng = np.random.default_rng(0)
@@ -92,6 +187,14 @@ def compression(k: int) -> str:
 
 
 def main(rounds: int) -> None:
+    found = groups()
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    for name, ways in found.items():
+        print(f"{name}: {ways}" if isinstance(ways, float) else f"{name:<34}{'pairs/s':>8}{'ratio':>8}")
+        for way, figures in ways.items() if isinstance(ways, dict) else ():
+            print(f"{way:<34}{figures['pairs per second']:>8}{figures['ratio']:>8}")
+    if not rounds:
+        return
     full, normal = costs("full", rounds), costs("normal", rounds)
     print(f"{'us, median of ' + str(rounds):<34}{'full':>8}{'normal':>8}")
     for name, cost in full.items():
@@ -100,4 +203,5 @@ def main(rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    numbers = [word for word in sys.argv[1:] if word.isdigit()]
+    main(0 if "--groups" in sys.argv else int(numbers[0]) if numbers else 1000)

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from benchmarks import catalogue, item_speed, items, shop
+from benchmarks import catalogue, item_speed, items, shop, wide
 from lim2.experiments.renamed import today
 from lim2.experiments.report.markdown import table
 from lim2.paper.published import METHODS
@@ -76,8 +76,10 @@ def speed_page() -> str:
     ]
     lines += ["ratios are medians of blocks that ran next to each other in one process.", ""]
     for title, rows in results["sections"].items():
-        lines += [f"## {title}", "", "| | |", "|---|---|", *map(_cells, rows), ""]
-    return "\n".join(lines)
+        by = results.get("code", {}).get(title)
+        lines += [f"## {title}", "", "Measured before the core was rebuilt." if by is None else f"Code {by}.", ""]
+        lines += ["| | |", "|---|---|", *map(_cells, rows), ""]
+    return "\n".join([*lines, wide.page(_load("wide"))])
 
 
 def rivals_table() -> str:

@@ -1,9 +1,11 @@
 """`make bench`: how fast lim2 is, as medians and ratios measured side by side in one process.
 
 Prints a table and writes `benchmarks/results/speed.json`. Times are of this machine on this day; ratios are what to
-compare. With Statlog in LIM2_DATA its contexts are used, otherwise a synthetic world of the same shape.
+compare. With Statlog in LIM2_DATA its contexts are used, otherwise a synthetic world of the same shape. With `--only`
+the sections whose titles start so are measured, the others stay as they were.
 """
 
+import argparse
 import json
 import os
 import platform
@@ -27,6 +29,7 @@ from benchmarks.gradient_bandits import rows as gradient_bandit_rows
 from benchmarks.timing import Player, World, classification_world, median_ratio, seconds_of, side_by_side
 from lim2 import problems
 from lim2._blas import one_thread
+from lim2.experiments.machine import code
 from lim2.memory import store
 from lim2.streams import Streams
 
@@ -247,6 +250,9 @@ def before_and_after() -> list[Row]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", metavar="TITLE", help="measure the sections that start so")
+    chosen = parser.parse_args().only
     console = Console()
     world, source = statlog()
     sections: dict[str, Callable[[], list[Row]]] = {
@@ -263,9 +269,15 @@ def main() -> None:
         "A fresh process": fresh_process,
         f"Against revision {old_and_new.BASE} (old / new: above 1 is faster now)": before_and_after,
     }
-    results: dict[str, list[Row]] = {}
+    out = HERE / "results" / "speed.json"
+    before: dict[str, Any] = json.loads(out.read_text()) if chosen and out.exists() else {"sections": {}}
+    results: dict[str, list[Row]] = before["sections"]
+    by: dict[str, str] = before.get("code", {})  # which code each section was measured with
     started = time.perf_counter()
     for title, section in sections.items():
+        if chosen and not title.startswith(tuple(chosen)):
+            continue
+        by[title] = code()
         with console.status(title):
             results[title] = section()
         table = Table("", "value", title=title, title_justify="left", show_header=False, min_width=72)
@@ -277,9 +289,8 @@ def main() -> None:
         console.print(table)
     machine = {"python": platform.python_version(), "numpy": np.__version__, "lim2": lim2.__version__}
     machine |= {"machine": platform.machine(), "cores": str(os.cpu_count())}
-    out = HERE / "results" / "speed.json"
     out.parent.mkdir(exist_ok=True)
-    out.write_text(json.dumps({"machine": machine, "sections": results}, indent=1) + "\n")
+    out.write_text(json.dumps({"machine": machine, "code": by, "sections": results}, indent=1) + "\n")
     readme.main()
     console.print(f"{time.perf_counter() - started:.0f} s; written to {out.relative_to(HERE.parent)} and docs/speed.md")
 

@@ -11,7 +11,7 @@ import pytest
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-@pytest.mark.parametrize("page", ["arms.md"])
+@pytest.mark.parametrize("page", ["arms.md", "batches.md"])
 def test_examples_give_what_the_page_says(page: str) -> None:
     options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     result = doctest.testfile(str(DOCS / page), module_relative=False, optionflags=options)

@@ -13,7 +13,7 @@ from oracle import Tuple
 from scipy import stats
 
 from lim2 import memory as memories
-from lim2.memory import Memory, add_arm, copy_tuples, empty, remove_arm, sample, store, store_latest
+from lim2.memory import Memory, add_arm, copy_tuples, empty, kept, remove_arm, sample, store, store_latest, store_many
 from lim2.state import copied
 
 N_ARMS = 4
@@ -302,3 +302,95 @@ def test_an_impossible_memory_is_refused(wrong: dict[str, Any], message: str) ->
     memories.check(broken())
     with pytest.raises(ValueError, match=message):
         memories.check(broken(**wrong))
+
+
+# Many tuples that leave at once: of a memory of no fixed capacity
+
+
+@given(arms=st.lists(st.integers(0, N_ARMS - 1), min_size=1, max_size=60), size=st.integers(1, 60), like=st.booleans())
+def test_equal_shares_are_those_of_taking_the_oldest_of_the_largest_arm(arms: list[int], size: int, like: bool) -> None:
+    memory = filled(arms)
+    if like:  # tuples that are older than others in slots before them
+        memory, _ = copy_tuples(add_arm(memory, None), 0, N_ARMS)
+    rows, n_arms = memory.rows(), len(memory.counts)
+    plain = sorted(zip(memory.stamps[rows].tolist(), memory.arms[rows].tolist(), strict=True))
+    while len(plain) > size:
+        held = [arm for _, arm in plain]
+        largest = max(reversed(range(n_arms)), key=held.count)
+        plain.pop(held.index(largest))
+    everything = len(plain) == len(rows)
+    expected = [0 if everything else min((s for s, a in plain if a == i), default=memory.stored) for i in range(n_arms)]
+    assert memories.oldest_in_shares(memory, size).tolist() == expected
+
+
+@given(steps=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5)), max_size=150))
+def test_what_is_left_is_what_a_plain_list_holds(steps: list[tuple[int, int]]) -> None:
+    """Tuples come one by one; now and then those of an arm leave, unless they are among the latest five."""
+    memory, plain = empty(None, 3, (1,)), []
+    for t, (arm, leaving) in enumerate(steps):
+        memory = stored(memory, arm, float(t))
+        plain.append((float(t), arm))
+        if leaving < 3:
+            rows, version, before = memory.rows(), memory, values_of(memory)
+            memory = memories.kept(memory, (memory.arms[rows] != leaving) | (memory.rewards[rows] > t - 5.0))
+            plain = [(r, a) for r, a in plain if a != leaving or r > t - 5.0]
+            assert memory.contexts is version.contexts  # no context was copied
+            assert same(values_of(version), before)
+        rows = memory.rows()
+        assert list(zip(memory.rewards[rows].tolist(), memory.arms[rows].tolist(), strict=True)) == plain
+        assert memory.contexts[rows, 0].tolist() == memory.rewards[rows].tolist() == memory.stamps[rows].tolist()
+        assert memory.counts.tolist() == [sum(a == i for _, a in plain) for i in range(3)]
+        assert [own.tolist() for own in memories.rows_of(memory, range(1, 3))] == [
+            [row for row in rows.tolist() if memory.arms[row] == i] for i in (1, 2)
+        ]
+        compact = memory.canonical()
+        memories.check(compact)
+        if plain:
+            one, other = (sample(m, 7, np.random.default_rng(t)) for m in (memory, compact))
+            assert one.slots.tolist() == other.slots.tolist()
+            assert one.rewards.tolist() == other.rewards.tolist()
+
+
+@given(steps=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.booleans()), max_size=60))
+def test_a_version_of_which_tuples_left_stays_valid_for_one_more_step(steps: list[tuple[int, bool, bool]]) -> None:
+    memory, clean = empty(None, 3, (1,)), empty(None, 3, (1,))
+    for t, (arm, leave, abandoned) in enumerate(steps):
+        before = values_of(memory)
+        if abandoned:
+            later = stored(memory, arm, -1.0)
+            memories.kept(later, later.arms[later.rows()] != arm)
+            assert same(values_of(memory), before)
+            continue
+        older, memory, clean = memory, stored(memory, arm, float(t)), stored(clean, arm, float(t))
+        assert same(values_of(older), before)
+        if leave:
+            memory, clean = (memories.kept(m, m.stamps[m.rows()] > m.stored - 4) for m in (memory, clean))
+        assert same(values_of(memory), values_of(clean))
+
+
+def test_storage_does_not_grow_while_as_many_leave_as_come() -> None:
+    memory, sizes = filled([0] * 100), set()
+    for t in range(2000):
+        memory = stored(memory, t % N_ARMS, float(t))
+        if memory.held == 120:
+            memory = memories.kept(memory, np.arange(120) >= 20)
+        sizes.add(len(memory.rewards))
+    assert sizes == {128}
+
+
+@pytest.mark.parametrize("leave", [0, 5, 40])
+@pytest.mark.parametrize("count", [1, 30, 200])
+def test_many_stored_at_once_are_those_stored_in_turn(leave: int, count: int) -> None:
+    rng = np.random.default_rng(0)
+    contexts, arms, rewards = rng.normal(size=(count, 2)), rng.integers(3, size=count), rng.normal(size=count)
+    memory = empty(None, 3, (2,))
+    for number in range(50):
+        memory, _ = store(memory, rng.normal(size=2), number % 3, float(number))
+    memory = kept(memory, np.arange(50) >= leave) if leave else memory
+    at_once = store_many(copied(memory), contexts, arms, rewards)
+    for context, arm, reward in zip(contexts, arms.tolist(), rewards.tolist(), strict=True):
+        memory, _ = store(memory, context, arm, reward)
+    for one, other in zip(at_once.canonical(), memory.canonical(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    more, _ = store(at_once, np.zeros(2), 0, 9.0)
+    assert more.rewards[more.rows()].tolist() == [*memory.rewards[memory.rows()].tolist(), 9.0]

@@ -8,7 +8,7 @@ import copy
 import logging
 import os
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from itertools import starmap
@@ -19,16 +19,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lim2 import batches, streams
 from lim2 import state as trees
-from lim2 import streams
+from lim2 import warm_start as tables
 from lim2._blas import one_thread
 from lim2.algorithms.base import Algorithm, check_floor
 from lim2.arms import arm_names
+from lim2.batches import Progress, Size
 from lim2.checks import LARGEST, as_float, as_floats, plain
 from lim2.deciding import Core, Decider
 from lim2.info import Info
 from lim2.snapshot import Snapshot
-from lim2.state import Ints
+from lim2.state import Array, Ints
 from lim2.streams import Streams
 
 _logger = logging.getLogger("lim2")
@@ -89,23 +91,94 @@ class Agent(Decider):
         self.refuse_beside_log()
         self._learn(self._context(context), self._arm(arm), self._reward(reward))
 
-    def update_many(self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike) -> None:
-        """Learn from many rewards as a loop over :meth:`update` would; from all of them or, if one fails, from none."""
-        self.refuse_beside_log()
+    def update_many(self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike, batch: Size = 1) -> None:
+        """Learn from many rewards: from all of them or, if one fails, from none.
+
+        Parameters
+        ----------
+        contexts, arms, rewards
+            (n, n_features), n names and (n,): a row, an arm and a reward each.
+        batch
+            How many rewards are learned by one update. 1: each by one of its own, as a loop over :meth:`update` would.
+            ``"auto"``: an eighth of the rounds so far, at most 256; where :attr:`batches` is False, 1. A batch takes
+            far less time, see ``docs/batches.md``.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> agent = lim2.LinearTS(n_arms=2, n_features=1, seed=0)
+        >>> agent.update_many([[1.0], [2.0], [3.0]], [0, 1, 0], [1.0, 0.0, 3.0], batch=3)
+        >>> agent.rounds, agent.means([1.0]).round(3).tolist()
+        (3, [0.988, 0.0])
+        """
+        self.learn_all(contexts, arms, rewards, batch)
+
+    def warm_start(self, table: Any, batch: Size = "auto", progress: Progress | None = None) -> int:
+        """Learn a table of logged rewards, in order and at full speed; all of it or, if anything fails, nothing.
+
+        Parameters
+        ----------
+        table
+            A ``lim2.log.Table``, or a :class:`lim2.DecisionLog`, which counts as its table. Other than after
+            ``log.apply(agent)``, the agent has no position in the log afterwards.
+        batch
+            As for :meth:`update_many`.
+        progress
+            Called after every batch as ``progress(done, total)``.
+
+        Returns
+        -------
+        int
+            How many rewards were learned.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> table = lim2.log.Table.of([[1.0], [2.0]], ["red", "blue"], rewards=[1.0, 0.0], propensity=[0.5, 0.5])
+        >>> agent = lim2.AdaptiveTS(arms=["blue", "red"], n_features=1, seed=0)
+        >>> agent.warm_start(table), agent.rounds
+        (2, 2)
+        """
+        return self.learn_all(*tables.of_arms(table), batch, progress)
+
+    def _checked(
+        self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike
+    ) -> tuple[NDArray[Any], Ints, Array]:
+        """Return contexts, indices of arms and rewards that are known to be right."""
         xs = self._contexts(contexts)
         if isinstance(arms, str) or not isinstance(arms, Iterable) or (isinstance(arms, np.ndarray) and not arms.ndim):
             raise ValueError(f"arms must be {len(xs)} arms, one per context, got {arms!r}")
         played = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)
         if len(played) != len(xs):
             raise ValueError(f"arms must be {len(xs)} arms, one per context, got {len(played)}")
-        indices = [self._arm(arm) for arm in played]
+        indices = np.fromiter(map(self._arm, played), dtype=np.intp, count=len(xs))
         earned = as_floats(rewards, "rewards")
         if earned.shape != (len(xs),):
             raise ValueError(f"rewards must be {len(xs)} numbers, one per context, got shape {earned.shape}")
-        numbers = [self._reward(reward) for reward in earned.tolist()]
+        if not (np.abs(earned) < LARGEST).all():
+            for reward in earned.tolist():  # to say which
+                self._reward(reward)
+        return xs, indices, earned
+
+    def learn_all(
+        self,
+        contexts: ArrayLike,
+        arms: Iterable[Hashable],
+        rewards: ArrayLike,
+        batch: Size,
+        progress: Progress | None = None,
+    ) -> int:
+        """Learn from all rewards, in batches, or from none; return how many there were."""
+        self.refuse_beside_log()
+        size = batches.checked(batch, self.batches, self.algorithm.no_batches)
+        xs, indices, earned = self._checked(contexts, arms, rewards)
+        n = len(earned)
         with self.all_or_nothing():
-            for x, index, number in zip(xs, indices, numbers, strict=True):
-                self._learn(x, index, number)
+            for rows in batches.slices(n, size, self.rounds):
+                self.learn_rows(xs[rows], indices[rows], earned[rows])
+                if progress is not None:
+                    progress(rows.stop, n)
+        return n
 
     @contextmanager
     def all_or_nothing(self, also: Iterable[trees.Write] = ()) -> Iterator[None]:
@@ -128,6 +201,28 @@ class Agent(Decider):
         """Learn from a reward of a log, as :meth:`update` does; ``also``, its position, is written with it."""
         self._learn(self._context(context), self._arm(arm), self._reward(reward), also)
 
+    def learn_logged_many(
+        self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike, also: Iterable[trees.Write]
+    ) -> None:
+        """Learn from rewards of a log as one batch; ``also``, the position of the last, is written with it."""
+        self.learn_rows(*self._checked(contexts, arms, rewards), also)
+
+    def learn_rows(self, contexts: NDArray[Any], arms: Ints, rewards: Array, also: Iterable[trees.Write] = ()) -> None:
+        """Learn one batch of what is known to be right, arms as indices; ``also`` is written with the new state.
+
+        A batch of one reward is learned as :meth:`update` does, bit for bit.
+        """
+        if len(rewards) == 1:
+            self._learn(contexts[0], int(arms[0]), float(rewards[0]), also)
+        elif not self.batches:
+            raise ValueError(f"{self.algorithm.no_batches}, got {len(rewards)} rewards")
+        elif len(rewards):
+            counts = np.bincount(arms)
+            pulled = np.flatnonzero(counts), counts[counts > 0]
+            self._advance(self.algorithm.learn_many, (contexts, arms, rewards), int(arms[-1]), pulled, also)
+        else:
+            trees.put(also)
+
     def refuse_beside_log(self) -> None:
         """Raise a ValueError if the agent learns from a log, which would give it the same reward again."""
         if "log_id" in self.metadata:
@@ -138,17 +233,36 @@ class Agent(Decider):
             )
 
     def _learn(self, context: NDArray[Any], arm: int, reward: float, also: Iterable[trees.Write] = ()) -> None:
-        """Swap the state for the one after a reward, and write ``also`` with it; if it fails, nothing has happened."""
+        """Learn from one reward."""
+        self._advance(self.algorithm.learn, (context, arm, reward), arm, (arm, 1), also)
+
+    def _advance(
+        self, learn: Callable[..., Any], seen: tuple[Any, ...], arm: int, pulled: Any, also: Iterable[trees.Write]
+    ) -> None:
+        """Swap the state for the one after an update, and write ``also`` with it; if it fails, nothing has happened.
+
+        Parameters
+        ----------
+        learn, seen
+            A function of the algorithm, and what it learns from.
+        arm
+            The latest.
+        pulled
+            The arms that were played, and how often each was.
+        also
+            What is written with it.
+        """
         algorithm, rng = self.algorithm, self._streams.learn
         with one_thread:
             core = self._own_core() if self._shared else self._core
             names, places, state, pulls, rounds, _ = core
-            position = None
+            (arms, counts), position = pulled, None
+            after = rounds + (1 if type(counts) is int else int(counts.sum()))
             if algorithm.draws:  # noted for a failure, and for who saves the agent meanwhile
                 position = rng.bit_generator.state
                 self._drawn = (rounds, position)
             try:
-                new, diagnostics = algorithm.learn(state, context, arm, reward, rng)
+                new, diagnostics = learn(state, *seen, rng)
                 latest = (names[arm], diagnostics)
                 rows: list[trees.Write] = []
                 if type(new) is trees.Writes:
@@ -162,8 +276,8 @@ class Agent(Decider):
                 with streams.lock:
                     if self._shared:  # by a snapshot that came in between: what it sees must stay
                         new, pulls, rows = trees.written(trees.Writes(new, rows)), pulls.copy(), []
-                    rows.append((pulls, arm, pulls[arm] + 1))
-                    rows.append((self.__dict__, "_core", Core(names, places, new, pulls, rounds + 1, latest)))
+                    rows.append((pulls, arms, pulls[arms] + counts))
+                    rows.append((self.__dict__, "_core", Core(names, places, new, pulls, after, latest)))
                     rows.extend(also)
                     deque(starmap(setitem, rows), maxlen=0)  # one call: no interrupt comes between rows and swap
             except BaseException:
@@ -349,6 +463,11 @@ class Agent(Decider):
         return agent
 
     # What it says of itself
+
+    @property
+    def batches(self) -> bool:
+        """Whether several rewards can be learned by one update."""
+        return self.algorithm.batches
 
     @property
     def pulls(self) -> Ints:

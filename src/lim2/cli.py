@@ -8,6 +8,7 @@ import typer
 
 import lim2
 from lim2.commands import bench, data, paper, serve
+from lim2.commands.warm_start import warm_start
 
 app = typer.Typer(
     help="Contextual bandits that learn a neural representation online, in bounded memory.",
@@ -18,6 +19,7 @@ app.command("bench")(bench.bench)
 app.command("report")(bench.report)
 app.command("compare")(bench.compare)
 app.command("serve")(serve.serve)
+app.command("warm-start")(warm_start)
 app.add_typer(data.app, name="data")
 app.add_typer(paper.app, name="paper")
 

@@ -12,10 +12,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lim2 import warm_start as tables
 from lim2._blas import one_thread
 from lim2.agent import Agent
 from lim2.algorithms.base import Algorithm
 from lim2.arms import arm_names
+from lim2.batches import Progress, Size
 from lim2.checks import LARGEST, as_floats, size_of, why_not
 from lim2.deciding import Decider, check_positions, no_propensities, order_of
 from lim2.decision import Decision
@@ -299,6 +301,13 @@ class ItemAgent(ItemDecider):
         """Learn from a reward of a log, as :meth:`update` does; ``also``, its position, is written with it."""
         self.learn_row(self._row(context, item), reward, also)
 
+    def learn_logged_many(
+        self, contexts: ArrayLike, items: ArrayLike, rewards: ArrayLike, also: Iterable[Write]
+    ) -> None:
+        """Learn from rewards of a log as one batch; ``also``, the position of the last, is written with it."""
+        rows = self._rows(contexts, items)
+        self._inner.learn_logged_many(rows, [0] * len(rows), rewards, also)
+
     def refuse_beside_log(self) -> None:
         """Raise a ValueError if the agent learns from a log, which would give it the same reward again."""
         self._inner.refuse_beside_log()
@@ -311,19 +320,43 @@ class ItemAgent(ItemDecider):
         """Learn several rewards; if anything fails meanwhile, none of them is learned, and ``also`` is written."""
         return self._inner.all_or_nothing(also)
 
-    def update_many(self, contexts: ArrayLike, items: ArrayLike, rewards: ArrayLike) -> None:
-        """Learn from many rewards as a loop over :meth:`update` would; from all of them or, if one fails, from none.
+    def update_many(self, contexts: ArrayLike, items: ArrayLike, rewards: ArrayLike, batch: Size = 1) -> None:
+        """Learn from many rewards: from all of them or, if one fails, from none.
 
         Parameters
         ----------
         contexts, items, rewards
             (n, n_features), (n, n_item_features) and (n,).
+        batch
+            How many rewards are learned by one update, as for :meth:`lim2.Agent.update_many`.
         """
+        rows = self._rows(contexts, items)
+        self._inner.update_many(rows, [0] * len(rows), rewards, batch)
+
+    def warm_start(self, table: Any, batch: Size = "auto", progress: Progress | None = None) -> int:
+        """Learn a table of logged rewards that has items as vectors, as :meth:`lim2.Agent.warm_start` does.
+
+        Parameters
+        ----------
+        table, batch, progress
+            As there.
+
+        Returns
+        -------
+        int
+            How many rewards were learned.
+        """
+        contexts, items, rewards = tables.of_items(table)
+        rows = self._rows(contexts, items)
+        return self._inner.learn_all(rows, [0] * len(rows), rewards, batch, progress)
+
+    def _rows(self, contexts: ArrayLike, items: ArrayLike) -> Array:
+        """Return rows of context and item."""
         xs, ys = as_floats(contexts, "contexts"), as_floats(items, "items")
         for name, rows, size in (("contexts", xs, self._sizes[0]), ("items", ys, self._sizes[1])):
             if rows.ndim != 2 or rows.shape[1] != size or len(rows) != len(xs):
                 raise ValueError(f"{name} must be an array (n, {size}), one row per reward, got shape {rows.shape}")
-        self._inner.update_many(np.hstack((xs, ys)), [0] * len(xs), rewards)
+        return np.hstack((xs, ys))
 
     def _row(self, context: ArrayLike, item: ArrayLike) -> NDArray[Any]:
         features = as_floats(item, "an item")
@@ -370,6 +403,11 @@ class ItemAgent(ItemDecider):
     def agent(self) -> Agent:
         """The agent inside, with one arm: its contexts are a context and an item side by side."""
         return self._inner
+
+    @property
+    def batches(self) -> bool:
+        """Whether several rewards can be learned by one update."""
+        return self._inner.batches
 
     @property
     def state(self) -> Any:

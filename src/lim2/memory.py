@@ -25,13 +25,15 @@ class Memory(NamedTuple):
 
     Tuples are known by slots, 0 to held - 1, which is the order in which a batch is drawn. While there is room a tuple
     takes the next slot. A full buffer has its slots sorted by arm; a new tuple takes the slot of the one that leaves.
+    Where many leave at once, which only a memory of no fixed capacity allows, contexts stay where they are: ``order``
+    names the rows of the slots, and behind them those that are free.
     """
 
     contexts: Annotated[NDArray[Any], "row *context"]
     arms: Annotated[Ints, "row"]
     rewards: Annotated[Array, "row"]
     stamps: Annotated[Ints, "row"]
-    order: Annotated[Ints, "held"] | None  # the row of every slot; None: the rows before `free`, in turn
+    order: Annotated[Ints, "place"] | None  # the row of every slot, then free rows; None: those before `free`, in turn
     heads: Annotated[Ints, "arm"] | None  # slots sorted by arm: how far each arm's oldest is from its first slot
     counts: Annotated[Ints, "arm"]  # tuples of each arm
     free: Count  # the row in which the next tuple is written
@@ -42,7 +44,7 @@ class Memory(NamedTuple):
     def rows(self) -> Ints:
         """Return the row of every slot."""
         if self.order is not None:
-            return self.order
+            return self.order[: self.held]
         if self.free >= self.held:
             return np.arange(self.free - self.held, self.free)
         return np.arange(self.free - self.held, self.free) % len(self.rewards)
@@ -52,7 +54,7 @@ class Memory(NamedTuple):
 
         Where the memory has ``heads``, slots are sorted by arm, and these are the rows of all slots in turn.
         """
-        rows = self.rows() if self.order is None else self.order
+        rows = self.rows()
         if self.heads is None:
             rows = rows[self.arms[rows].argsort(kind="stable")]
         return rows, [0, *itertools.accumulate(self.counts.tolist())]
@@ -166,22 +168,51 @@ def store(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> tup
     return Memory(contexts, arms, rewards, stamps, order, heads, counts, row, held, stored + 1, capacity), left
 
 
+def store_many(memory: Memory, contexts: NDArray[Any], arms: Ints, rewards: Array) -> Memory:
+    """Store tuples in turn. Expects a memory of no fixed capacity.
+
+    Examples
+    --------
+    >>> memory = store_many(empty(None, 2, (1,)), np.zeros((3, 1)), np.array([1, 0, 1]), np.arange(3.0))
+    >>> memory.counts.tolist(), memory.rewards[memory.rows()].tolist(), memory.stored
+    ([1, 2], [0.0, 1.0, 2.0], 3)
+    """
+    count, rows, held = len(rewards), len(memory.rewards), memory.held
+    missing = count - (rows - memory.free if memory.order is None else rows - held)
+    if missing > 0:
+        memory = _with_storage(memory, max(2 * rows, rows + missing, FIRST_ROWS), contexts.dtype)
+    order, free, end = memory.order, memory.free, held + count
+    new = slice(free, free + count) if order is None else order[held:end]
+    memory.contexts[new], memory.arms[new], memory.rewards[new] = contexts, arms, rewards
+    memory.stamps[new] = np.arange(memory.stored, memory.stored + count)
+    counts = memory.counts + np.bincount(arms, minlength=len(memory.counts))
+    free = free + count if order is None else _next_free(order, end)
+    return memory._replace(counts=counts, free=free, held=end, stored=memory.stored + count)
+
+
 def _written(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> Memory:
     """Write a tuple to the free row, of larger storage if there is none: what the memory holds stays as it is."""
     free = memory.free
     if free == len(memory.rewards):
         size = max(2 * free, FIRST_ROWS)
         size = size if memory.capacity is None else min(size, memory.capacity + 1)
-        kept = memory.contexts if free else memory.contexts.astype(context.dtype)  # the first brings its type
-        memory = memory._replace(
-            contexts=_grown(kept, size), arms=_grown(memory.arms, size),
-            rewards=_grown(memory.rewards, size), stamps=_grown(memory.stamps, size),
-        )  # fmt: skip
+        memory = _with_storage(memory, size, context.dtype)
     memory.contexts[free] = context
     memory.arms[free] = arm
     memory.rewards[free] = reward
     memory.stamps[free] = memory.stored
     return memory
+
+
+def _with_storage(memory: Memory, size: int, kind: np.dtype[Any]) -> Memory:
+    """Return the same memory in storage of so many rows."""
+    rows = len(memory.rewards)
+    kept = memory.contexts if rows else memory.contexts.astype(kind)  # the first brings its type
+    return memory._replace(
+        contexts=_grown(kept, size), arms=_grown(memory.arms, size),
+        rewards=_grown(memory.rewards, size), stamps=_grown(memory.stamps, size),
+        order=None if memory.order is None else np.append(memory.order, np.arange(rows, size)),
+    )  # fmt: skip
 
 
 def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
@@ -192,19 +223,38 @@ def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
 
 def _appended(memory: Memory, arm: int) -> Memory:
     """Hold what was written to the free row in the next slot."""
-    contexts, arms, rewards, stamps, _, _, counts, free, held, stored, capacity = memory
+    contexts, arms, rewards, stamps, order, _, counts, free, held, stored, capacity = memory
     counts = counts.copy()
     counts[arm] += 1
     if held + 1 == capacity:
         _logger.info("the buffer is full with %d tuples: from now on one leaves for each that comes", held + 1)
-    return Memory(contexts, arms, rewards, stamps, None, None, counts, free + 1, held + 1, stored + 1, capacity)
+    free = free + 1 if order is None else _next_free(order, held + 1)
+    return Memory(contexts, arms, rewards, stamps, order, None, counts, free, held + 1, stored + 1, capacity)
 
 
-def sample(memory: Memory, size: int, rng: np.random.Generator, weights: Array | None = None) -> Batch:
+def _next_free(order: Ints, held: int) -> int:
+    """Return the first free row, given the rows of all slots and behind them the free ones; beyond the last if none."""
+    return int(order[held]) if held < len(order) else held
+
+
+def sample(
+    memory: Memory, size: int, rng: np.random.Generator, weights: Array | None = None, *, batches: int = 1
+) -> Batch:
     """Draw tuples with replacement, sorted by arm, in the order of drawing within an arm.
 
-    Uniformly, or in proportion to the weights of the rows.
+    Uniformly, or in proportion to the weights of the rows. Of several batches, which follow one another, each is
+    sorted by itself: they are those that as many calls would draw.
+
+    Examples
+    --------
+    >>> memory = store_many(empty(None, 2, (1,)), np.zeros((3, 1)), np.array([1, 0, 1]), np.arange(3.0))
+    >>> sample(memory, 3, np.random.default_rng(0), batches=2).rewards.tolist()
+    [1.0, 0.0, 0.0, 0.0, 2.0, 2.0]
+    >>> rng = np.random.default_rng(0)
+    >>> [sample(memory, 3, rng).rewards.tolist() for _ in range(2)]
+    [[1.0, 0.0, 0.0], [0.0, 2.0, 2.0]]
     """
+    size *= batches
     if not memory.held:
         raise ValueError("there is nothing to sample: the memory is empty")
     if weights is None:
@@ -218,7 +268,12 @@ def sample(memory: Memory, size: int, rng: np.random.Generator, weights: Array |
     else:
         rows = memory.order.take(slots)
     arms = memory.arms.take(rows)
-    by_arm = arms.argsort(kind="stable")
+    if batches == 1:
+        by_arm = arms.argsort(kind="stable")
+    else:
+        by_arm = arms.reshape(batches, -1).argsort(axis=1, kind="stable")
+        by_arm += np.arange(0, size, size // batches)[:, None]
+        by_arm = by_arm.ravel()
     slots, rows, arms = slots.take(by_arm), rows.take(by_arm), arms.take(by_arm)
     return Batch(slots, rows, memory.contexts.take(rows, axis=0), arms, memory.rewards.take(rows))
 
@@ -248,6 +303,24 @@ def _resized(memory: Memory, capacity: int | None) -> Memory:
     return memory._replace(capacity=max(wanted, memory.held, 1))
 
 
+def rows_of(memory: Memory, arms: range) -> list[Ints]:
+    """Return the rows of each of a few arms that follow one another, in the order of slots; one pass over all slots.
+
+    Examples
+    --------
+    >>> memory = empty(capacity=None, n_arms=3, shape=(1,))
+    >>> for arm in (2, 0, 1, 2):
+    ...     memory, _ = store(memory, np.zeros(1), arm, 0.0)
+    >>> [rows.tolist() for rows in rows_of(memory, range(1, 3))]
+    [[2], [0, 3]]
+    """
+    rows = memory.rows()
+    own = memory.arms.take(rows) - arms.start
+    among = np.flatnonzero(own.view(np.uintp) < len(arms))  # a negative number is a large one without its sign
+    rows, own = rows.take(among), own.take(among)
+    return [rows[own == place] for place in range(len(arms))]
+
+
 def oldest_in_shares(memory: Memory, size: int) -> Ints:
     """Return the stamp of the oldest tuple of each arm that stays, if ``size`` tuples may.
 
@@ -262,24 +335,46 @@ def oldest_in_shares(memory: Memory, size: int) -> Ints:
     >>> oldest_in_shares(memory, 3).tolist()
     [2, 3]
     """
-    arms, stamps, counts = memory.arms[: memory.held], memory.stamps[: memory.held], memory.counts
+    counts = memory.counts
     if memory.held <= size:
         return np.zeros(len(counts), dtype=np.intp)
-    order = np.lexsort((-stamps, arms))
-    ranks = np.arange(memory.held) - np.repeat(np.cumsum(counts) - counts, counts)  # how many of its arm are newer
-    stay = order[np.lexsort((arms[order], ranks))[:size]]
-    oldest = np.full(len(counts), memory.stored, dtype=np.intp)
-    np.minimum.at(oldest, arms[stay], stamps[stay])
-    return oldest
+    rows = memory.rows()
+    stamps = memory.stamps.take(rows)
+    by_age = stamps.argsort(kind="stable")  # they are nearly sorted, which is quick
+    arms = memory.arms.take(rows.take(by_age)).astype(np.min_scalar_type(len(counts)))  # two bytes are sorted by radix
+    by_arm, shares = by_age.take(arms.argsort(kind="stable")), _shares(counts, size)
+    first = np.minimum(np.cumsum(counts) - shares, memory.held - 1)
+    return np.where(shares > 0, stamps.take(by_arm.take(first)), memory.stored)
 
 
-def kept(memory: Memory, rows: NDArray[np.bool_]) -> Memory:
-    """Return a memory without some tuples. Expects a memory of no fixed capacity."""
-    all_, held = slice(memory.held), int(rows.sum())
-    arms = memory.arms[all_][rows]
-    arrays = memory.contexts[all_][rows], arms, memory.rewards[all_][rows], memory.stamps[all_][rows]
-    counts = np.bincount(arms, minlength=len(memory.counts)).astype(np.intp)
-    return Memory(*arrays, None, None, counts, held, held, memory.stored, memory.capacity)
+def _shares(counts: Ints, size: int) -> Ints:
+    """Return how many of each arm's tuples stay if ``size`` of all may: equal shares; what is left over goes in turn.
+
+    Examples
+    --------
+    >>> _shares(np.array([1, 9, 9, 2]), 10).tolist()
+    [1, 4, 3, 2]
+    """
+    ascending = np.sort(counts)
+    others = np.arange(len(counts), 0, -1)  # arms that hold at least as many
+    before = np.cumsum(ascending) - ascending
+    place = int(np.argmax(before + ascending * others > size))  # the first that holds more than its share
+    share, left = divmod(size - int(before[place]), int(others[place]))
+    out = np.minimum(counts, share)
+    out[np.flatnonzero(counts > share)[:left]] += 1
+    return out
+
+
+def kept(memory: Memory, stays: NDArray[np.bool_]) -> Memory:
+    """Return a memory without the tuples of some slots. Expects a memory of no fixed capacity.
+
+    No context is copied: what comes next is written where those were that left.
+    """
+    rows, held = memory.rows(), int(stays.sum())
+    spare = np.arange(memory.free, len(memory.rewards)) if memory.order is None else memory.order[memory.held :]
+    order = np.concatenate((rows[stays], rows[~stays], spare))
+    counts = np.bincount(memory.arms.take(order[:held]), minlength=len(memory.counts)).astype(np.intp)
+    return memory._replace(order=order, heads=None, counts=counts, free=_next_free(order, held), held=held)
 
 
 def copy_tuples(memory: Memory, like: int, arm: int) -> tuple[Memory, Ints]:

@@ -65,8 +65,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """Return a list that takes up the stamps of every batch drawn."""
     drawn: list[list[int]] = []
 
-    def recording(memory: Memory, size: int, rng: np.random.Generator) -> Any:
-        batch = sample(memory, size, rng)
+    def recording(memory: Memory, size: int, rng: np.random.Generator, batches: int) -> Any:
+        batch = sample(memory, size, rng, batches=batches)
         drawn.append(memory.stamps[batch.rows].tolist())
         return batch
 

@@ -66,6 +66,10 @@ def test_a_failure_shows_in_the_status() -> None:
         (("bench", "--plan", "none.toml"), "cannot be read"),
         (("bench", "--csv", "none.csv", "--label", "y"), "there is no file none.csv"),
         (("bench", "--csv", "none.csv"), "belong together"),
+        (("bench", "--delay", "-5"), "delay must be a whole number of rounds, at least 0, not -5"),
+        (("bench", "--delay", "soon"), "--delay must be a whole number, or several such as 0,100,1000, not 'soon'"),
+        (("bench", "--batch", "1.5"), "--batch must be a whole number"),
+        (("bench", "--batch", "64", "--rounds", "50"), "no reward would be learned before the last decision"),
         (("bench", "--on", "moon"), "on must be 'local' or 'ray'"),
         (("report", "nowhere"), "has no results of `lim2 bench`"),
         (("compare", "nowhere", "there"), "has no results of `lim2 bench`"),
@@ -98,6 +102,23 @@ a0 = 60.0
         ("own", "calm", 2, 20),
         ("own", "Uniform", 2, 20),
     ]
+
+
+def test_delay_and_batch_of_the_command_line_and_of_a_plan() -> None:
+    Path("plan.toml").write_text('problems = ["wheel"]\nagents = ["LinearTS"]\ndelay = [0, 3]\nbatch = 4')
+    code, out, err = run("bench", "--plan", "plan.toml", *SMALL, "--out", "here")
+    assert code == 0
+    assert "wheel (delay 3, batch 4) / LinearTS / seed 0: reward" in err
+    assert "Normalised score, batch 4: 0 = random policy" in out
+    assert "Normalised score, delay 3, batch 4: 0 = random policy" in out
+    assert "Mean reward by delay and batch" in out
+    code, out, err = run("bench", "--plan", "plan.toml", "--delay", "3", *SMALL, "--out", "here")
+    assert "4 of 4 runs are here already" in err  # and what is there of another delay stays in the report
+    assert "Mean reward by delay and batch" in out
+    code, out, err = run("bench", "--plan", "plan.toml", "--delay", "5", "--batch", "1,2", *SMALL, "--out", "there")
+    rows = json.loads(Path("there/summary.json").read_text())
+    told = {(row["problem"], row["delay"], row["batch"]) for row in rows}
+    assert told == {("wheel (delay 5)", 5, 1), ("wheel (delay 5, batch 2)", 5, 2)}
 
 
 def test_the_default_needs_no_files(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,17 @@ def made(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     agents: Mapping[str, tuple[str, Mapping[str, Any]]] | None = None,
     seed: int = 0,
+    delay: int | Sequence[int] = 0,
+    batch: int | Sequence[int] = 1,
     **changes: Any,
 ) -> Store:
-    """Fill a folder with runs of given rewards, by (problem, agent)."""
+    """Fill a folder with runs of given rewards, by (problem, agent); a round of delay costs a reward of 0.1."""
     problems = list(dict.fromkeys(problem for problem, _ in rewards))
     labels = list(dict.fromkeys(agent for _, agent in rewards))
     runs = max(len(values) for values in rewards.values())
-    plan = planned(problems, agents or labels, rounds=100, runs=runs, seed=seed, settings=settings)
+    plan = planned(
+        problems, agents or labels, rounds=100, runs=runs, seed=seed, delay=delay, batch=batch, settings=settings
+    )
     store = Store(folder)
     store.ask(plan, ["lim2", "bench", "--agents", "<b>&"])
     rounds = np.arange(1, 101)
@@ -35,7 +39,7 @@ def made(
         values = rewards.get((run.problem.label, run.agent.label), [])
         if run.seed - seed >= len(values):
             continue
-        reward = values[run.seed - seed]
+        reward = values[run.seed - seed] - 0.1 * run.feedback.delay
         record: dict[str, Any] = {
             name: 1.0 if dtype == SCHEMA["reward"] else "x" if dtype == SCHEMA["key"] else 1
             for name, dtype in SCHEMA.items()

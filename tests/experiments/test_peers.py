@@ -61,13 +61,13 @@ def test_items_need_action_features() -> None:
 
 
 @installed
-def test_it_learns_from_its_latest_decision() -> None:
+def test_it_learns_from_its_own_decisions() -> None:
     agent = item_maker("vw:adf-squarecb")(1, 2, seed=0)
     items = np.array([[1.0, 0.0], [0.0, 1.0]])
-    with pytest.raises(ValueError, match="learns from its latest decision only"):
+    with pytest.raises(ValueError, match="learns from its own decisions only"):
         agent.update([1.0], items[0], 1.0)
     row = agent.act([1.0], items)
-    with pytest.raises(ValueError, match="learns from its latest decision only"):
+    with pytest.raises(ValueError, match="learns from its own decisions only"):
         agent.update([1.0], items[1 - row], 1.0)
     agent.update([1.0], items[row], 1.0)
 

@@ -15,7 +15,7 @@ installed = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not inst
 
 PLAN = (
     "bench", "--problems", "wheel,linear,nonlinear", "--agents", "LiM2,LinearTS,outside_agents:Cycle", "--rounds", "60",
-    "--runs", "2", "--jobs", "2", "--no-report",
+    "--runs", "2", "--jobs", "2", "--no-report", "--delay", "0,7", "--batch", "4",
 )  # fmt: skip
 
 

@@ -12,7 +12,10 @@ from typing import Any
 import lim2
 
 PACKAGE = str(Path(lim2.__file__).parent)
-SHELLS = {str(Path(PACKAGE, name)) for name in ("agent.py", "items.py", "bandit/bandit.py", "bandit/deciding.py")}
+SHELLS = {
+    str(Path(PACKAGE, name))
+    for name in ("agent.py", "items.py", "bandit/bandit.py", "bandit/deciding.py", "bandit/lessons.py")
+}
 
 
 class InjectedError(Exception):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lim2.algorithms import Algorithm
 from lim2.memory import Memory
 
-PURE = ("score", "learn", "add_arm", "remove_arm")
+PURE = ("score", "learn", "learn_many", "add_arm", "remove_arm")
 
 
 class ImpureError(AssertionError):

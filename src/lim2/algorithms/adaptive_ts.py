@@ -16,15 +16,17 @@ from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, r
 from lim2.algorithms.start import A0, OPTIMISM, TEMPERATURE, turns_of
 from lim2.checks import number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
+from lim2.exploration.rank_k import by_arm, predicted_many
 from lim2.exploration.roots import LinearPosterior, RootPosterior, part_of
-from lim2.memory import sample, store
+from lim2.memory import Memory, sample, store, store_many
 from lim2.representation import MLP, Representation, RMSProp, Step
 from lim2.representation import view as views
 from lim2.representation.scaling import Moments, Scaling, no_moments, scaling
 from lim2.representation.view import View
-from lim2.state import Array, Writes
+from lim2.state import Array, Ints, Writes
 
 BATCH, DECAY, SMALLEST_BUFFER = 128, 0.005, 1000
+YOUNG, MOST_STEPS = 1000, 8  # from this round on a batch of rewards trains at most so often, however large it is
 
 # The linear beliefs decide alone from a lead of MARGIN + RANGE on, and not at all up to MARGIN. In their lead an arm's
 # rewards count from number TRIED on, and less by KEEP per round.
@@ -120,6 +122,7 @@ class AdaptiveTS(WithNetwork):
     reward_range: Sequence[float] | None = None
 
     state_type: ClassVar[type[Any]] = State
+    batches: ClassVar[bool] = True
 
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""
@@ -224,13 +227,8 @@ class AdaptiveTS(WithNetwork):
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
     ) -> tuple[State | Writes, Diagnostics]:
         """Store the tuple, train the network, begin a refit if it is time, count the tuple, refit some arms."""
-        t, f, step = state.rounds + 1, state.network, None
         E, _ = store(state.memory, context, arm, reward)
-        if state.refits and t % self.period == 0:
-            batch = sample(E, BATCH, rng)
-            targets = (batch.rewards - state.rewards.mean) / state.rewards.scale
-            _, f, step = self.network.train(f, views.inputs(state.view, batch.contexts), batch.arms, targets)
-        new = state._replace(network=f, memory=E, rounds=t)
+        new, step = self._trained(state, E, 1, rng)
         if state.before is None and refit.is_due(self, new):
             new = refit.begun(self, new)
         view = new.view if new.before is None or arm < new.moved else new.before
@@ -242,6 +240,53 @@ class AdaptiveTS(WithNetwork):
         if new.before is not None:
             new = refit.continued(self, new, rows)
         return Writes(new, rows), lambda: self._report(new, step)
+
+    def learn_many(
+        self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator
+    ) -> tuple[State | Writes, Diagnostics]:
+        """Do the same once for all tuples: one training, at most one refit begun, one rank-k update per arm."""
+        k = len(rewards)
+        new, step = self._trained(state, store_many(state.memory, contexts, arms, rewards), k, rng)
+        if state.before is None and refit.is_due(self, new, k):
+            new = refit.begun(self, new)
+        rows, gains, hidden = [], np.zeros(k), self.network.width
+        for view, those in self._by_view(new, arms):
+            Z = self.features(view, contexts[those])
+            for arm, own in by_arm(arms[those]):
+                more, densities = predicted_many(new.posterior, arm, Z[own], rewards[those][own])
+                other, linear = predicted_many(new.linear, arm, Z[own, hidden:], rewards[those][own])
+                known = float(new.posterior.a[arm]) + 0.5 * np.arange(len(own))
+                gains[those[own]] = (linear - densities) * (known >= A0 + 0.5 * TRIED)
+                rows += more + other
+        weights = KEEP ** np.arange(k - 1.0, -1.0, -1.0)
+        new = new._replace(lead=KEEP**k * new.lead + (float(np.dot(weights, gains)) if self.linear else 0.0))
+        if new.before is not None:
+            new = refit.continued(self, new, rows, k)
+        return Writes(new, rows), lambda: self._report(new, step)
+
+    def _trained(self, state: State, E: Memory, k: int, rng: np.random.Generator) -> tuple[State, Step | None]:
+        """Return the state k rounds later, with what was stored meanwhile, and the network trained if it is time."""
+        t, f, step = state.rounds + k, state.network, None
+        young, due = (
+            upto // self.period - state.rounds // self.period for upto in (max(min(t, YOUNG), state.rounds), t)
+        )
+        steps = int(young + min(due - young, MOST_STEPS)) if state.refits else 0
+        if steps:
+            batch = sample(E, BATCH, rng, batches=steps)
+            inputs = views.inputs(state.view, batch.contexts)
+            targets = (batch.rewards - state.rewards.mean) / state.rewards.scale
+            for start in range(0, len(targets), BATCH):
+                own = slice(start, start + BATCH)
+                _, f, step = self.network.train(f, inputs[own], batch.arms[own], targets[own])
+        return state._replace(network=f, memory=E, rounds=t), step
+
+    def _by_view(self, state: State, arms: Ints) -> list[tuple[View, Ints]]:
+        """Return the views that arms have, each with the rows of a batch that are of such arms."""
+        if state.before is None:
+            return [(state.view, np.arange(len(arms)))]
+        moved = arms < state.moved
+        parts = ((state.view, np.flatnonzero(moved)), (state.before, np.flatnonzero(~moved)))
+        return [(view, rows) for view, rows in parts if len(rows)]
 
     def features(self, view: View, contexts: NDArray[Any]) -> Array:
         """Return the features of rows of contexts under a view."""

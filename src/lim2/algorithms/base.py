@@ -14,7 +14,7 @@ from lim2.arms import arm_names
 from lim2.checks import as_float, as_floats, positive_int
 from lim2.exploration import Exploration, StudentT
 from lim2.representation.crossing import Crossing
-from lim2.state import Array
+from lim2.state import Array, Ints
 
 # The size of a context, its shape, or None where the representation knows it.
 Size = int | Sequence[int] | None
@@ -67,6 +67,8 @@ class Algorithm(ABC):
 
     state_type: ClassVar[type[Any]]
     draws: ClassVar[bool] = True  # whether `learn` uses its random stream
+    batches: ClassVar[bool] = False  # whether there is a `learn_many`
+    why_no_batches: ClassVar[str] = "it is defined one reward at a time"
 
     # What an algorithm adds
 
@@ -92,6 +94,26 @@ class Algorithm(ABC):
         The new state shares arrays with the old one and never writes to them. A rank-one update may return
         ``state.Writes`` instead: a state, and the rows of its arrays that change.
         """
+
+    def learn_many(
+        self, state: Any, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator
+    ) -> tuple[Any, Diagnostics]:
+        """Return the state after a batch of rewards, as one update; where ``batches`` is True.
+
+        Parameters
+        ----------
+        state
+            As for :meth:`learn`, and so is what is returned.
+        contexts
+            (k, ...), at least one.
+        arms
+            (k,), their indices.
+        rewards
+            (k,)
+        rng
+            What is drawn from.
+        """
+        raise NotImplementedError(self.no_batches)
 
     def joint_covariance(self, state: Any, rows: NDArray[Any]) -> Array:
         """Return the covariances of the scores of rows of context and item, (k, k): for joint draws among items."""
@@ -163,6 +185,14 @@ class Algorithm(ABC):
     def name(self) -> str:
         """The name of the algorithm, in Python, on the command line and in files."""
         return type(self).__name__
+
+    @property
+    def no_batches(self) -> str:
+        """What is said of a batch where there are none."""
+        return (
+            f"{self.name} does not learn in batches: {self.why_no_batches}. Leave out batch=, to learn the rewards one "
+            f"by one, or use AdaptiveTS or LinearTS, which do"
+        )
 
     @property
     def names(self) -> Sequence[Hashable]:

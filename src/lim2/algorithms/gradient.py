@@ -65,6 +65,7 @@ class GradientBandit(Algorithm):
     standardize: bool = False
 
     state_type: ClassVar[type[Any]] = State
+    why_no_batches: ClassVar[str] = "its network is trained anew for every reward"
 
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""

@@ -147,6 +147,7 @@ class LiM2(neural.Neural):
     matching_ridge: float = 0.01
 
     state_type: ClassVar[type[Any]] = State
+    why_no_batches: ClassVar[str] = "its network trains for every reward, and a batch loses up to 35% of its reward"
 
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""

@@ -1,6 +1,7 @@
 """LinearTS: Thompson sampling on the raw context, the paper's Algorithm 1 with unknown noise."""
 
 import functools
+import itertools
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -12,13 +13,26 @@ from lim2.algorithms.base import Algorithm, Diagnostics, nothing_to_report
 from lim2.algorithms.running_rewards import NO_REWARDS, Rewards
 from lim2.algorithms.start import OPTIMISM, TEMPERATURE, linear_start, turns_of
 from lim2.checks import share
-from lim2.exploration import Exploration, StudentT, Thompson, named, posterior, roots, sums
+from lim2.exploration import Exploration, StudentT, Thompson, named, posterior, rank_k, roots, sums
 from lim2.exploration.posterior import Posterior, check_prior
+from lim2.exploration.rank_k import by_arm
 from lim2.exploration.roots import RootPosterior
-from lim2.exploration.sums import Sums, added, moved, no_sums, shifted, solve
+from lim2.exploration.sums import Sums, added, added_many, moved, no_sums, shifted, solve
 from lim2.representation.intercept import with_one
-from lim2.representation.scaling import Moments, Scaling, covers, map_between, no_moments, observe, scaled, scaling
-from lim2.state import Array, Writes, with_arm, without_arm
+from lim2.representation.scaling import (
+    Moments,
+    Scaling,
+    covers,
+    covers_each,
+    map_between,
+    no_moments,
+    observe,
+    scaled,
+    scaling,
+    unlimited,
+)
+from lim2.representation.scaling import observe_many as observe_contexts
+from lim2.state import Array, Ints, Writes, with_arm, without_arm, written
 
 # The scaling in use follows the moments while few contexts are known, and then whenever so many more are: far less than
 # moments vary by chance.
@@ -119,6 +133,7 @@ class LinearTS(Algorithm):
 
     state_type: ClassVar[type[Any]] = State
     draws: ClassVar[bool] = False
+    batches: ClassVar[bool] = True
 
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""
@@ -234,22 +249,96 @@ class LinearTS(Algorithm):
 
     def _rescaled(self, state: State, context: NDArray[Any], reward: float) -> tuple[State, bool]:
         """Take a tuple into the moments; where that makes the scales in use out of date, renew them and say so."""
-        _, kept, moments, used, renewed, rewards = state
-        assert kept is not None and moments is not None and used is not None
+        moments, used, renewed, rewards = state[2:]
+        assert moments is not None and used is not None
         moments = observe(moments, context, 1.0 - self.forget)
         fits = moments.weight > EVERY_UP_TO and moments.weight < GROWTH * renewed and covers(used, context)
         if rewards is not None:
             rewards = running_rewards.observe(rewards, reward, 1.0 - self.forget)
             fits = fits and running_rewards.covers(rewards, reward)
-        if fits and not self.forget:
-            return state._replace(moments=moments, rewards=rewards), False
+        new = state._replace(moments=moments, rewards=rewards)
+        return (new, False) if fits and not self.forget else (self._renewed(new), True)
+
+    def _renewed(self, state: State) -> State:
+        """Take the scales in use over from the moments, and express the sums in them."""
+        kept, moments, used, rewards = state.sums, state.moments, state.scaling, state.rewards
+        assert kept is not None and moments is not None and used is not None
         latest = scaling(moments)
         change = map_between(used, latest)
         kept = moved(kept, change if self.crossing is None else self.crossing.mapping(change))
         if rewards is not None:
             before, rewards = rewards.center, running_rewards.renew(rewards)
             kept = shifted(kept, rewards.center - before)
-        return State(state.posterior, kept, moments, latest, moments.weight, rewards), True
+        return State(state.posterior, kept, moments, latest, moments.weight, rewards)
+
+    # A batch: as one reward after the other
+
+    def learn_many(
+        self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator  # noqa: ARG002
+    ) -> tuple[State | Writes, Diagnostics]:  # fmt: skip
+        """Condition every played arm on its rewards: a rank-k update each. The beliefs are those of a loop.
+
+        Where a loop would renew the scales in the middle of a batch, they are renewed there.
+        """
+        new: State | Writes = state
+        if state.sums is None:
+            Z = self.features(state, contexts)
+            rows = [rank_k.predicted_many(state.posterior, i, Z[own], rewards[own])[0] for i, own in by_arm(arms)]
+            new = Writes(state, list(itertools.chain.from_iterable(rows)))
+        elif self.forget:
+            new = self._learn_fading(state, contexts, arms, rewards)
+        else:
+            while len(rewards):
+                state = written(new) if isinstance(new, Writes) else new
+                count = self._before_renewal(state, contexts, rewards)
+                if count:
+                    new = self._learn_fitting(state, contexts[:count], arms[:count], rewards[:count])
+                else:
+                    count = 1
+                    new = self._learn_from_sums(state, contexts[0], int(arms[0]), float(rewards[0]))
+                contexts, arms, rewards = contexts[count:], arms[count:], rewards[count:]
+        return new, nothing_to_report
+
+    def _learn_fading(self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array) -> State:
+        """Let all fade reward by reward, and solve once: of the scales, which each renews, the last are what counts."""
+        keep, new = 1.0 - self.forget, state
+        if state.moments is not None:
+            new = new._replace(moments=observe_contexts(state.moments, contexts, keep))
+            if state.rewards is not None:
+                new = new._replace(rewards=running_rewards.observe_many(state.rewards, rewards, keep))
+            new = self._renewed(new)
+        assert new.sums is not None
+        Z = self.features(new if new.scaling is None else new._replace(scaling=unlimited(new.scaling)), contexts)
+        whole = added_many(new.sums, arms, Z, rewards - (0.0 if new.rewards is None else new.rewards.center), keep)
+        start = self._start(new.scaling, new.rewards, len(whole.weight))
+        return new._replace(posterior=solve(whole, *start), sums=whole)
+
+    def _before_renewal(self, state: State, contexts: NDArray[Any], rewards: Array) -> int:
+        """Return how many tuples there are before one that makes the scales in use out of date."""
+        assert state.moments is not None and state.scaling is not None
+        weights = state.moments.weight + np.arange(1.0, len(rewards) + 1.0)
+        fits = (weights > EVERY_UP_TO) & (weights < GROWTH * state.renewed) & covers_each(state.scaling, contexts)
+        if state.rewards is not None:
+            fits &= np.abs(rewards - state.rewards.center) <= state.rewards.limit
+        return len(fits) if fits.all() else int(fits.argmin())
+
+    def _learn_fitting(self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array) -> Writes:
+        """Add tuples in the scales in use, which stay."""
+        assert state.moments is not None and state.sums is not None
+        new, rows, Z = (
+            state._replace(moments=observe_contexts(state.moments, contexts)),
+            [],
+            self.features(state, contexts),
+        )
+        if state.rewards is not None:
+            new = new._replace(rewards=running_rewards.observe_many(state.rewards, rewards))
+            rewards = rewards - state.rewards.center
+        for arm, own in by_arm(arms):
+            rows += rank_k.observe_many(state.posterior, arm, Z[own], rewards[own])
+            rows += sums.observe_many(state.sums, arm, Z[own], rewards[own])
+        return Writes(new, rows)
+
+    # Arms and files
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:  # noqa: ARG002
         """Return a state with one more arm: from the start, or like another."""

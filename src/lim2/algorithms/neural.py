@@ -246,10 +246,8 @@ def features_of(
     net: Representation, f: Any, E: Memory, recompute: Recompute | None, cache: Cache | None, batch: Batch | None
 ) -> tuple[Array, Cache | None]:
     """Return the features of every slot of the memory; with ``recompute`` some as they were before."""
-    if E.order is None and E.free == E.held:
-        contexts = E.contexts[: E.held]
-    else:
-        contexts = E.contexts.take(E.rows() if E.order is None else E.order, axis=0)
+    in_turn = E.order is None and E.free == E.held
+    contexts = E.contexts[: E.held] if in_turn else E.contexts.take(E.rows(), axis=0)
     if recompute is None:
         return net.features(f, contexts), None
     needed = None if batch is None else batch.slots

@@ -2,6 +2,7 @@
 
 import functools
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lim2.algorithms.restart import Restart, Round
 
@@ -30,6 +31,8 @@ class NeuralLinear(Restart):
     steps: int = 800
     train_every: int = 400
     prior_precision: float = 0.25
+
+    why_no_batches: ClassVar[str] = "most of its time is training in phases, of which a batch would save nothing"
 
     @functools.cached_property
     def round(self) -> Round:

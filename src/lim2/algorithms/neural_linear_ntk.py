@@ -52,6 +52,7 @@ class NeuralLinearNTK(Neural):
     refresh: str = "played"
 
     state_type: ClassVar[type[Any]] = State
+    why_no_batches: ClassVar[str] = "its network trains for every reward, and a batch loses up to 35% of its reward"
 
     def validate(self) -> None:
         """Raise a ValueError if a setting makes no sense."""

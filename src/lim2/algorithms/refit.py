@@ -29,14 +29,18 @@ if TYPE_CHECKING:
 
 OLDER = (1.0, 16.0, 256.0)  # what was learned before a change may count less by these factors
 GROWTH, PART = 0.2, 8  # a refit is due after a fifth of the rounds, or an eighth of the buffer
+BATCH_PART = 3  # where rewards come in batches, after a third of it
 ARMS_PER_ROUND = 4
 SAMPLE = 512  # tuples from which the size of the features is measured
 
 
-def is_due(how: "AdaptiveTS", state: "State") -> bool:
-    """Return whether a refit should begin, if none is under way: it is time, or there was a change."""
-    new = state.rounds - state.refitted
-    return state.keep < 1.0 or new >= min(GROWTH * state.rounds, how.capacity(len(state.oldest)) / PART)
+def is_due(how: "AdaptiveTS", state: "State", k: int = 1) -> bool:
+    """Return whether a refit should begin, if none is under way: it is time, or there was a change.
+
+    ``k`` is the number of rewards that came at once.
+    """
+    new, part = state.rounds - state.refitted, PART if k == 1 else BATCH_PART
+    return state.keep < 1.0 or new >= min(GROWTH * state.rounds, how.capacity(len(state.oldest)) / part)
 
 
 def start(how: "AdaptiveTS", state: "State", n_arms: int) -> Start:
@@ -52,11 +56,12 @@ def start(how: "AdaptiveTS", state: "State", n_arms: int) -> Start:
 def begun(how: "AdaptiveTS", state: "State") -> "State":
     """Begin a refit: a view with the network in training, and the scales of all that was learned from."""
     E, t, n_arms = state.memory, state.rounds, len(state.oldest)
-    new = np.flatnonzero(E.stamps[: E.held] >= state.refitted)
+    rows = E.rows()
+    new = rows[E.stamps.take(rows) >= state.refitted]
     rewards = reward_scale.observe(state.rewards, E.rewards[new], how.least_scale)
     moments = None if state.moments is None else observe_many(state.moments, E.contexts[new])
     view = View(state.network, None if moments is None else scaling(moments), state.view.projection)
-    Z = how.features(view, E.contexts[: E.held : -(-E.held // SAMPLE)])
+    Z = how.features(view, E.contexts[rows[:: -(-E.held // SAMPLE)]])
     spread, centre = rewards.scale**2, None if state.refits else rewards.mean
     noise = _pooled(state.linear, state.noise, spread) if state.refits else spread
     capacity, steady = how.capacity(n_arms), state.keep == 1.0
@@ -70,18 +75,23 @@ def begun(how: "AdaptiveTS", state: "State") -> "State":
     )  # fmt: skip
 
 
-def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
-    """Refit the next arms, and end the refit if they are the last.
+def continued(how: "AdaptiveTS", state: "State", rows: list[Write], rounds: int = 1) -> "State":
+    """Refit the next arms, as many as are due in so many rounds, and end the refit if they are the last.
 
-    Adds to ``rows``, those of the tuple that was counted in this round, if any. The beliefs without the hidden layer
-    are refitted from a block of the same sums.
+    Adds to ``rows``, those of the tuples that were counted in these rounds, if any. The beliefs without the hidden
+    layer are refitted from a block of the same sums.
     """
     E, rewards, n_arms = state.memory, state.rewards, len(state.oldest)
     first, older, hidden = start(how, state, n_arms), state.older.copy(), how.network.width
     linear_first = Start(first.precision[hidden:], A0, A0 * state.noise)
-    arms, latest = range(state.moved, min(state.moved + ARMS_PER_ROUND, n_arms)), list(rows)
-    for i in arms:
-        own = np.flatnonzero(E.arms[: E.held] == i)
+    arms = range(state.moved, min(state.moved + rounds * ARMS_PER_ROUND, n_arms))
+    count, errors = state.posterior.a.copy(), state.posterior.b.copy()  # with those rows
+    for array, i, value in rows:
+        if array is state.posterior.a:
+            count[i] = value
+        elif array is state.posterior.b:
+            errors[i] = value
+    for i, own in zip(arms, memory.rows_of(E, arms), strict=True):
         Z, r, stamps = how.features(state.view, E.contexts[own]), E.rewards[own] - rewards.origin, E.stamps[own]
         past, recent = split(Z, r, stamps < state.tested)
         gone, leaves = of_arm(state.evicted, i), stamps < state.oldest[i]
@@ -93,7 +103,8 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
         past, recent = (centred(part, rewards.mean - rewards.origin) for part in (past, recent))
         data = total(past, recent)
         older[i] = forgetting(first, past, recent, OLDER) if state.testing else 0.0
-        rows += _refitted(state.posterior, i, first, data, rewards, latest)
+        noise = float(count[i]) - A0, float(errors[i]) - first.b
+        rows += _refitted(state.posterior, i, first, data, rewards, noise)
         rows += _refitted_linear(state.linear, i, linear_first, block(data, hidden), rewards)
         rows += [(array, i, row) for array, row in zip(state.evicted, gone, strict=True)]
     new = state._replace(older=older, moved=arms.stop)
@@ -101,19 +112,15 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write]) -> "State":
 
 
 def _refitted(
-    beliefs: Roots, i: int, first: Start, data: Sums, rewards: RewardScale, latest: list[Write]
+    beliefs: Roots, i: int, first: Start, data: Sums, rewards: RewardScale, noise: tuple[float, float]
 ) -> list[Write]:
-    """Return the rows of an arm that starts anew and learns from the data; ``latest`` are those of this round.
+    """Return the rows of an arm that starts anew and learns from the data.
 
-    The noise stays that of the errors made before a tuple was learned from: features that were trained on the buffer
-    fit it too well. The start stays in the scale of the rewards, so that in units of a smaller noise it is wider.
+    ``noise`` is what a and b have grown by. It stays that of the errors made before a tuple was learned from: features
+    that were trained on the buffer fit it too well. The start stays in the scale of the rewards, so that in units of a
+    smaller noise it is wider.
     """
-    count, errors = float(beliefs.a[i]) - A0, float(beliefs.b[i]) - first.b
-    for array, arm, value in latest:
-        if arm == i and array is beliefs.a:
-            count = value - A0
-        elif arm == i and array is beliefs.b:
-            errors = value - first.b
+    count, errors = noise
     a, b = A0 + 0.5 * float(data.weight), first.b
     if count > 0.0:
         b += errors * (a - A0) / count
@@ -153,7 +160,8 @@ def _pooled(beliefs: Roots, before: float, spread: float) -> float:
 def _ended(how: "AdaptiveTS", state: "State") -> "State":
     """End a refit: tuples that are among the sums now leave the buffer. See whether there was a change."""
     E, keep, density = state.memory, 1.0, state.older.sum(axis=0)
-    stays = E.stamps[: E.held] >= state.oldest[E.arms[: E.held]]
+    held = E.rows()
+    stays = E.stamps.take(held) >= state.oldest.take(E.arms.take(held))
     if state.testing and density.max() - density[0] > how.change_threshold:
         keep = 1.0 / OLDER[int(density.argmax())]
     over = keep == 1.0 and (state.testing or state.keep < 1.0)  # the next test is about what comes from now on

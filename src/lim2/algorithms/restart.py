@@ -55,6 +55,7 @@ class Restart(neural.Neural):
     """The round, to which an algorithm adds its settings and what it does in its own way."""
 
     state_type: ClassVar[type[Any]] = State
+    why_no_batches: ClassVar[str] = "its network trains for every reward, and a batch loses up to 35% of its reward"
 
     @property
     @abstractmethod

@@ -7,10 +7,13 @@ noise keep all their digits.
 import math
 from typing import Annotated, NamedTuple
 
+import numpy as np
+
 from lim2.algorithms import reward_scale
 from lim2.algorithms.reward_scale import scale_of
 from lim2.checks import LARGEST
 from lim2.representation.scaling import ROUNDING
+from lim2.state import Array
 
 Nonnegative = Annotated[float, "", "nonnegative"]
 
@@ -36,6 +39,24 @@ def observe(rewards: Rewards, reward: float, keep: float = 1.0) -> Rewards:
     offset = rewards.offset + distance / weight
     squares = keep * rewards.squares + distance * (place - offset)
     return rewards._replace(weight=weight, offset=offset, squares=max(squares, 0.0))
+
+
+def observe_many(rewards: Rewards, values: Array, keep: float = 1.0) -> Rewards:
+    """Return the moments with more rewards, at least one, all at once; with each, earlier ones count less.
+
+    Examples
+    --------
+    >>> one = observe(observe(NO_REWARDS, 2.0, keep=0.5), 5.0, keep=0.5)
+    >>> observe_many(NO_REWARDS, np.array([2.0, 5.0]), keep=0.5) == one
+    True
+    """
+    places, weights = values - rewards.center, keep ** np.arange(len(values) - 1.0, -1.0, -1.0)
+    count, fading = float(weights.sum()), keep ** len(values)
+    before, mean = fading * rewards.weight, float(np.dot(weights, places)) / count
+    weight, distance = before + count, mean - rewards.offset
+    squares = fading * rewards.squares + float(np.dot(weights, np.square(places - mean)))
+    squares += distance**2 * (before * count / weight)
+    return rewards._replace(weight=weight, offset=rewards.offset + distance * (count / weight), squares=squares)
 
 
 def renew(rewards: Rewards) -> Rewards:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from lim2.algorithms.base import Algorithm, Diagnostics, nothing_to_report
 from lim2.exploration import Exploration, Random, StudentT
+from lim2.state import Array, Ints
 
 
 class State(NamedTuple):
@@ -32,6 +33,7 @@ class Uniform(Algorithm):
 
     state_type: ClassVar[type[Any]] = State
     draws: ClassVar[bool] = False
+    batches: ClassVar[bool] = True
 
     @property
     def policy(self) -> Exploration:
@@ -49,6 +51,12 @@ class Uniform(Algorithm):
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator  # noqa: ARG002
+    ) -> tuple[State, Diagnostics]:  # fmt: skip
+        """Return the state as it is."""
+        return state, nothing_to_report
+
+    def learn_many(
+        self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator  # noqa: ARG002
     ) -> tuple[State, Diagnostics]:  # fmt: skip
         """Return the state as it is."""
         return state, nothing_to_report

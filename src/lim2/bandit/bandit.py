@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from lim2 import batches
 from lim2.agent import Agent
 from lim2.agents import AGENTS
 from lim2.arms import arm_names
 from lim2.bandit.deciding import NAME, Encoding, Learned, RawDecider, RawDecision, RawItems, item_of, with_key
+from lim2.bandit.lessons import Lessons, check_position, encoded, lessons
+from lim2.batches import Progress, Size
 from lim2.decision import Slate
 from lim2.encoding import Encoder
 from lim2.evaluation import evaluate
@@ -20,6 +24,7 @@ from lim2.items import ItemAgent
 from lim2.log import DecisionLog, LogError
 from lim2.log.slates import position_named
 from lim2.state import Write, put
+from lim2.warm_start import raw_of
 
 # Unless others are given: of contexts, and of contexts and items side by side, where width costs more.
 CONTEXT, BESIDE_ITEMS = Encoder(), Encoder(buckets=32)
@@ -281,8 +286,7 @@ class Bandit(RawDecider):
         position: int = 1,
     ) -> None:
         """Learn from a reward of a log, as :meth:`learn` does; ``also``, its position, is written with it."""
-        if isinstance(position, bool) or not isinstance(position, int) or position < 1:
-            raise ValueError(f"a position is a whole number from 1, got {position!r}")
+        check_position(position)
         known, inner = self._learned, self._inner
         sources = self._sources(context, arm, item, position)
         moved = [encoder.observe(value, raw) for _, raw, encoder, value in sources]
@@ -293,6 +297,81 @@ class Bandit(RawDecider):
             inner.learn_row(inner.joined(vectors[0], vectors[1][None])[0], reward, writes)
         else:
             inner.learn_row(vectors[0], arm, reward, writes)
+
+    def learn_many(
+        self,
+        contexts: Iterable[Any],
+        arms: Iterable[Hashable],
+        rewards: ArrayLike,
+        *,
+        items: Iterable[Any] | None = None,
+        positions: Iterable[int] | None = None,
+        batch: Size = 1,
+        progress: Progress | None = None,
+    ) -> int:
+        """Learn the rewards of many choices: of all or, if one fails, of none. Return how many there were.
+
+        Parameters
+        ----------
+        contexts, arms, rewards, items, positions
+            As for :meth:`learn`, one per reward.
+        batch
+            How many rewards are learned by one update, as for :meth:`lim2.Agent.update_many`. The contexts of a batch
+            are encoded by what is known of their keys after all of them.
+        progress
+            Called after every batch as ``progress(done, total)``.
+        """
+        self._inner.refuse_beside_log()
+        size = batches.checked(batch, self.batches, self._inner.algorithm.no_batches)
+        given = lessons(contexts, arms, rewards, items, positions)
+        n = len(given.rewards)
+        with self._inner.all_or_nothing([(self.__dict__, "_learned", self._learned)]):
+            for rows in batches.slices(n, size, self.rounds):
+                self._learn_batch(given.part(rows), ())
+                if progress is not None:
+                    progress(rows.stop, n)
+        return n
+
+    def learn_logged_many(
+        self,
+        contexts: Iterable[Any],
+        arms: Iterable[Hashable],
+        rewards: ArrayLike,
+        also: Iterable[Write],
+        *,
+        items: Iterable[Any] | None = None,
+        positions: Iterable[int] | None = None,
+    ) -> None:
+        """Learn from rewards of a log as one batch; ``also``, the position of the last, is written with it."""
+        self._learn_batch(lessons(contexts, arms, rewards, items, positions), also)
+
+    def _learn_batch(self, given: Lessons, also: Iterable[Write]) -> None:
+        """Learn one batch: the encoders first, then the agent by what they know; all is written in one step."""
+        if not len(given.rewards):
+            put(also)
+            return
+        rows = zip(given.contexts, given.arms, given.items, given.positions, strict=True)
+        moved, vectors = encoded([self._sources(*row) for row in rows])
+        new = Learned(*moved) if len(moved) == 2 else self._learned._replace(context=moved[0])
+        inner = self._inner.agent if isinstance(self._inner, ItemAgent) else self._inner
+        arms = [0] * len(vectors) if isinstance(self._inner, ItemAgent) else given.arms
+        inner.learn_logged_many(vectors, arms, given.rewards, [(self.__dict__, "_learned", new), *also])
+
+    def warm_start(self, table: Any, batch: Size = "auto", progress: Progress | None = None) -> int:
+        """Learn a table of logged rewards that has raw contexts, as :meth:`lim2.Agent.warm_start` does.
+
+        Parameters
+        ----------
+        table, batch, progress
+            As there.
+
+        Returns
+        -------
+        int
+            How many rewards were learned.
+        """
+        contexts, arms, rewards, items = raw_of(table, self._encoders[1] is not None)
+        return self.learn_many(contexts, arms, rewards, items=items, batch=batch, progress=progress)
 
     def reward(self, id: str, reward: float | Mapping[Any, float]) -> Any:
         """Record the reward of a logged decision, or rewards of a slate's positions, and learn what has arrived.
@@ -457,6 +536,11 @@ class Bandit(RawDecider):
     def agent(self) -> Agent | ItemAgent:
         """The agent inside, which takes vectors."""
         return self._inner
+
+    @property
+    def batches(self) -> bool:
+        """Whether several rewards can be learned by one update."""
+        return self._inner.batches
 
     @property
     def info(self) -> Info | None:

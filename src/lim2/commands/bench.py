@@ -27,6 +27,7 @@ FAILED = 1  # some runs failed
 WRONG = 2  # what was asked for cannot be done
 INTERRUPTED = 130
 FORMS = ("table", "markdown", "json")
+Numbers = int | Sequence[int]
 
 
 def bench(
@@ -44,6 +45,13 @@ def bench(
     rounds: Annotated[int | None, typer.Option(help="Rounds of a run. Default: each problem's own number.")] = None,
     runs: Annotated[int | None, typer.Option(help="Runs, each with a shuffle of its own.")] = None,
     seed: Annotated[int | None, typer.Option(help="The first run's seed.")] = None,
+    delay: Annotated[
+        str | None, typer.Option(metavar="ROUNDS,...", help="Rewards arrive so many rounds later. Default: 0.")
+    ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(metavar="ROUNDS,...", help="Decide in batches; learn rewards between them. Default: 1."),
+    ] = None,
     pairs: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME.KEY=VALUE", help="A setting of an agent or problem. Repeatable."),
@@ -68,7 +76,9 @@ def bench(
         if data is not None:
             os.environ["LIM2_DATA"] = str(data.resolve())  # for the processes, too
         file = read_plan(plan) if plan is not None else PlanFile()
-        wanted = _plan(file, _words(problems), _words(agents), _table(csv, label), rounds, runs, seed, pairs or [])
+        late = (_numbers("--delay", delay), _numbers("--batch", batch))
+        own = _table(csv, label)
+        wanted = _plan(file, _words(problems), _words(agents), own, rounds, runs, seed, *late, pairs or [])
         with _stopping(console, wanted, out):
             results = carried_out(
                 wanted,
@@ -92,6 +102,8 @@ def _plan(
     rounds: int | None,
     runs: int | None,
     seed: int | None,
+    delay: Sequence[int] | None,
+    batch: Sequence[int] | None,
     pairs: Sequence[str],
 ) -> Plan:
     """Put command line, file and defaults together, the former before the latter."""
@@ -107,12 +119,25 @@ def _plan(
         rounds=benchmark.ROUNDS if rounds is None and default else rounds,
         runs=benchmark.RUNS if runs is None else runs,
         seed=seed if seed is not None else file.seed or 0,
+        delay=_first(delay, file.delay, 0),
+        batch=_first(batch, file.batch, 1),
         settings=parsed_settings(pairs),
     )
 
 
 def _words(text: str | None) -> list[str]:
     return [word.strip() for word in (text or "").split(",") if word.strip()]
+
+
+def _numbers(option: str, text: str | None) -> list[int] | None:
+    try:
+        return None if text is None else [int(word) for word in text.split(",")]
+    except ValueError as error:
+        raise PlanError(f"{option} must be a whole number, or several such as 0,100,1000, not {text!r}") from error
+
+
+def _first(typed: Numbers | None, planned: Numbers | None, default: int) -> Numbers:
+    return typed if typed is not None else planned if planned is not None else default
 
 
 def _table(csv: Path | None, label: str | None) -> Spec | None:
@@ -172,11 +197,15 @@ def _stopping(console: Console, plan: Plan, out: Path) -> Iterator[None]:
 def _conclude(results: Results, console: Console, *, quiet: bool) -> None:
     """Print the outcome; end with status 1 when runs failed."""
     from lim2.experiments.tables import Tables
-    from lim2.experiments.terminal import leaderboard
+    from lim2.experiments.terminal import leaderboard, rewards_by_feedback
 
     out = Console(highlight=False)
     if not quiet:
-        out.print(leaderboard(Tables(results.runs, results.rows)))
+        tables = Tables(results.runs, results.rows)
+        for feedback, part in tables.parts.items():
+            out.print(leaderboard(part, feedback.name if len(tables.parts) > 1 else feedback.text))
+        if len(tables.parts) > 1:
+            out.print(rewards_by_feedback(tables))
     what = f"Report: {results.report}" if results.report.exists() else f"Results: {results.folder}"
     out.print(what, markup=False, soft_wrap=True)
     if results.retried and not quiet:

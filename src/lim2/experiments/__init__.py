@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lim2.experiments.benchmark import Results, bench
+    from lim2.experiments.feedback import Feedback
     from lim2.experiments.names import PlanError, Spec
     from lim2.experiments.plan import Plan, Run
     from lim2.experiments.runner import play, run_once
     from lim2.experiments.store import Store
 
-__all__ = ["Plan", "PlanError", "Results", "Run", "Spec", "Store", "bench", "play", "run_once"]
+__all__ = ["Feedback", "Plan", "PlanError", "Results", "Run", "Spec", "Store", "bench", "play", "run_once"]
 
 # Imported when first used: a process that only runs needs no tables, no progress bars and no report.
 _MODULES = {
+    "Feedback": "feedback",
     "Plan": "plan",
     "PlanError": "names",
     "Results": "benchmark",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import Console
 
 from lim2.experiments.backend import Backend, cores
+from lim2.experiments.feedback import grid
 from lim2.experiments.names import PlanError, Spec, agent_named, given, nearest, problem_named
 from lim2.experiments.plan import Plan, with_uniform
 from lim2.experiments.progress import progress_for
@@ -72,6 +73,8 @@ def bench(
     rounds: int | None = None,
     runs: int = RUNS,
     seed: int = 0,
+    delay: int | Sequence[int] = 0,
+    batch: int | Sequence[int] = 1,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     out: Path | str = DEFAULT_OUT,
     jobs: int | None = None,
@@ -98,6 +101,9 @@ def bench(
         How many seeds: `seed`, `seed` + 1, ... Each draws the problem anew, for all agents alike.
     seed
         The first seed.
+    delay, batch
+        The reward of a round arrives `delay` rounds later; decisions are made in batches, between which rewards are
+        learned (`Feedback` says it exactly). Lists: every delay with every batch, each reported on its own.
     settings
         Of agents and problems, by label: ``{"LiM2": {"matching": "sample"}}``.
     out
@@ -121,7 +127,7 @@ def bench(
     ... )  # doctest: +SKIP
     >>> results.runs.group_by("agent").agg(pl.col("reward").mean())  # doctest: +SKIP
     """
-    plan = planned(problems, agents, rounds=rounds, runs=runs, seed=seed, settings=settings)
+    plan = planned(problems, agents, rounds=rounds, runs=runs, seed=seed, delay=delay, batch=batch, settings=settings)
     return carried_out(plan, out, jobs=jobs, on=on, again=again, quiet=quiet, report=report)
 
 
@@ -132,13 +138,15 @@ def planned(
     rounds: int | None,
     runs: int,
     seed: int = 0,
+    delay: int | Sequence[int] = 0,
+    batch: int | Sequence[int] = 1,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Plan:
     """Return the plan of what `bench` takes.
 
     Parameters
     ----------
-    problems, agents, rounds, runs, seed, settings
+    problems, agents, rounds, runs, seed, delay, batch, settings
         As of `bench`.
     """
     tasks = _specs(problems, problem_named)
@@ -155,6 +163,7 @@ def planned(
         tuple(spec.with_settings(wanted.get(spec.label, {})) for spec in players),
         tuple(range(seed, seed + runs)),
         rounds,
+        grid(delay, batch),
     )
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from lim2.experiments.names import PlanError
 from lim2.experiments.stats import LEVEL, holm, paired_p, welch_p
 from lim2.experiments.store import Store
-from lim2.experiments.summary import Row, row_of, summarize
+from lim2.experiments.summary import Row, feedback_of, row_of, summarize
 from lim2.experiments.tables import paired
 
 Verdict = Literal["better", "worse", "same", "unclear"]
@@ -86,13 +86,20 @@ def compared(first: Store, second: Store) -> list[Difference]:
     before, after = first.frames()[0], second.frames()[0]
     differences = list(_differences(before, after))
     if not differences:
-        has = [sorted({f"{row['problem']} / {row['agent']}" for row in summarize(runs)}) for runs in (before, after)]
+        rows = summarize(before), summarize(after)
+        has = [sorted({f"{row['problem']} / {row['agent']}" for row in part}) for part in rows]
         raise PlanError(
             f"{first.folder} and {second.folder} have no (problem, agent) in common: "
-            f"{', '.join(has[0]) or 'nothing'} there, {', '.join(has[1]) or 'nothing'} here"
+            f"{', '.join(has[0]) or 'nothing'} there, {', '.join(has[1]) or 'nothing'} here{_hint(*rows)}"
         )
     corrected = holm([difference.p for difference in differences])
     return [Difference(**{**vars(d), "p": p}) for d, p in zip(differences, corrected, strict=True)]
+
+
+def _hint(before: Sequence[Row], after: Sequence[Row]) -> str:
+    """Return how to compare what differs in delay or batch alone."""
+    a, b = ({feedback_of(row).unlabelled(row["problem"]) for row in rows} for rows in (before, after))
+    return ". The report of one folder compares delays and batches: lim2 bench --delay 0,100" if a & b else ""
 
 
 def _differences(before: pl.DataFrame, after: pl.DataFrame) -> Iterator[Difference]:

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +27,39 @@ ALGORITHMS: dict[str, tuple[str, dict[str, float]]] = {
 }
 PREFIX = "vw:"
 ADF = "adf-"  # vw:adf-squarecb: with features of the actions, and all interactions of context and action
+
+
+T = TypeVar("T")
+
+
+class Pending(Generic[T]):
+    """Decisions whose rewards have not arrived: first in, first out among equal ones.
+
+    Examples
+    --------
+    >>> pending = Pending()
+    >>> pending.put("context, arm 1", 0.9)
+    >>> pending.put("context, arm 1", 0.4)
+    >>> [pending.take("context, arm 1") for _ in range(3)]
+    [0.9, 0.4, None]
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[Any, deque[T]] = {}
+
+    def put(self, key: Any, value: T) -> None:
+        """Keep what is needed when the reward arrives."""
+        self._waiting.setdefault(key, deque()).append(value)
+
+    def take(self, key: Any) -> T | None:
+        """Give what was kept longest under that key; None when there is nothing."""
+        values = self._waiting.get(key)
+        if values is None:
+            return None
+        value = values.popleft()
+        if not values:
+            del self._waiting[key]
+        return value
 
 
 class VowpalWabbit:
@@ -75,18 +109,19 @@ class VowpalWabbit:
         self._names = [f"f{i}" for i in range(n_features)]
         self._actions = [f"|a {arm}" for arm in range(n_arms)] if action_features else None
         self._rng = np.random.default_rng(seed)
-        self._chance: dict[int, float] = {}  # the probability with which each arm was last played
+        self._propensities: Pending[float] = Pending()  # with which probability arms were played
 
     def act(self, context: ArrayLike) -> int:
         """Draw an arm from the probabilities that Vowpal Wabbit gives."""
         chances = np.asarray(self._vw.predict(self._example(context)))
         arm = _drawn(chances, self._rng)
-        self._chance[arm] = float(chances[arm])
+        self._propensities.put((np.asarray(context).tobytes(), arm), float(chances[arm]))
         return arm
 
     def update(self, context: ArrayLike, arm: int, reward: float) -> None:
         """Learn the cost of an arm, weighted by the probability with which it was played."""
-        self._vw.learn(self._example(context, arm, f"{-reward}:{self._chance.get(arm, 1.0)}"))
+        chance = self._propensities.take((np.asarray(context).tobytes(), arm))
+        self._vw.learn(self._example(context, arm, f"{-reward}:{1.0 if chance is None else chance}"))
 
     def _example(self, context: ArrayLike, arm: int = 0, cost: str | None = None) -> str | list[str]:
         """Return a context in Vowpal Wabbit's format, with the cost and probability of an arm if they are given."""
@@ -136,7 +171,7 @@ class VowpalWabbitItems:
         self._names = [f"f{i}" for i in range(n_features)]
         self._item_names = [f"i{i}" for i in range(n_item_features)]
         self._rng = np.random.default_rng(seed)
-        self._latest: tuple[list[str], NDArray[Any], int, float] | None = None
+        self._decisions: Pending[tuple[list[str], int, float]] = Pending()
 
     def act(self, context: ArrayLike, items: ArrayLike) -> int:
         """Draw an item from the probabilities that Vowpal Wabbit gives; return its row."""
@@ -144,15 +179,16 @@ class VowpalWabbitItems:
         lines = self._lines(x, rows)
         chances = np.asarray(self._vw.predict(lines))
         row = _drawn(chances, self._rng)
-        self._latest = (lines, rows, row, float(chances[row]))
+        self._decisions.put((x.tobytes(), rows[row].tobytes()), (lines, row, float(chances[row])))
         return row
 
-    def update(self, context: ArrayLike, item: ArrayLike, reward: float) -> None:  # noqa: ARG002
-        """Learn the cost of the item that was chosen last, weighted by the probability with which it was chosen."""
-        if self._latest is None or not np.array_equal(self._latest[1][self._latest[2]], np.asarray(item)):
-            raise ValueError("Vowpal Wabbit learns from its latest decision only: update with the item that act chose")
-        lines, _, row, chance = self._latest
-        self._latest = None
+    def update(self, context: ArrayLike, item: ArrayLike, reward: float) -> None:
+        """Learn the cost of an item that was chosen, weighted by the probability with which it was chosen."""
+        x, chosen = np.asarray(context, dtype=np.float64), np.asarray(item, dtype=np.float64)
+        decision = self._decisions.take((x.tobytes(), chosen.tobytes()))
+        if decision is None:
+            raise ValueError("Vowpal Wabbit learns from its own decisions only: update with the item that act chose")
+        lines, row, chance = decision
         self._vw.learn([*lines[: row + 1], f"0:{-reward}:{chance} {lines[row + 1]}", *lines[row + 2 :]])
 
     def _lines(self, context: NDArray[Any], items: NDArray[Any]) -> list[str]:

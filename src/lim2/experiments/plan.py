@@ -1,4 +1,4 @@
-"""What to run: problems x agents x seeds. A run is known by what decides its result."""
+"""What to run: problems x agents x seeds, and delays and batches. A run is known by what decides its result."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import lim2
+from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.names import PlanError, Spec, check_settings
 from lim2.experiments.renamed import then
 from lim2.problems.registry import find
@@ -30,12 +31,15 @@ class Run:
         How many rounds; ``"all"`` for every row of a table.
     seed
         Draws the problem and seeds the agent: all agents of a seed see the same shuffle.
+    feedback
+        When rewards are learned.
     """
 
     problem: Spec
     agent: Spec
     rounds: int | str
     seed: int
+    feedback: Feedback = IMMEDIATE
 
     @cached_property
     def key(self) -> str:
@@ -47,22 +51,29 @@ class Run:
             "agent": _decisive(self.agent),
             "rounds": self.rounds,
             "seed": self.seed,
+            **self.feedback.changes,  # nothing where every reward is learned at once: runs from before it still count
         }
         return hashlib.sha256(canonical(decisive).encode()).hexdigest()[:16]
 
     @property
     def file(self) -> str:
         """The name of the run's file, for people to read; the key alone would do."""
-        words = (short(self.problem.source), short(self.agent.source), str(self.seed), self.key)
+        late = [short(self.feedback.text)] if self.feedback.text else []
+        words = (short(self.problem.source), *late, short(self.agent.source), str(self.seed), self.key)
         return f"{'_'.join(words)}.parquet"
 
+    @property
+    def label(self) -> str:
+        """The problem's label, with delay and batch: tables and figures never put different ones together."""
+        return self.feedback.labelled(self.problem.label)
+
     def __str__(self) -> str:
-        return f"{self.problem.label} / {self.agent.label} / seed {self.seed}"
+        return f"{self.label} / {self.agent.label} / seed {self.seed}"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Problems x agents x seeds.
+    """Problems x agents x seeds, once for each way of learning rewards.
 
     Parameters
     ----------
@@ -72,12 +83,15 @@ class Plan:
         Of each problem, in order; None for its own number.
     seeds
         One run per seed.
+    feedbacks
+        When rewards are learned; more than one to compare them.
     """
 
     problems: tuple[Spec, ...]
     agents: tuple[Spec, ...]
     seeds: tuple[int, ...]
     rounds: int | None = None
+    feedbacks: tuple[Feedback, ...] = (IMMEDIATE,)
 
     def __post_init__(self) -> None:
         for kind, specs in (("problem", self.problems), ("agent", self.agents)):
@@ -93,16 +107,26 @@ class Plan:
             raise PlanError("runs must be at least 1")
         if self.rounds is not None and self.rounds < 1:
             raise PlanError(f"rounds must be at least 1, not {self.rounds}")
+        played = [feedback.labelled(problem.label) for problem in self.problems for feedback in self.feedbacks]
+        for label in played:
+            if played.count(label) > 1:
+                raise PlanError(f"two problems would be called {label!r}, with delay and batch; rename the variant")
+        for feedback in self.feedbacks:
+            for problem in self.problems if feedback != IMMEDIATE else ():
+                rounds = rounds_of(problem, self.rounds)
+                if isinstance(rounds, int):  # else it is known when the table is read
+                    feedback.check(rounds, problem.label)
 
     def __len__(self) -> int:
-        return len(self.problems) * len(self.agents) * len(self.seeds)
+        return len(self.problems) * len(self.agents) * len(self.seeds) * len(self.feedbacks)
 
     def __iter__(self) -> Iterator[Run]:
         """Give the runs seed by seed, so that what is there is comparable at any moment."""
         for seed in self.seeds:
             for problem in self.problems:
-                for agent in self.agents:
-                    yield Run(problem, agent, rounds_of(problem, self.rounds), seed)
+                for feedback in self.feedbacks:
+                    for agent in self.agents:
+                        yield Run(problem, agent, rounds_of(problem, self.rounds), seed, feedback)
 
 
 def rounds_of(problem: Spec, asked: int | None) -> int | str:

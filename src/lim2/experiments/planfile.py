@@ -6,6 +6,7 @@
     agents = ["LiM2", "wide", "LinearTS"]
     rounds = 5000
     runs = 10
+    delay = [0, 100]
 
     [variants.wide]
     of = "LiM2"
@@ -29,9 +30,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lim2.experiments.feedback import grid
 from lim2.experiments.names import PlanError, Spec, agent_named, nearest, problem_named, table
 
-KEYS = ("problems", "agents", "rounds", "runs", "seed", "variants")
+KEYS = ("problems", "agents", "rounds", "runs", "seed", "delay", "batch", "variants")
 WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
@@ -47,6 +49,8 @@ class PlanFile:
         Labels; empty when the file doesn't say.
     rounds, runs, seed
         None when the file doesn't say.
+    delay, batch
+        When rewards are learned; several to compare, None when the file doesn't say.
     variants
         Settings by label.
     """
@@ -57,6 +61,8 @@ class PlanFile:
     rounds: int | None = None
     runs: int | None = None
     seed: int | None = None
+    delay: int | Sequence[int] | None = None
+    batch: int | Sequence[int] | None = None
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def problem(self, label: str) -> Spec:
@@ -108,6 +114,10 @@ def read_plan(path: Path) -> PlanFile:
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
             raise PlanError(f'the plan {path}: {key} must be a list of names, such as ["LiM2"], not {value!r}')
         content[key] = tuple(value)
+    try:
+        grid(content.get("delay", 0), content.get("batch", 1))
+    except PlanError as error:
+        raise PlanError(f"the plan {path}: {error}") from error
     variants = content.get("variants", {})
     if not isinstance(variants, dict) or not all(isinstance(value, dict) for value in variants.values()):
         raise PlanError(f"the plan {path}: variants must be tables, such as [variants.wide]")

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from lim2._blas import one_thread
 from lim2.experiments import machine
+from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.items import PlaysItems, check_arms, make_for_items
+from lim2.experiments.late import Late
 from lim2.experiments.names import Spec, maker_of, takes
 from lim2.experiments.plan import FORMAT, Run, canonical
 from lim2.problems import ItemProblem, Problem, from_csv, load
@@ -30,6 +32,8 @@ WARM_UP = 0.01
 
 Record = dict[str, Any]
 Tick = Callable[[int, float], None]  # rounds so far, reward so far
+Array = NDArray[np.int64]
+Stretch = Callable[[int, int], tuple[list[int], Sequence[int] | Array, Sequence[int] | Array]]
 
 
 class Plays(Protocol):
@@ -53,7 +57,9 @@ class Played:
     arms
         The arm that was played; the row of the item, where arms are items.
     act_ns, update_ns
-        Nanoseconds of deciding and of learning.
+        Nanoseconds of every decision, and of learning every reward that was learned, in the order of the rounds.
+    learned_after
+        After which round each reward was learned.
     memory_rounds, memory_bytes
         What the agent's state occupied, and after which rounds; empty if it has no attribute `nbytes`.
     traces
@@ -63,12 +69,18 @@ class Played:
     arms: NDArray[np.int64]
     act_ns: NDArray[np.int64]
     update_ns: NDArray[np.int64]
+    learned_after: NDArray[np.int64]
     memory_rounds: list[int]
     memory_bytes: list[int]
     traces: Mapping[str, Sequence[float]]
 
 
-def play(agent: Plays | PlaysItems, problem: Problem | ItemProblem, tick: Tick | None = None) -> Played:
+def play(
+    agent: Plays | PlaysItems,
+    problem: Problem | ItemProblem,
+    tick: Tick | None = None,
+    feedback: Feedback = IMMEDIATE,
+) -> Played:
     """Let an agent play a problem to its end.
 
     Parameters
@@ -79,6 +91,8 @@ def play(agent: Plays | PlaysItems, problem: Problem | ItemProblem, tick: Tick |
         What to play.
     tick
         Called now and then with how far it is.
+    feedback
+        When rewards are learned; default: each after its decision.
 
     Examples
     --------
@@ -89,20 +103,26 @@ def play(agent: Plays | PlaysItems, problem: Problem | ItemProblem, tick: Tick |
     """
     n = problem.rounds
     arms = np.empty(n, dtype=np.int64)
-    times = np.empty((n, 2), dtype=np.int64)
+    learned_after = feedback.learned_after(n)
+    act_ns, update_ns = np.empty(n, dtype=np.int64), np.empty(len(learned_after), dtype=np.int64)
     rounds: list[int] = []
     sizes: list[int] = []
-    stretch = _play_items if isinstance(problem, ItemProblem) else _play_arms
+    stretch = _stretch(agent, problem, feedback)
     limits = problem.n_candidates if isinstance(problem, ItemProblem) else np.full(n, problem.n_arms)
-    total, start, step = 0.0, 0, 16
-    looks = iter(np.unique(np.linspace(0, n, min(LOOKS, n) + 1).astype(int))[1:].tolist())
+    total, start, step, learned = 0.0, 0, 16, 0
+    at = np.linspace(0, n, min(LOOKS, n) + 1).astype(int)[1:].tolist()
+    looks = iter(sorted({feedback.block_end(count, n) for count in at}))
     look = next(looks)
     with one_thread:
         while start < n:
-            stop = min(start + step, look)
-            chosen, stamps = stretch(agent, problem, start, stop)
+            stop = min(feedback.block_end(start + step, n), look)
+            clock = time.perf_counter_ns()
+            chosen, acts, updates = stretch(start, stop)
+            took = time.perf_counter_ns() - clock
             arms[start:stop] = _checked(chosen, start, limits[start:stop])
-            times[start:stop] = np.diff(stamps).reshape(-1, 2)
+            act_ns[start:stop] = acts
+            update_ns[learned : learned + len(updates)] = updates
+            learned += len(updates)
             if stop == look:
                 look = next(looks, n)
                 size = getattr(agent, "nbytes", None)
@@ -112,14 +132,21 @@ def play(agent: Plays | PlaysItems, problem: Problem | ItemProblem, tick: Tick |
             if tick is not None:
                 total += float(problem.earned(arms[start:stop], start).sum())
                 tick(stop, total)
-            step = _next_step(step, stamps[-1] - stamps[0])
+            step = _next_step(step, took)
             start = stop
     traces: Mapping[str, Sequence[float]] = getattr(agent, "traces", {})
-    return Played(arms, times[:, 0], times[:, 1], rounds, sizes, traces)
+    return Played(arms, act_ns, update_ns, learned_after, rounds, sizes, traces)
 
 
-def _play_arms(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[int], list[int]]:
-    """Play some rounds of a problem with arms; return the arms, and a time before, between and after each two calls."""
+def _stretch(agent: Any, problem: Any, feedback: Feedback) -> Stretch:
+    """Return what plays some rounds, and returns the arms and the nanoseconds of ``act`` and of ``update``."""
+    if feedback != IMMEDIATE:
+        return Late(agent, problem, feedback)
+    return partial(_play_items if isinstance(problem, ItemProblem) else _play_arms, agent, problem)
+
+
+def _play_arms(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[int], Array, Array]:
+    """Play some rounds of a problem with arms, learning each reward after its decision."""
     act, update, clock = agent.act, agent.update, time.perf_counter_ns
     chosen: list[int] = []
     note_arm = chosen.append
@@ -131,10 +158,11 @@ def _play_arms(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[in
         update(context, arm, float(rewards[arm]))
         stamp(clock())
         note_arm(arm)
-    return chosen, stamps
+    times = np.diff(stamps)
+    return chosen, times[::2], times[1::2]
 
 
-def _play_items(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[int], list[int]]:
+def _play_items(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[int], Array, Array]:
     """Play some rounds of a problem with items, likewise."""
     act, update, clock = agent.act, agent.update, time.perf_counter_ns
     chosen: list[int] = []
@@ -148,7 +176,8 @@ def _play_items(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[i
         update(context, items[row], float(pays[row]))
         stamp(clock())
         chosen.append(row)
-    return chosen, stamps
+    times = np.diff(stamps)
+    return chosen, times[::2], times[1::2]
 
 
 def _next_step(step: int, nanoseconds: int) -> int:
@@ -191,9 +220,10 @@ def run_once(run: Run, tick: Tick | None = None) -> Record:
         warnings.simplefilter("default")
         try:
             problem = draw(run.problem, run.rounds, run.seed)
+            run.feedback.check(problem.rounds, run.problem.label)
             memory = machine.PeakMemory()
             agent = make(run.agent, problem, run.seed)
-            played = play(agent, problem, tick)
+            played = play(agent, problem, tick, run.feedback)
             record |= {"status": "ok", **measured(problem, played), "process_mb": memory.growth_mb()}
         except Exception:  # noqa: BLE001  # an agent may raise anything; it is recorded with its traceback
             record |= {"status": "failed", "error": traceback.format_exc()}
@@ -206,13 +236,14 @@ def identity(run: Run) -> Record:
     return {
         "format": FORMAT,
         "key": run.key,
-        "problem": run.problem.label,
+        "problem": run.label,
         "problem_source": run.problem.source,
         "problem_settings": canonical(dict(run.problem.settings)),
         "agent": run.agent.label,
         "agent_source": run.agent.source,
         "agent_settings": canonical(dict(run.agent.settings)),
         "seed": run.seed,
+        **run.feedback.changes,
     }
 
 
@@ -328,13 +359,13 @@ def measured(problem: Problem | ItemProblem, played: Played) -> Record:
         "agent_mb": max(played.memory_bytes) / 1e6 if played.memory_bytes else None,
         "notes": list(problem.notes),
     }
-    steady = slice(int(WARM_UP * n), None)
-    both = (played.act_ns + played.update_ns)[steady]
-    record["us_per_round"] = float(both.mean()) / 1e3
-    spent = (played.act_ns + played.update_ns).cumsum()[at - 1]
-    record["curve_seconds"] = (spent / 1e9).tolist()
-    for word, times in (("act", played.act_ns[steady]), ("update", played.update_ns[steady])):
-        record[f"{word}_us_mean"] = float(times.mean()) / 1e3
+    spent = played.act_ns.copy()
+    np.add.at(spent, played.learned_after - 1, played.update_ns)
+    record["curve_seconds"] = (spent.cumsum()[at - 1] / 1e9).tolist()
+    for word, times in (("act", played.act_ns), ("update", played.update_ns)):
+        steady = times[int(WARM_UP * len(times)) :]
+        record[f"{word}_us_mean"] = float(steady.mean()) / 1e3
         for name, quantile in QUANTILES.items():
-            record[f"{word}_us_{name}"] = float(np.quantile(times, quantile)) / 1e3
+            record[f"{word}_us_{name}"] = float(np.quantile(steady, quantile)) / 1e3
+    record["us_per_round"] = record["act_us_mean"] + record["update_us_mean"]
     return record

@@ -4,6 +4,8 @@
 - ``failures/*.parquet``: the same for runs that failed, with their tracebacks.
 - ``plans/*.json``: what was asked for, and when. The newest plan that names a (problem, agent) says which runs are its.
 
+A problem that is played with delay or in batches counts as one of its own, under a label that says so.
+
 Every file is written under another name and then moved, so that a process that is killed leaves nothing half done,
 and two processes that write the same file leave one of two equal ones.
 """
@@ -23,6 +25,7 @@ from typing import Any
 
 import polars as pl
 
+from lim2.experiments.feedback import Feedback
 from lim2.experiments.names import PlanError
 from lim2.experiments.plan import Plan, Run, canonical
 from lim2.experiments.runner import QUANTILES, Record
@@ -78,6 +81,9 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "cores": pl.Int64,
 }
 
+# Only in files of runs with delay or in batches. Other files are what they were before there were these columns.
+LATE: dict[str, pl.DataType | type[pl.DataType]] = {"delay": pl.Int64, "batch": pl.Int64}
+
 # What differs between two executions of one run: clocks, and where it ran. All other columns are equal, bit for bit.
 MEASURED = (
     "us_per_round", *_TIMES, "curve_seconds", "process_mb", "seconds", "started", "attempts",
@@ -92,13 +98,15 @@ class Cell:
     Parameters
     ----------
     problem, agent
-        Their labels.
+        Their labels; that of the problem says with which delay and batch it is played.
     problem_text, agent_text
         What they are, with settings.
     rounds
         How many rounds were asked for.
     files
         The runs' files, in the order of their seeds.
+    delay, batch
+        When rewards are learned.
     """
 
     problem: str
@@ -107,6 +115,28 @@ class Cell:
     agent_text: str
     rounds: int | str
     files: tuple[str, ...]
+    delay: int = 0
+    batch: int = 1
+
+    @property
+    def feedback(self) -> Feedback:
+        """When rewards are learned."""
+        return Feedback(self.delay, self.batch)
+
+    @property
+    def played(self) -> dict[str, tuple[Any, ...]]:
+        """How the problem is played, by its label and by its label without delay and batch.
+
+        Cells compare if these are equal where both have them: delays and batches of one problem share its settings and
+        rounds.
+        """
+        drawn = (self.problem_text, self.rounds)
+        return {f"own {self.feedback.unlabelled(self.problem)}": drawn, self.problem: (*drawn, self.feedback)}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON; delay and batch only where rewards are not learned at once."""
+        always = {key: value for key, value in vars(self).items() if key not in LATE}
+        return always | self.feedback.changes
 
 
 class Store:
@@ -137,7 +167,8 @@ class Store:
         """
         ok = record["status"] == "ok"
         buffer = BytesIO()
-        pl.DataFrame([record], schema=SCHEMA).write_parquet(buffer, compression="zstd")
+        schema = SCHEMA | LATE if run.feedback.changes else SCHEMA
+        pl.DataFrame([record], schema=schema).write_parquet(buffer, compression="zstd")
         write(self.folder / ("runs" if ok else "failures") / run.file, buffer.getvalue())
         if ok:
             (self.folder / "failures" / run.file).unlink(missing_ok=True)
@@ -154,10 +185,11 @@ class Store:
         """
         cells: dict[tuple[str, str], Cell] = {}
         for run in plan:
-            where = (run.problem.label, run.agent.label)
-            cell = cells.get(where) or Cell(*where, run.problem.text, run.agent.text, run.rounds, ())
+            where = (run.label, run.agent.label)
+            new = Cell(*where, run.problem.text, run.agent.text, run.rounds, (), run.feedback.delay, run.feedback.batch)
+            cell = cells.get(where, new)
             cells[where] = replace(cell, files=(*cell.files, run.file))
-        wanted = [vars(cell) for cell in cells.values()]
+        wanted = [cell.as_dict() for cell in cells.values()]
         name = hashlib.sha256(canonical(wanted).encode()).hexdigest()[:16]
         content = {"asked": time.time_ns(), "command": list(command), "cells": wanted}
         write(self.folder / "plans" / f"{name}.json", json.dumps(content, indent=1).encode())
@@ -171,16 +203,17 @@ class Store:
         """Return what the report is about.
 
         The newest plan decides for each (problem, agent) that it names. Where it plays a problem otherwise than
-        before, with other settings or rounds, older cells of that problem no longer compare and are left out.
+        before, with other settings or rounds, older cells of that problem no longer compare and are left out. Other
+        delays and batches are added: they are reported apart.
         """
         cells: dict[tuple[str, str], Cell] = {}
         for plan in self.plans():
             new = [Cell(**{**cell, "files": tuple(cell["files"])}) for cell in plan["cells"]]
-            played = {cell.problem: (cell.problem_text, cell.rounds) for cell in new}
+            played = {key: how for cell in new for key, how in cell.played.items()}
             cells = {
                 where: cell
                 for where, cell in cells.items()
-                if played.get(cell.problem, (cell.problem_text, cell.rounds)) == (cell.problem_text, cell.rounds)
+                if all(played.get(key, how) == how for key, how in cell.played.items())
             }
             for cell in new:
                 where = (cell.problem, cell.agent)
@@ -192,7 +225,10 @@ class Store:
         return list(cells.values())
 
     def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return the runs and the failures that the plans ask for, a row each, under the plans' labels."""
+        """Return the runs and the failures that the plans ask for, a row each, under the plans' labels.
+
+        The columns are those of ``SCHEMA``, and ``delay`` and ``batch``.
+        """
         runs: list[pl.DataFrame] = []
         failures: list[pl.DataFrame] = []
         for cell in self.cells():
@@ -203,8 +239,9 @@ class Store:
                     there = [path for path in there if not (self.folder / "runs" / path.name).is_file()]
                 if there:
                     labels = (pl.lit(cell.problem).alias("problem"), pl.lit(cell.agent).alias("agent"))
-                    rows.append(read(there).with_columns(*labels))
-        empty = pl.DataFrame(schema=SCHEMA)
+                    late = (pl.lit(getattr(cell, name), dtype).alias(name) for name, dtype in LATE.items())
+                    rows.append(read(there).with_columns(*labels, *late))
+        empty = pl.DataFrame(schema=SCHEMA | LATE)
         return pl.concat([empty, *runs]), pl.concat([empty, *failures])
 
     def missing(self) -> int:
@@ -234,7 +271,7 @@ def opened(folder: Path | str) -> Store:
 
 
 def read(paths: Iterable[Path]) -> pl.DataFrame:
-    """Return the rows of runs' files.
+    """Return the rows of runs' files, with the columns of ``SCHEMA``.
 
     Parameters
     ----------

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import polars as pl
 
-from lim2.experiments.store import write
+from lim2.experiments.feedback import Feedback
+from lim2.experiments.store import LATE, write
 
 REFERENCE = "Uniform"  # the source of the agent that scores 0
 
@@ -29,6 +30,8 @@ class Row(TypedDict):
     optimal_rate: float
     us_per_round: float
     peak_mb: float | None
+    delay: NotRequired[int]  # with `batch`, where rewards are not learned at once
+    batch: NotRequired[int]
 
 
 def summarize(runs: pl.DataFrame) -> list[Row]:
@@ -52,7 +55,7 @@ def summarize(runs: pl.DataFrame) -> list[Row]:
 def row_of(group: pl.DataFrame) -> Row:
     """Return the summary of the runs of one (problem, agent), without the normalised score."""
     rewards = group["reward"].to_numpy()
-    return {
+    row: Row = {
         "problem": group["problem"][0],
         "agent": group["agent"][0],
         "runs": len(group),
@@ -65,6 +68,24 @@ def row_of(group: pl.DataFrame) -> Row:
         "us_per_round": float(np.median(group["us_per_round"].to_numpy())),
         "peak_mb": group.select(pl.coalesce("agent_mb", "process_mb").max()).item(),
     }
+    row.update(_feedback(group).changes)  # type: ignore[typeddict-item]  # its keys are delay and batch
+    return row
+
+
+def feedback_of(row: Row) -> Feedback:
+    """Return when the rewards of a row's runs were learned.
+
+    Parameters
+    ----------
+    row
+        Of a summary.
+    """
+    return Feedback(row.get("delay", 0), row.get("batch", 1))
+
+
+def _feedback(group: pl.DataFrame) -> Feedback:
+    """Return when the rewards of some runs were learned: at once, where the table has no columns for it."""
+    return Feedback(**{name: group[name][0] for name in LATE if name in group.columns})
 
 
 def _references(runs: pl.DataFrame) -> dict[str, float]:

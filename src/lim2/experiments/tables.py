@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.stats import LEVEL, holm, paired_p, pooled_p
-from lim2.experiments.summary import REFERENCE, Row
+from lim2.experiments.summary import REFERENCE, Row, feedback_of
 
 Array = NDArray[np.float64]
 
@@ -106,6 +107,29 @@ class Tables:
         self.agents = sorted(labels, key=lambda label: sources[label] == REFERENCE)
         self.references = {label for label in labels if sources[label] == REFERENCE}
 
+    @cached_property
+    def parts(self) -> dict[Feedback, Tables]:
+        """The tables of each delay and batch apart: scores of different ones are never averaged."""
+        found = sorted({feedback_of(row) for row in self.rows}, key=lambda late: (late.batch, late.delay))
+        return {late: self._part(late) for late in found} if len(found) > 1 else {(found or [IMMEDIATE])[0]: self}
+
+    def _part(self, feedback: Feedback) -> Tables:
+        rows = [row for row in self.rows if feedback_of(row) == feedback]
+        return Tables(self.runs.filter(pl.col("problem").is_in({row["problem"] for row in rows})), rows)
+
+    @cached_property
+    def across(self) -> dict[str, dict[str, dict[Feedback, Row]]]:
+        """What delay and batch change: summaries by problem, without delay and batch, then agent, then those."""
+        names = {problem: late.unlabelled(problem) for late, part in self.parts.items() for problem in part.problems}
+        found: dict[str, dict[str, dict[Feedback, Row]]] = {}
+        for problem in self.problems:
+            own = found.setdefault(names[problem], {})
+            for agent in self.agents:
+                row = self.row(problem, agent)
+                if row is not None:
+                    own.setdefault(agent, {})[feedback_of(row)] = row
+        return found
+
     def group(self, problem: str, agent: str) -> pl.DataFrame:
         """Return the runs of a (problem, agent), by seed."""
         return self.runs.filter(pl.col("problem") == problem, pl.col("agent") == agent).sort("seed")
@@ -131,7 +155,9 @@ class Tables:
 
     @cached_property
     def leaderboard(self) -> list[Standing]:
-        """The agents over all problems, best first, references last."""
+        """The agents over all problems, best first, references last; of one delay and batch, as in `parts`."""
+        if len(self.parts) > 1:
+            raise ValueError("scores of different delays or batches are not averaged: take the leaderboards of `parts`")
         drafts = [self._draft(agent) for agent in self.agents]
         drafts.sort(key=lambda d: (d["agent"] in self.references, -len(d["played"]), -_or_low(d["mean"])))
         leader = drafts[0]["agent"] if drafts else ""

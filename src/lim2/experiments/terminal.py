@@ -11,16 +11,19 @@ from lim2.experiments.report.texts import decimals, megabytes, microseconds, num
 from lim2.experiments.tables import Tables
 
 
-def leaderboard(tables: Tables) -> Table:
+def leaderboard(tables: Tables, late: str = "") -> Table:
     """Return the leaderboard as a table for a terminal.
 
     Parameters
     ----------
     tables
-        The numbers.
+        The numbers, of one delay and batch.
+    late
+        Which; empty where there is nothing to say of it.
     """
+    when = f", {late}" if late else ""
     table = Table(
-        title="Normalised score: 0 = random policy, 1 = best agent",
+        title=f"Normalised score{when}: 0 = random policy, 1 = best agent",
         caption="rank: mean over problems. p: against the first; ≈ not significantly different from it.",
         title_justify="left",
         caption_justify="left",
@@ -41,6 +44,27 @@ def leaderboard(tables: Tables) -> Table:
             megabytes(standing.peak_mb),
             style="bold" if standing.rank == 1 else "",
         )
+    return table
+
+
+def rewards_by_feedback(tables: Tables) -> Table:
+    """Return the rewards of every delay and batch side by side, as a table for a terminal.
+
+    Parameters
+    ----------
+    tables
+        The numbers.
+    """
+    table = Table(title="Mean reward by delay and batch", title_justify="left")
+    table.add_column("problem", no_wrap=True)
+    table.add_column("agent", no_wrap=True)
+    for feedback in tables.parts:
+        table.add_column(feedback.name, justify="right")
+    for problem, agents in tables.across.items():
+        for agent, rows in agents.items():
+            means = [rows[feedback]["reward_mean"] if feedback in rows else None for feedback in tables.parts]
+            table.add_row(problem, agent, *map(number, means))
+        table.add_section()
     return table
 
 

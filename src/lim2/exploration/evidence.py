@@ -112,7 +112,7 @@ def forgetting(start: Start, older: Sums, recent: Sums, factors: Sequence[float]
     >>> [round(density, 2) for density in forgetting(Start(np.ones(1), 6.0, 1.0), older, recent, (1.0, 64.0))]
     [-27.98, -5.42]
     """
-    if not older.weight:
+    if not older.weight or not recent.weight:  # no rewards have density 1, whatever is known
         return [0.0] * len(factors)
     less = [times(older, 1.0 / factor) for factor in factors]
     return [log_evidence(start, total(known, recent)) - log_evidence(start, known) for known in less]

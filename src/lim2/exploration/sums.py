@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from lim2.exploration.posterior import Posterior
-from lim2.state import Array, Write
+from lim2.state import Array, Ints, Write
 
 
 class Sums(NamedTuple):
@@ -46,6 +46,41 @@ def observe(sums: Sums, arm: int, z: Array, reward: float) -> list[Write]:
         (cross, arm, cross[arm] + reward * z),
         (squares, arm, squares[arm] + reward * reward),
         (weight, arm, weight[arm] + 1.0),
+    ]
+
+
+def added_many(sums: Sums, arms: Ints, Z: Array, rewards: Array, keep: float = 1.0) -> Sums:
+    """Add rows of features (k, g) and rewards (k,) one after the other; with each, all before it counts less.
+
+    Examples
+    --------
+    >>> one = no_sums(n_arms=2, width=1)
+    >>> for arm, reward in ((0, 4.0), (1, 1.0)):
+    ...     one = added(one, arm, np.array([1.0]), reward, keep=0.5)
+    >>> many = added_many(no_sums(2, 1), np.array([0, 1]), np.ones((2, 1)), np.array([4.0, 1.0]), keep=0.5)
+    >>> all(np.array_equal(part, other) for part, other in zip(one, many, strict=True))
+    True
+    """
+    gram, cross, squares, weight = (part * keep ** len(arms) for part in sums)
+    weights = keep ** np.arange(len(arms) - 1.0, -1.0, -1.0)
+    for arm in np.unique(arms).tolist():
+        own = np.flatnonzero(arms == arm)
+        weighted = weights[own, None] * Z[own]
+        gram[arm] += np.dot(weighted.T, Z[own])
+        cross[arm] += np.dot(rewards[own], weighted)
+        squares[arm] += np.dot(weights[own], np.square(rewards[own]))
+        weight[arm] += weights[own].sum()
+    return Sums(gram, cross, squares, weight)
+
+
+def observe_many(sums: Sums, arm: int, Z: Array, rewards: Array) -> list[Write]:
+    """Add rows of features (k, g) and rewards (k,) to an arm's sums. Returns its new rows."""
+    gram, cross, squares, weight = sums
+    return [
+        (gram, arm, gram[arm] + np.dot(Z.T, Z)),
+        (cross, arm, cross[arm] + np.dot(rewards, Z)),
+        (squares, arm, squares[arm] + np.dot(rewards, rewards)),
+        (weight, arm, weight[arm] + len(rewards)),
     ]
 
 

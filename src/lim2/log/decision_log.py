@@ -234,7 +234,8 @@ class DecisionLog:
         batch
             How many events are learned as one: many times faster, for algorithms that bear it. ``"auto"`` begins with
             one and grows to 256. Where batches end is written into the log, and all who learn from it follow: those
-            batches are never split, not even by `limit`. Let all learners of a log give the same `batch`.
+            batches are never split, not even by `limit`. Let all learners of a log give the same `batch`: who learns
+            one by one writes down nothing.
 
         Returns
         -------
@@ -335,7 +336,9 @@ class DecisionLog:
         """
         return self.store.look(lambda tables: tables.model(after))
 
-    def add_arm(self, agent: Any, name: Hashable, like: Hashable | None = None, *, features: Any = None) -> bool:
+    def add_arm(
+        self, agent: Any, name: Hashable, like: Hashable | None = None, *, features: Any = None, batch: Batch = 1
+    ) -> bool:
         """Add an arm to an agent, and write it down, so that restarts and replay add it at the same place.
 
         If another agent has added it meanwhile, that is learned from the log, and nothing is written.
@@ -346,6 +349,8 @@ class DecisionLog:
             It learns what has arrived first.
         name, like, features
             As `agent.add_arm` takes them; features only where arms have some.
+        batch
+            As for `apply`.
 
         Returns
         -------
@@ -353,9 +358,9 @@ class DecisionLog:
             Whether this call has added it.
         """
         own = None if features is None else as_json(features, "an arm")
-        return self._change(agent, Change(ADD, name, like, own))
+        return self._change(agent, Change(ADD, name, like, own), batch)
 
-    def remove_arm(self, agent: Any, name: Hashable) -> bool:
+    def remove_arm(self, agent: Any, name: Hashable, *, batch: Batch = 1) -> bool:
         """Remove an arm from an agent, and write it down, so that restarts and replay remove it at the same place.
 
         If another agent has removed it meanwhile, that is learned from the log, and nothing is written.
@@ -366,25 +371,27 @@ class DecisionLog:
             It learns what has arrived first.
         name
             Of the arm.
+        batch
+            As for `apply`.
 
         Returns
         -------
         bool
             Whether this call has removed it.
         """
-        return self._change(agent, Change(REMOVE, name))
+        return self._change(agent, Change(REMOVE, name), batch)
 
-    def _change(self, agent: Any, change: Change) -> bool:
+    def _change(self, agent: Any, change: Change, batch: Batch) -> bool:
         to_text(change)  # what cannot be written down is refused before anything is learned
         had, written = deciders.has(agent, change.name), False
         while not written:
-            self.apply(agent)
+            self.apply(agent, batch=batch)
             if deciders.has(agent, change.name) != had:  # somebody else was first
                 return False
             make_change(copy.deepcopy(agent), change)  # what cannot be done must not be written down
             position, now = position_of(agent), self.clock()
             written = self.store.write(lambda tables: write_change(tables, change, position, now))  # noqa: B023
-        self.apply(agent)
+        self.apply(agent, batch=batch)
         return True
 
     # Looking

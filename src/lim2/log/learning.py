@@ -9,6 +9,7 @@ other learner, and `replay`, learns the same batches.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Literal, NamedTuple
 
 from lim2.batches import growing
@@ -53,8 +54,8 @@ def learn(store: Store, agent: Any, *, batch: Batch = 1, limit: int | None = Non
     _check(log_id, agent)
     end, learned = last if upto is None else upto, 0
     while limit is None or learned < limit:
-        left = CHUNK if limit is None else limit - learned
-        steps = _next(store, agent, end, growing(agent.rounds) if batch == "auto" else batch, left)
+        left = sys.maxsize if limit is None else limit - learned
+        steps = _next(store, agent, end, batch, left)
         agent.metadata.update(log_id=log_id, log_position=position_of(agent))
         if not steps:
             break
@@ -133,22 +134,27 @@ class _Seen(NamedTuple):
     events: list[Event]
 
 
-def _next(store: Store, agent: Any, end: int, size: int, left: int) -> list[list[Event]]:
+def _next(store: Store, agent: Any, end: int, batch: Batch, left: int) -> list[list[Event]]:
     """Return the next events, in lists that are learned as one; or say why they do not follow what was learned."""
     after, batches = position_of(agent), deciders.learns_batches(agent)
-    seen = store.look(lambda tables: _see(tables, after, end, batches))
+    most = CHUNK if batch == "auto" else max(batch, CHUNK)
+    seen = store.look(lambda tables: _see(tables, after, end, batches, most))
     _check_seen(seen, agent, after)
-    events = seen.events
-    if seen.batch is None:
-        events = _one_batch(seen.events, min(size, left))
-        if not batches or size == 1 or not events or store.read_only:
-            return [[event] for event in seen.events]
-        agreed = store.write(lambda tables: _agree(tables, after, events[-1].position))
-        events = [event for event in seen.events if event.position <= agreed]
-    return [events] if events else []
+    if not seen.events:
+        return []
+    if seen.batch is not None:
+        return [seen.events]
+    if batch == 1 or not batches or store.read_only:
+        return [[event] for event in seen.events]
+    if seen.events[0].change is not None:
+        return [seen.events[:1]]
+    events = _one_batch(seen.events, min(growing(agent.rounds) if batch == "auto" else batch, left))
+    if store.write(lambda tables: _agree(tables, after, events[-1].position)) != events[-1].position:
+        return _next(store, agent, end, batch, left)  # somebody else was first: see how far that batch goes
+    return [events]
 
 
-def _see(tables: Tables, after: int, end: int, batches: bool) -> _Seen:
+def _see(tables: Tables, after: int, end: int, batches: bool, most: int) -> _Seen:
     pruned = tables.get("pruned")
     at = tables.event(after)
     token = tables.get("pruned token") if after == pruned else None if at is None else at.token
@@ -156,7 +162,7 @@ def _see(tables: Tables, after: int, end: int, batches: bool) -> _Seen:
     if begin == after and last is not None:
         events = tables.events(after, last, last - after) if last <= end else []
         return _Seen(pruned, tables.last(), token, last, events)
-    return _Seen(pruned, tables.last(), token, None, tables.events(after, end if begin is None else begin, CHUNK))
+    return _Seen(pruned, tables.last(), token, None, tables.events(after, end if begin is None else begin, most))
 
 
 def _one_batch(events: list[Event], size: int) -> list[Event]:

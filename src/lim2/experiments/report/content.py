@@ -10,9 +10,10 @@ from typing import Any
 
 import polars as pl
 
+from lim2.experiments.feedback import Feedback
 from lim2.experiments.report.texts import decimals, listed, number
 from lim2.experiments.store import Store
-from lim2.experiments.summary import Row
+from lim2.experiments.summary import Row, feedback_of
 from lim2.experiments.tables import Entry, Tables
 
 COLUMNS = ("version", "code", "python", "numpy", "scipy", "system", "processor", "cores")
@@ -29,7 +30,7 @@ class About:
     text
         What it is, with settings.
     facts
-        Rounds, arms, features, runs.
+        Rounds, arms, features, runs, delay and batch.
     notes
         What a reader should know of the data.
     entries
@@ -127,7 +128,8 @@ def _about(tables: Tables, problem: str, text: str) -> About:
     first = group.row(0, named=True)
     runs = sorted({entry.row["runs"] for entry in entries})
     many = f"{runs[0]} runs" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
-    facts = f"{first['rounds']:,} rounds, {_sizes(first)}, {many} of each agent"
+    late = feedback_of(entries[0].row).text
+    facts = f"{first['rounds']:,} rounds, {_sizes(first)}, {many} of each agent" + (f", {late}" if late else "")
     notes = sorted({note for notes in group["notes"].to_list() for note in notes})
     return About(problem, text, facts, notes, entries)
 
@@ -140,6 +142,26 @@ def _sizes(run: Mapping[str, Any]) -> str:
 
 
 def _headline(tables: Tables) -> str:
+    if len(tables.parts) > 1:
+        return _headline_of_parts(tables.parts)
+    [(feedback, part)] = tables.parts.items()
+    text = _outcome(part)
+    return f"{text} All runs: {feedback.text}." if feedback.text else text
+
+
+def _headline_of_parts(parts: Mapping[Feedback, Tables]) -> str:
+    """Return who ranks first with which delay and batch."""
+    first: dict[str, list[str]] = {}
+    for feedback, part in parts.items():
+        board = [standing for standing in part.leaderboard if standing.agent not in part.references]
+        leader = board[0].agent if board and board[0].mean is not None else "no agent"
+        first.setdefault(leader, []).append(feedback.name.replace(", ", " and "))
+    if len(first) == 1 and "no agent" not in first:
+        return f"{next(iter(first))} ranks first with every delay and batch."
+    return " ".join(f"{leader} ranks first with {'; '.join(names)}." for leader, names in first.items())
+
+
+def _outcome(tables: Tables) -> str:
     board = [standing for standing in tables.leaderboard if standing.agent not in tables.references]
     if not board or board[0].mean is None:
         return "There is nothing to rank: no agent earned more than the random policy, or the random policy is missing."
@@ -156,8 +178,9 @@ def _headline(tables: Tables) -> str:
 def _size(tables: Tables) -> str:
     runs = len(tables.runs)
     rounds = int(tables.runs["rounds"].sum())
+    late = f", {len(tables.parts)} settings of delay and batch" if len(tables.parts) > 1 else ""
     return (
-        f"{len(tables.problems)} problems, {len(tables.agents)} agents, {runs:,} runs, {rounds:,} rounds"
+        f"{len(tables.across)} problems, {len(tables.agents)} agents{late}, {runs:,} runs, {rounds:,} rounds"
         if runs
         else "no runs yet"
     )

@@ -14,9 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
+from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.report.colours import shade
 from lim2.experiments.report.texts import megabytes, microseconds
 from lim2.experiments.stats import band
+from lim2.experiments.summary import feedback_of
 from lim2.experiments.tables import Tables
 
 Array = NDArray[np.float64]
@@ -88,7 +90,8 @@ def of_problem(tables: Tables, problem: str, shades: dict[str, int]) -> Iterator
         ("reward-against-time", "Reward against time", draw.reward_against_time),
         ("memory", "Memory of the agent", draw.memory),
     )
-    for name, title, onto in kinds:
+    for name, kind, onto in kinds:
+        title = draw.feedback.labelled(kind)
         with mpl.rc_context(STYLE):
             figure = Figure(figsize=SIZE)
             axes = figure.add_subplot()
@@ -101,7 +104,9 @@ def of_problem(tables: Tables, problem: str, shades: dict[str, int]) -> Iterator
 class _Drawing:
     def __init__(self, tables: Tables, problem: str, shades: dict[str, int]) -> None:
         self.tables, self.problem, self.shades = tables, problem, shades
-        self.agents = [entry.row["agent"] for entry in tables.of(problem)]
+        entries = tables.of(problem)
+        self.feedback = feedback_of(entries[0].row)
+        self.agents = [entry.row["agent"] for entry in entries]
         self.groups = {agent: tables.group(problem, agent) for agent in self.agents}
 
     def curves(self, agent: str, column: str) -> tuple[Array, Array]:
@@ -175,15 +180,17 @@ def _gid(drawing: _Drawing, agent: str) -> str:
     return f"series{drawing.shades[agent]}"
 
 
-def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
+def overview(tables: Tables, shades: dict[str, int], feedback: Feedback = IMMEDIATE) -> Iterator[Drawn]:
     """Draw the figures over all problems.
 
     Parameters
     ----------
     tables
-        All results.
+        All results of one delay and batch.
     shades
         The agents' colours.
+    feedback
+        Which delay and batch, for the titles.
     """
     standings = tables.leaderboard
     with mpl.rc_context(STYLE):
@@ -202,9 +209,10 @@ def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
         axes.set_xlim(left=min(-0.03, axes.get_xlim()[0]))
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("normalised score: 0 = random policy, 1 = best agent")
-        axes.set_title("Score of every problem (dots), and their mean")
+        title = "Scores and their mean" if feedback.text else "Score of every problem (dots), and their mean"
+        axes.set_title(feedback.labelled(title))
         margins(figure, left=left)
-        yield Drawn("scores", "Normalised scores", figure)
+        yield Drawn("scores", feedback.labelled("Normalised scores"), figure)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=SIZE)
         axes = figure.add_subplot()
@@ -215,9 +223,47 @@ def overview(tables: Tables, shades: dict[str, int]) -> Iterator[Drawn]:
         ]
         _scatter(axes, points, shades)
         axes.set_ylabel("mean normalised score")
-        axes.set_title("Score against time")
+        axes.set_title(feedback.labelled("Score against time"))
         margins(figure)
-        yield Drawn("score-against-time", "Score against time", figure)
+        yield Drawn("score-against-time", feedback.labelled("Score against time"), figure)
+
+
+def across(tables: Tables, problem: str, shades: dict[str, int]) -> Drawn:
+    """Draw the rewards of a problem with every delay and batch.
+
+    Parameters
+    ----------
+    tables
+        All results.
+    problem
+        Its label, without delay and batch.
+    shades
+        The agents' colours.
+    """
+    places = list(tables.parts)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(max(SIZE[0], 1.2 + 0.75 * len(places)), SIZE[1]))
+        axes = figure.add_subplot()
+        for agent, rows in tables.across[problem].items():
+            label: str | None = agent
+            for batch in dict.fromkeys(feedback.batch for feedback in rows):  # a line each
+                at = [place for place, late in enumerate(places) if late in rows and late.batch == batch]
+                drawn = [rows[places[place]] for place in at]
+                axes.errorbar(
+                    at,
+                    [row["reward_mean"] for row in drawn],
+                    yerr=[row["reward_std"] or 0.0 for row in drawn],
+                    fmt="o--" if agent in tables.references else "o-",
+                    color=shade(shades[agent]), capsize=3, label=label, gid=f"series{shades[agent]}",
+                )  # fmt: skip
+                label = None
+        axes.set_xticks(range(len(places)), [feedback.name.replace(", ", "\n") for feedback in places])
+        axes.set_xlim(-0.4, len(places) - 0.6)
+        axes.set_ylabel("cumulative reward")
+        title = f"Reward by delay and batch: {problem}"
+        axes.set_title(title)
+        margins(figure)
+        return Drawn("reward-by-delay", title, figure)
 
 
 Point = tuple[str, float, float, float]  # agent, time, reward, its spread

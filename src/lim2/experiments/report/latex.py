@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.report.texts import decimals
 from lim2.experiments.tables import Tables
 
@@ -24,15 +25,18 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(letter, letter) for letter in text)
 
 
-def tables(content: Tables) -> dict[str, str]:
+def tables(content: Tables, feedback: Feedback = IMMEDIATE) -> dict[str, str]:
     """Return the paper's two tables: normalised scores, and rewards with their standard deviations.
 
     Parameters
     ----------
     content
-        The numbers.
+        The numbers, of one delay and batch.
+    feedback
+        Which; it is said in a comment, and the problems' labels have it.
     """
-    return {"normalized": _normalized(content), "rewards": _rewards(content)}
+    late = f"% {feedback.text}\n" if feedback.text else ""
+    return {"normalized": late + _normalized(content), "rewards": late + _rewards(content)}
 
 
 def _normalized(content: Tables) -> str:

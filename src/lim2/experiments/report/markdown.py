@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from lim2.experiments.report.content import Content
 from lim2.experiments.report.texts import megabytes, microseconds, number, p_value, percent, plus_minus
+from lim2.experiments.tables import Tables
 
 FIGURES = ("cumulative-regret", "regret-per-round", "reward-against-time", "memory")
 
@@ -47,9 +48,18 @@ def report(content: Content, slug: Callable[[str], str]) -> str:
     lines = ["# lim2 bench", "", f"{content.size}. {content.date}", "", content.headline, ""]
     lines += [f"> **Note:** {alert}" for alert in content.alerts]
     if content.problems:
-        lines += ["", "## Leaderboard", "", *_leaderboard(content), ""]
-        lines += ["![Scores](figures/all-scores.png) ![Score against time](figures/all-score-against-time.png)", ""]
-        lines += ["## Normalised score by problem", "", *_scores(content), ""]
+        for feedback, part in content.tables.parts.items():
+            late = f": {feedback.name}" if feedback.text or len(content.tables.parts) > 1 else ""
+            said = [feedback.meaning, ""] if feedback.meaning else []
+            figures = f"figures/{slug(feedback.labelled('all'))}"
+            lines += ["", f"## Leaderboard{late}", "", *said, *_leaderboard(part), ""]
+            lines += [f"![Scores]({figures}-scores.png) ![Score against time]({figures}-score-against-time.png)", ""]
+            lines += [f"## Normalised score by problem{late}", "", *_scores(part), ""]
+    if len(content.tables.parts) > 1:
+        lines += ["## Reward by delay and batch", "", *_across(content.tables), ""]
+        for problem in content.tables.across:
+            lines.append(f"![reward by delay](figures/{slug(f'delays {problem}')}-reward-by-delay.png)")
+        lines.append("")
     for about in content.problems:
         lines += [f"## {about.label}", "", f"`{about.text}`: {about.facts}.", ""]
         lines += [f"- {note}" for note in about.notes]
@@ -74,7 +84,7 @@ def report(content: Content, slug: Callable[[str], str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _leaderboard(content: Content) -> list[str]:
+def _leaderboard(tables: Tables) -> list[str]:
     head = ["#", "agent", "mean", "median", "mean rank", "p against first", "time per round", "memory"]
     rows = [
         [
@@ -87,20 +97,29 @@ def _leaderboard(content: Content) -> list[str]:
             microseconds(standing.us_per_round),
             megabytes(standing.peak_mb),
         ]
-        for standing in content.tables.leaderboard
+        for standing in tables.leaderboard
     ]
     return table(head, rows, left=2)
 
 
-def _scores(content: Content) -> list[str]:
-    board = content.tables.leaderboard
+def _scores(tables: Tables) -> list[str]:
+    board = tables.leaderboard
     rows = []
-    for problem in content.tables.problems:
+    for problem in tables.problems:
         scores = [standing.scores.get(problem) for standing in board]
         rows.append([problem, *(_bold(number(score, 3), score == 1.0) for score in scores)])
     rows.append(["**mean**", *(number(standing.mean, 3) for standing in board)])
     rows.append(["**median**", *(number(standing.median, 3) for standing in board)])
     return table(["problem", *(standing.agent for standing in board)], rows)
+
+
+def _across(tables: Tables) -> list[str]:
+    rows = []
+    for problem, agents in tables.across.items():
+        for agent, own in agents.items():
+            means = [own[late]["reward_mean"] if late in own else None for late in tables.parts]
+            rows.append([problem, agent, *map(number, means)])
+    return table(["problem", "agent", *(late.name for late in tables.parts)], rows, left=2)
 
 
 def _repeating(content: Content) -> list[str]:

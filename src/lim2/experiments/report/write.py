@@ -13,6 +13,7 @@ import jinja2
 import polars as pl
 from matplotlib.figure import Figure
 
+from lim2.experiments.feedback import Feedback
 from lim2.experiments.report import colours, figures, latex, markdown, svg, texts
 from lim2.experiments.report.content import Content, content_of
 from lim2.experiments.store import Store, write
@@ -35,16 +36,18 @@ def write_report(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows:
     """
     content = content_of(store, runs, failures, rows)
     shades = colours.colours(dict(runs.select("agent", "agent_source").unique(maintain_order=True).iter_rows()))
-    drawn = dict(_drawn(content, shades, store.folder / "figures")) if rows else {}
+    folder = store.folder / "figures"
+    drawn = dict(_drawn(content, shades, folder)) if rows else {}
+    compared = dict(_compared(content, shades, folder)) if len(content.tables.parts) > 1 else {}
     page = (
         _environment()
         .get_template("report.html")
         .render(
             content=content,
-            board=content.tables.leaderboard,
             tables=content.tables,
             shades=shades,
             figures=drawn,
+            compared=compared,
             light=[colours.shade(i) for i in range(len(colours.SHADES))],
             dark=[colours.shade(i, dark=True) for i in range(len(colours.SHADES))],
             grey=colours.GREY,
@@ -52,17 +55,25 @@ def write_report(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows:
     )
     write(store.folder / "report.html", page.encode())
     write(store.folder / "report.md", markdown.report(content, slug).encode())
-    if rows:
-        for name, table in latex.tables(content.tables).items():
-            write(store.folder / "tables" / f"{name}.tex", table.encode())
+    for feedback, part in content.tables.parts.items() if rows else ():
+        for name, table in latex.tables(part, feedback).items():
+            write(store.folder / "tables" / f"{slug(feedback.labelled(name))}.tex", table.encode())
 
 
-def _drawn(content: Content, shades: dict[str, int], folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Draw all figures, write their files, and give those of the page, by problem; "" is the overview."""
-    yield "", [_kept(drawn, "all", folder) for drawn in figures.overview(content.tables, shades)]
+def _drawn(content: Content, shades: dict[str, int], folder: Path) -> Iterator[tuple[str | Feedback, list[str]]]:
+    """Draw all figures, write their files, and give those of the page, by problem; overviews by delay and batch."""
+    for feedback, part in content.tables.parts.items():
+        prefix = slug(feedback.labelled("all"))
+        yield feedback, [_kept(drawn, prefix, folder) for drawn in figures.overview(part, shades, feedback)]
     for problem in content.tables.problems:
         drawings = figures.of_problem(content.tables, problem, shades)
         yield problem, [_kept(drawn, slug(problem), folder) for drawn in drawings]
+
+
+def _compared(content: Content, shades: dict[str, int], folder: Path) -> Iterator[tuple[str, str]]:
+    """Draw what delay and batch change, by problem."""
+    for problem in content.tables.across:
+        yield problem, _kept(figures.across(content.tables, problem, shades), slug(f"delays {problem}"), folder)
 
 
 def _kept(drawn: figures.Drawn, prefix: str, folder: Path) -> str:

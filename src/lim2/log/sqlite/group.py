@@ -6,11 +6,13 @@ has come while it was flushing, does it in one transaction, and lets all who hav
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
 
 LINGER = 1.0  # seconds for which the thread waits for more work before it ends
 
@@ -47,7 +49,7 @@ class Group:
         Does the work of requests in one transaction, and notes results and errors. It raises nothing. When the
         transaction has begun, it adds what has come meanwhile, which its second argument returns.
     closed
-        Raised for work that comes after `end`.
+        Returns the error for work that comes after `end`.
 
     Attributes
     ----------
@@ -55,7 +57,9 @@ class Group:
         Whether somebody writes at the moment: whoever comes meanwhile should leave the work to the group.
     """
 
-    def __init__(self, write: Callable[[list[Request], Callable[[], list[Request]]], None], closed: Exception) -> None:
+    def __init__(
+        self, write: Callable[[list[Request], Callable[[], list[Request]]], None], closed: Callable[[], Exception]
+    ) -> None:
         self._write, self._closed, self.writes = write, closed, False
         self._waiting: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # entered by `with`, which no exception interrupts
@@ -101,14 +105,18 @@ class Group:
     def _add(self, request: Request) -> None:
         with self._lock:
             if self._ending:
-                raise self._closed
-            self._waiting.put(request)
+                raise self._closed()
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="lim2-log", daemon=True)
                 thread.start()
                 self._thread = thread  # now: one that an exception kept from starting would be waited for
+            self._waiting.put(request)  # last: what an exception keeps from being added is not done later
 
     def _run(self) -> None:
+        with self._lock:
+            if self._thread not in (None, threading.current_thread()):  # an exception came after the start of this one
+                return
+            self._thread = threading.current_thread()
         while requests := self._next():
             self._write(requests, self._waiting_now)
             _resume(requests)

@@ -7,7 +7,6 @@ that has come meanwhile in one transaction, and so flushes the disk once for all
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 import threading
@@ -64,7 +63,7 @@ class SQLiteStore:
     def _opened(self) -> _Handle:
         writing = self._connected()
         reading = writing if self.read_only else _locked(connect_to_read(self.path))
-        group = Group(self._together, LogError(f"the log {self.path} has been closed"))
+        group = Group(self._together, self._closed)
         return _Handle(os.getpid(), writing, reading, group)
 
     def _connected(self) -> _Connection:
@@ -88,6 +87,8 @@ class SQLiteStore:
         return result
 
     async def awrite(self, work: Callable[[Tables], Result]) -> Result:  # noqa: D102
+        import asyncio  # who calls this has it already; an import that a signal interrupts would break the process
+
         result: Result = await self._current().group.later(work, asyncio.get_running_loop())
         return result
 
@@ -164,11 +165,14 @@ class SQLiteStore:
     def _current(self) -> _Handle:
         handle = self._handle
         if handle is None:
-            raise LogError(f"the log {self.path} has been closed")
+            raise self._closed()
         if handle.process != os.getpid():
             _inherited.append(handle)
             self._handle = handle = self._opened()
         return handle
+
+    def _closed(self) -> LogError:
+        return LogError(f"the log {self.path} has been closed")
 
     # The file as a whole
 

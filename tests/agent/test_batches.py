@@ -1,0 +1,160 @@
+"""Batches through the shell: sizes, checks, what is written together, and what fails has changed nothing."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.faults import fails_at, fails_at_line
+from helpers.variants import N_FEATURES, make, named
+from helpers.worlds import beliefs, contexts_of, play
+
+import lim2
+from lim2 import batches
+from lim2.loading import dump
+
+CONTEXTS, ARMS, REWARDS = contexts_of(6, seed=3), [0, 1, 2, 0, 1, 2], np.arange(6.0)
+bearing = pytest.mark.parametrize("variant", ["AdaptiveTS", "LinearTS", "LinearTS, scaled", "LinearTS, forgetting"])
+
+
+def test_batches_grow_with_what_is_known() -> None:
+    assert [batches.growing(t) for t in (0, 7, 8, 80, 2047, 2048, 10**9)] == [1, 1, 1, 10, 255, 256, 256]
+    sizes = [rows.stop - rows.start for rows in batches.slices(5000, "auto", 0)]
+    assert sum(sizes) == 5000
+    assert sizes[:17] == [1] * 16 + [2]
+    assert max(sizes) == 256
+
+
+def test_auto_is_the_batches_one_would_make_by_hand() -> None:
+    contexts, agent, other = contexts_of(100), make("LinearTS"), make("LinearTS")
+    agent.update_many(contexts, [0, 1] * 50, np.ones(100), batch="auto")
+    for rows in batches.slices(100, "auto", 0):
+        other.learn_logged_many(contexts[rows], ([0, 1] * 50)[rows], np.ones(100)[rows], ())
+    assert dump(agent) == dump(other)
+
+
+@pytest.mark.parametrize("batch", [0, -1, 2.5, True, "large", None])
+def test_a_size_that_makes_no_sense_is_refused(batch: Any) -> None:
+    agent = make("LinearTS")
+    with pytest.raises(ValueError, match="batch must be"):
+        agent.update_many(CONTEXTS, ARMS, REWARDS, batch=batch)
+    assert agent.rounds == 0
+
+
+BAD: dict[str, tuple[Any, Any, Any]] = {
+    "a context": (np.where(np.arange(6)[:, None] == 4, np.nan, CONTEXTS), ARMS, REWARDS),
+    "contexts": (CONTEXTS[:, :2], ARMS, REWARDS),
+    "an arm": (CONTEXTS, [0, 1, 2, 0, 1, 9], REWARDS),
+    "arms": (CONTEXTS, [0, 1], REWARDS),
+    "a reward": (CONTEXTS, ARMS, [0.0, 1.0, 2.0, np.inf, 0.0, 0.0]),
+    "rewards": (CONTEXTS, ARMS, [0.0]),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_input_changes_nothing(bad: str) -> None:
+    agent = make("AdaptiveTS")
+    play(agent, 20)
+    before = dump(agent)
+    with pytest.raises(ValueError, match=r"must be|arms are|no arm|not an arm"):
+        agent.update_many(*BAD[bad], batch=6)
+    with pytest.raises(ValueError, match=r"must be|arms are|no arm|not an arm"):
+        agent.learn_logged_many(*BAD[bad], ())
+    assert dump(agent) == before
+
+
+@bearing
+def test_names_pulls_and_info(variant: str) -> None:
+    agent = named(variant)
+    names = [agent.arms[arm] for arm in (2, 0, 2, 2)]
+    agent.update_many(CONTEXTS[:4], names, REWARDS[:4], batch=4)
+    assert (agent.rounds, agent.pulls.tolist()) == (4, [1, 0, 3])
+    assert agent.info is not None
+    assert (agent.info.rounds, agent.info.arm) == (4, names[-1])
+    agent.update_many(CONTEXTS[:0], [], [], batch=4)
+    assert agent.rounds == 4
+
+
+@bearing
+def test_a_batch_that_fails_anywhere_changes_nothing(variant: str) -> None:
+    """Also in a state that nobody else has, whose rows are written where they lie."""
+    start = make(variant)
+    play(start, 25)
+    for call in (lambda a: a.update_many(CONTEXTS, ARMS, REWARDS, batch=4), lambda a: a.learn_rows(*rows_of(6))):
+        count, failed = 1, True
+        while failed:
+            agent = start.copy()
+            agent.update(CONTEXTS[0], 0, 0.0)
+            learned = dump(agent.copy())
+            failed = fails_at(count, partial(call, agent))
+            assert not failed or dump(agent) == learned, f"call {count} failed, and something had changed"
+            count += 1 if count < 15 else 11
+        assert count > 15
+
+
+@pytest.mark.parametrize("variant", ["AdaptiveTS", "LinearTS"])
+def test_an_interrupt_at_any_line_is_before_or_after(variant: str) -> None:
+    """And what is written together with a batch is written if, and only if, the batch is learned."""
+    start = make(variant)
+    play(start, 25)
+    done = start.copy()
+    done.learn_logged_many(CONTEXTS, ARMS, REWARDS, ())
+    before, after, seen, line, failed = dump(start), dump(done), set(), 1, True
+    while failed:
+        agent, notes = start.copy(), {"position": 0}
+        also = [(notes, "position", 6)]
+        failed = fails_at_line(line, partial(agent.learn_logged_many, CONTEXTS, ARMS, REWARDS, also))
+        content = dump(agent)
+        assert content in (before, after), f"line {line} was interrupted, and the change was made in part"
+        assert notes["position"] == (6 if content == after else 0), f"line {line}"
+        seen.add(content)
+        line += 1
+    assert seen == {before, after}
+    assert line > 10
+
+
+def test_what_belongs_to_an_empty_batch_is_written() -> None:
+    agent, notes = make("LinearTS"), {"position": 0}
+    agent.learn_logged_many(CONTEXTS[:0], [], [], [(notes, "position", 3)])
+    assert (notes["position"], agent.rounds) == (3, 0)
+
+
+@bearing
+def test_a_snapshot_stays_as_it_is(variant: str) -> None:
+    agent = make(variant)
+    play(agent, 20)
+    snapshot, state, probe = agent.snapshot(), agent.state, contexts_of(5, seed=9)
+    before = beliefs(snapshot, probe)
+    agent.update_many(CONTEXTS, ARMS, REWARDS, batch=6)
+    assert beliefs(snapshot, probe) == before
+    assert (snapshot.rounds, agent.rounds) == (20, 26)
+    assert agent.state is not state
+
+
+@bearing
+def test_a_saved_agent_goes_on_in_batches(variant: str, tmp_path: Any) -> None:
+    agent = make(variant)
+    agent.update_many(CONTEXTS, ARMS, REWARDS, batch=6)
+    agent.save(tmp_path / "agent.lim2")
+    loaded = lim2.load(tmp_path / "agent.lim2")
+    for learner in (agent, loaded):
+        learner.update_many(CONTEXTS, ARMS, REWARDS, batch="auto")
+        learner.update_many(CONTEXTS, ARMS, REWARDS, batch=3)
+    assert dump(agent) == dump(loaded)
+
+
+def test_an_agent_of_a_log_learns_from_nowhere_else() -> None:
+    agent = make("LinearTS")
+    agent.metadata["log_id"] = "x"
+    with pytest.raises(ValueError, match="learns from a decision log"):
+        agent.update_many(CONTEXTS, ARMS, REWARDS, batch=6)
+    with pytest.raises(ValueError, match="learns from a decision log"):
+        agent.warm_start(lim2.log.Table.of(CONTEXTS, ARMS, REWARDS, np.ones(6)))
+    agent.learn_logged_many(CONTEXTS, ARMS, REWARDS, ())
+    assert agent.rounds == 6
+
+
+def rows_of(n: int) -> tuple[Any, Any, Any]:
+    """Return what is known to be right."""
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(n, N_FEATURES)), np.arange(n) % 3, rng.normal(size=n)

@@ -1,0 +1,111 @@
+"""Warm starts: agents of every kind learn a table, or a log's table, all of it or nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lim2
+from lim2 import batches
+from lim2.bandit.files import dump as dump_bandit
+from lim2.loading import dump
+from lim2.log.table import Table
+
+RNG = np.random.default_rng(0)
+N, ARMS = 60, ("red", "green", "blue")
+CONTEXTS, PLAYED = RNG.normal(size=(N, 3)), [ARMS[i] for i in RNG.integers(0, 3, N)]
+REWARDS, SURE = CONTEXTS[:, 0] + RNG.normal(size=N), np.full(N, 1 / 3)
+VECTORS = Table.of(CONTEXTS, PLAYED, REWARDS, SURE, arms=ARMS)
+USERS = [{"country": "AT" if x[0] > 0 else "DE", "age": float(x[1])} for x in CONTEXTS]
+RAW = Table.of(USERS, PLAYED, REWARDS, SURE, arms=ARMS)
+FEATURES = {name: RNG.normal(size=2) for name in ARMS}
+ITEMS = Table.of(CONTEXTS, PLAYED, REWARDS, SURE, items=FEATURES)
+RAW_ITEMS = Table.of(USERS, PLAYED, REWARDS, SURE, items={name: {"price": float(x[0])} for name, x in FEATURES.items()})
+
+
+def agent_of(name: str = "AdaptiveTS", **settings: Any) -> lim2.Agent:
+    return lim2.AGENTS[name](arms=ARMS, n_features=3, seed=0, **settings)
+
+
+@pytest.mark.parametrize("name", ["AdaptiveTS", "LinearTS", "LiM2", "Uniform"])
+def test_an_agent_learns_a_table_in_its_order(name: str) -> None:
+    """In batches where it bears them; otherwise as a replay of the table, bit for bit."""
+    agent, other, calls = agent_of(name), agent_of(name), []
+    assert agent.warm_start(VECTORS, progress=lambda *call: calls.append(call)) == N
+    other.update_many(CONTEXTS, PLAYED, REWARDS, batch="auto")
+    assert dump(agent) == dump(other)
+    assert agent.metadata == {}
+    expected = [rows.stop for rows in batches.slices(N, "auto" if agent.batches else 1, 0)]
+    assert calls == [(done, N) for done in expected]
+    if not agent.batches:
+        other = agent_of(name)
+        VECTORS.replay(other)
+        assert dump(agent) == dump(other)
+
+
+def test_items_and_raw_tables() -> None:
+    items: Any = lim2.LinearTS(n_features=3, n_item_features=2, seed=0)
+    other: Any = lim2.LinearTS(n_features=3, n_item_features=2, seed=0)
+    assert items.warm_start(ITEMS, batch=16) == N
+    other.update_many(CONTEXTS, [FEATURES[name] for name in PLAYED], REWARDS, batch=16)
+    assert dump(items.agent) == dump(other.agent)
+
+    bandit, same = lim2.Bandit(arms=ARMS, seed=0), lim2.Bandit(arms=ARMS, seed=0)
+    assert bandit.warm_start(RAW) == bandit.rounds == N
+    same.learn_many(USERS, PLAYED, REWARDS, batch="auto")
+    assert dump_bandit(bandit) == dump_bandit(same)
+
+    catalogue, one = lim2.Bandit(seed=0, algorithm="LinearTS"), lim2.Bandit(seed=0, algorithm="LinearTS")
+    assert catalogue.warm_start(RAW_ITEMS, batch=1) == N
+    RAW_ITEMS.replay(one)
+    assert dump_bandit(catalogue) == dump_bandit(one)
+
+
+def test_a_log_counts_as_its_table(tmp_path: Path) -> None:
+    live, agent, other = agent_of("LinearTS"), agent_of("LinearTS"), agent_of("LinearTS")
+    with lim2.DecisionLog(tmp_path / "decisions.db") as log:
+        for context, reward in zip(CONTEXTS[:20], REWARDS[:20].tolist(), strict=True):
+            log.reward(log.decide(live, context).id, reward)
+        assert agent.warm_start(log) == 20
+        assert other.warm_start(log.table()) == 20
+    assert dump(agent) == dump(other)
+    assert agent.metadata == {}
+
+
+REFUSED: dict[str, tuple[Any, Any, str]] = {
+    "raw contexts for an agent": (agent_of, RAW, "raw contexts only"),
+    "vectors for a bandit": (lambda: lim2.Bandit(arms=ARMS), VECTORS, "no raw contexts"),
+    "no items": (lambda: lim2.LinearTS(n_features=3, n_item_features=2), VECTORS, "no items as vectors"),
+    "no raw items": (lim2.Bandit, RAW, "no raw items"),
+    "no table": (agent_of, CONTEXTS, "takes a lim2.log.Table, or a DecisionLog"),
+    "an unknown arm": (lambda: lim2.LinearTS(arms=["red"], n_features=3), VECTORS, "arm"),
+    "another size": (lambda: lim2.LinearTS(arms=ARMS, n_features=4), VECTORS, "contexts must be"),
+    "rows for arms": (
+        lambda: lim2.LinearTS(2, 3),
+        Table.of(CONTEXTS[:1], [0], [1.0], [1.0], items=[np.ones((2, 2))]),
+        "no names of their own",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused_whole(case: str) -> None:
+    make, table, message = REFUSED[case]
+    agent = make()
+    with pytest.raises(ValueError, match=message):
+        agent.warm_start(table)
+    assert agent.rounds == 0
+
+
+def test_a_warm_start_that_is_interrupted_has_learned_nothing() -> None:
+    def stop(done: int, total: int) -> None:
+        if done > total / 2:
+            raise KeyboardInterrupt
+
+    agent, bandit = agent_of(), lim2.Bandit(arms=ARMS, seed=0)
+    before = dump(agent), dump_bandit(bandit)
+    for learner, table in ((agent, VECTORS), (bandit, RAW)):
+        with pytest.raises(KeyboardInterrupt):
+            learner.warm_start(table, progress=stop)
+    assert (dump(agent), dump_bandit(bandit)) == before
