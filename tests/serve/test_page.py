@@ -382,7 +382,7 @@ def test_from_nothing_to_a_lost_connection(browser: Browser, tmp_path: Path, pic
         assert "old" in browser.text("#lost") and browser.text("#state") == "Connection lost"
         assert re.search(r"\d\d:\d\d:\d\d", browser.text("#lost"))
         browser.keep(pictures / "lost.png")
-    with Running(tmp_path / "data", port=port):
+    with Running(tmp_path / "data", port=port) as again:
         browser.until(lambda: browser.find("#state").get_attribute("data-kind") == "live", "that it is live again")
         assert not browser.find("#lost").is_displayed()
-        browser.driver.get("about:blank")
+        again.kill()  # it would wait for the page
