@@ -156,10 +156,11 @@ def test_the_same_event_gets_the_same_answer_whatever_is_asked(client: TestClien
 
 def test_slots_are_rewarded_one_by_one(client: TestClient, service: Service) -> None:
     slots = [{"id": "top", "baselineAction": "b"}, {"id": "side", "baselineAction": "a", "excludedActions": ["b"]}]
-    body = {"actions": ACTIONS, "slots": slots, "eventId": "m"}
-    answer = client.post(f"{V11}/multislot/rank", json=body).json()
-    # `side` may not have b, so that `top` must
-    assert answer["slots"] == [{"id": "top", "rewardActionId": "b"}, {"id": "side", "rewardActionId": "a"}]
+    for event in (*"abcdefgh", "m"):
+        body = {"actions": ACTIONS, "slots": slots, "eventId": event}
+        answer = client.post(f"{V11}/multislot/rank", json=body).json()
+        # `side` may not have b, so that `top` must
+        assert answer["slots"] == [{"id": "top", "rewardActionId": "b"}, {"id": "side", "rewardActionId": "a"}]
     assert client.post(f"{V11}/multislot/rank", json=body).json() == answer
     one = {"reward": [{"slotId": "side", "value": 1.0}]}
     assert client.post(f"{V11}/multislot/events/m/reward", json=one).status_code == 204

@@ -95,6 +95,8 @@ class Operation:
         Whether no key is asked for.
     plain_codes
         Whether errors have one of the three codes of Personalizer's first version.
+    invalid
+        The error code of a body that is not of its type.
     errors
         Other statuses, for the document.
     """
@@ -112,6 +114,7 @@ class Operation:
     reads: bool = False
     open: bool = False
     plain_codes: bool = False
+    invalid: str = "BadRequest"
     errors: tuple[int, ...] = (400, 401, 403, 404, 408, 409, 413)
 
 
@@ -159,7 +162,7 @@ class Endpoint:
         body: Any = None
         if operation.body is not None:
             content = await read_body(headers, receive, service.config.max_body, service.config.body_timeout)
-            body = content if self._decoder is None else decoded(self._decoder, content)
+            body = content if self._decoder is None else decoded(self._decoder, content, operation.invalid)
         query = None if operation.query is None else query_of(scope["query_string"], operation.query)
         parts = scope.get("path_params") or {}
         result = await operation.handler(Call(service, parts, body, query, headers, role, scope["path"]))
@@ -239,7 +242,7 @@ def _too_long(most: int) -> ApiError:
     return ApiError(413, "PayloadSizeExceeded", message, headers={"connection": "close"})
 
 
-def decoded(decoder: Any, content: bytes) -> Any:
+def decoded(decoder: Any, content: bytes, code: str) -> Any:
     """Return the value of a JSON body; an ApiError that names the place if it is not of the type.
 
     Parameters
@@ -248,16 +251,18 @@ def decoded(decoder: Any, content: bytes) -> Any:
         Of msgspec, for the type.
     content
         The body.
+    code
+        Of the error.
     """
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at ")
-        raise bad_request(message, where.strip("`") or None) from error
+        raise bad_request(message, where.strip("`").removeprefix("$").removeprefix(".") or None, code) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise bad_request(f"the body is not JSON: {error}") from error
+        raise bad_request(f"the body is not JSON: {error}", None, code) from error
     except RecursionError as error:
-        raise bad_request("the body is nested too deeply") from error
+        raise bad_request("the body is nested too deeply", None, code) from error
 
 
 def query_of(text: bytes, kind: Any) -> Any:

@@ -90,12 +90,13 @@ def candidates(
     excluded
         Ids of those that may not be chosen; ids that no action has are no matter.
     """
-    out, items = set(excluded), dict[str, Any]()
+    out, items, seen = set(excluded), dict[str, Any](), set[str]()
     left: list[tuple[int, str]] = []
     for place, action in enumerate(actions):
-        if action.id in items or any(action.id == name for _, name in left):
+        if action.id in seen:
             message = f"the ids of actions must be unique, {shortened(action.id)} comes twice"
             raise bad_request(message, "actions", "InvalidRankRequest")
+        seen.add(action.id)
         if action.id in out:
             left.append((place, action.id))
         else:
@@ -129,8 +130,9 @@ def response(made: Any) -> RankResponse:
     made
         A decision of the log.
     """
-    order = sorted(range(len(made.arms)), key=lambda at: (made.arms[at] != made.arm, -made.propensities[at]))
-    ranking = [RankedAction(str(made.arms[at]), min(float(made.propensities[at]), 1.0)) for at in order]
+    chances = dict(zip(made.arms, made.propensities.tolist(), strict=True))
+    order = sorted(chances, key=lambda arm: (arm != made.arm, -chances[arm]))
+    ranking = [RankedAction(arm, min(chances[arm], 1.0)) for arm in order]
     for place, name in (made.metadata or {}).get(EXCLUDED, ()):
         ranking.insert(place, RankedAction(name, 0.0))
     return RankResponse(ranking, made.id, made.arm)

@@ -26,6 +26,17 @@ class Dialect:
 V1_0 = Dialect("v1.0", "/personalizer/v1.0")
 V1_1 = Dialect("v1.1-preview.3", "/personalizer/v1.1-preview.3")
 V2022 = Dialect("2022-09-01-preview", "/personalizer")
+# The error code of a body that is not of its type; "BadRequest" for the others.
+INVALID: dict[Any, str] = {
+    wire.RankRequest: "InvalidRankRequest",
+    wire.RewardRequest: "InvalidRewardRequest",
+    wire.MultiSlotRankRequest: "InvalidRankRequest",
+    wire.MultiSlotRewardRequest: "InvalidRewardRequest",
+    wire.ServiceConfiguration: "InvalidServiceConfiguration",
+    wire.PolicyContract: "InvalidPolicyContract",
+    wire.EvaluationContract: "InvalidEvaluationContract",
+    wire.FeatureImportanceContract: "InvalidContract",
+}
 DIALECTS = (V1_0, V1_1, V2022)  # the prefix of the last one is the start of the others
 
 
@@ -43,7 +54,8 @@ def operations(dialect: Dialect) -> list[Operation]:
         made.append(
             Operation(
                 name=f"{dialect.name}.{name}", method=method, path=dialect.prefix + path, handler=handler,
-                summary=summary, tag=f"Personalizer {dialect.name}", plain_codes=dialect is V1_0, **rest,
+                summary=summary, tag=f"Personalizer {dialect.name}", plain_codes=dialect is V1_0,
+                invalid=INVALID.get(rest.get("body"), "BadRequest"), **rest,
             )
         )  # fmt: skip
 
