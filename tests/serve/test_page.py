@@ -325,9 +325,22 @@ def test_a_key_that_reads_sees_all_and_changes_nothing(browser: Browser, shop: R
     assert not browser.find("#expire_after").is_enabled()
     browser.click("#eval-go")
     browser.until(lambda: browser.find("#eval-result").is_displayed(), "the evaluation")
+    browser.click("#logout")
+    browser.log_in(KEY)
+    browser.until(lambda: browser.find("#expire_after").is_enabled(), "settings that can be changed")
 
 
 # Connection
+
+
+def test_it_can_be_paused(page: Browser, shop: Running) -> None:
+    before = page.text("#t-decisions")
+    page.click("#pause")
+    assert page.text("#state") == "Paused" and page.driver.execute_script("return state.source === null")
+    visit(shop, 100, seed=9)
+    assert page.text("#t-decisions") == before
+    page.click("#pause")
+    page.until(lambda: page.text("#t-decisions") != before, "what came meanwhile")
 
 
 def test_without_events_it_asks(browser: Browser, shop: Running) -> None:
