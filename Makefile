@@ -31,6 +31,14 @@ $(VENV)/.node: $(VENV)/.dev $(NODE)/package.json $(NODE)/package-lock.json
 	 else echo "npm is not installed: the clients for Node are not tested"; fi
 	@touch $@
 
+# Chromium, which shows the page; its tests are skipped where it is missing and cannot be installed.
+BROWSER := chromium chromium-driver fonts-liberation
+$(VENV)/.chromium: $(VENV)/.dev
+	@if ! command -v chromedriver >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	 apt-get update -qq && apt-get install -y -qq --no-install-recommends $(BROWSER) >/dev/null; fi; \
+	 command -v chromedriver >/dev/null || echo "Chromium is not installed: the page is not tested in a browser"
+	@touch $@
+
 demo: install   ## a minute or two of synthetic problems, ending in a report
 	$(BIN)/lim2 bench --out results/demo
 
@@ -40,7 +48,7 @@ lint: install   ## ruff, mypy --strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint $(VENV)/.node      ## everything that CI runs
+test: lint $(VENV)/.node $(VENV)/.chromium   ## everything that CI runs
 	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results and docs/speed.md

@@ -1,0 +1,401 @@
+"""The page in a browser: seen, clicked, typed into, read aloud as far as axe can tell, and attacked by names."""
+
+import http.client
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("selenium")
+
+from serve.browser import AXE, CHROMIUM, DRIVER, Browser
+from serve.running import KEY, READ, Running
+
+pytestmark = [
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="Chromium is not installed: apt-get install chromium-driver"),
+]
+needs_axe = pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed: npm ci in tests/serve/node")
+
+EVIL = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>'
+PRODUCTS = {
+    "boots": {"kind": "shoes", "price": 0.8},
+    "trail shoes": {"kind": "shoes", "price": 0.9},
+    "parka": {"kind": "coats", "price": 1.2},
+    "rain coat": {"kind": "coats", "price": 1.0},
+    "scarf": {"kind": "wool", "price": 0.3},
+    EVIL: {"kind": "wool", "price": 0.2, EVIL: EVIL},
+}
+LIKED = {"AT": "coats", "DE": "shoes", "CH": "wool"}
+
+
+def visit(server: Running, number: int, seed: int = 0) -> None:
+    """Let visitors come to a shop, a hundred at a time; one of ten says nothing about what it was shown."""
+    rng = np.random.default_rng(seed)
+    for _ in range(0, number, 100):
+        contexts = [
+            {"country": str(rng.choice(list(LIKED))), "device": str(rng.choice(["phone", "laptop"])), EVIL: EVIL}
+            for _ in range(100)
+        ]
+        shown = [{name: PRODUCTS[name] for name in map(str, rng.permutation(list(PRODUCTS))[:4])} for _ in contexts]
+        requests = [{"context": own, "items": items} for own, items in zip(contexts, shown, strict=True)]
+        status, made = server.call("POST", "/v1/bandits/shop/decide_many", {"requests": requests})
+        assert status == 200, made
+        rewards = []
+        for context, one in zip(contexts, made["decisions"], strict=True):
+            chance = 0.7 if PRODUCTS[one["arm"]]["kind"] == LIKED[context["country"]] else 0.1
+            if rng.random() < 0.9:
+                rewards.append({"id": one["id"], "reward": float(rng.random() < chance)})
+        assert server.call("POST", "/v1/bandits/shop/reward_many", {"rewards": rewards})[0] == 200
+
+
+@pytest.fixture(scope="module")
+def shop(server: Running) -> Running:
+    spec = {"algorithm": "LinearTS", "expire_after": 3600, "default_reward": 0, "seed": 3}
+    assert server.call("PUT", "/v1/bandits/shop", spec)[0] == 201
+    visit(server, 600)
+    return server
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    made = Browser()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    yield chromium
+    assert chromium.complaints() == []
+
+
+@pytest.fixture
+def page(browser: Browser, shop: Running) -> Browser:
+    """The page of the shop, with its figures."""
+    browser.open(shop.url, "/?bandit=shop")
+    browser.log_in(KEY)
+    shown(browser)
+    return browser
+
+
+@pytest.fixture(scope="module")
+def pictures(pytestconfig: pytest.Config) -> Path:
+    made = pytestconfig.rootpath / "results" / "page"
+    made.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def shown(browser: Browser) -> None:
+    browser.until(lambda: re.match(r"[\d.]+$", browser.text("#t-reward")), "the mean reward")
+    browser.until(lambda: browser.find("#state").get_attribute("data-kind") == "live", "that it is live")
+
+
+# Login
+
+
+def test_the_page_may_load_and_run_nothing_but_itself(server: Running) -> None:
+    connection = http.client.HTTPConnection(server.host, server.port)
+    connection.request("GET", "/")
+    answer = connection.getresponse()
+    content = answer.read().decode()
+    connection.close()
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe-inline" not in policy and "unsafe-eval" not in policy
+    assert "require-trusted-types-for 'script'" in policy and "frame-ancestors 'none'" in policy
+    assert not re.search(r"(src|href)=\"?(https?:)?//", content) and "innerHTML" not in content
+    assert " style=" not in content and not re.search(r"<[a-z][^>]*\son[a-z]+=", content)
+
+
+def test_a_wrong_key_is_refused_with_a_reason_and_a_right_one_is_let_in(browser: Browser, shop: Running) -> None:
+    browser.open(shop.url)
+    browser.until(lambda: browser.find("#key").is_displayed(), "the form for the key")
+    browser.press("ENTER")
+    browser.until(lambda: "Enter a key" in browser.text("#key-error"), "that a key is missing")
+    browser.put("#key", "not-the-key")
+    browser.press("ENTER")
+    browser.until(lambda: "wrong" in browser.text("#key-error"), "that the key is wrong")
+    assert browser.find("#key").get_attribute("aria-invalid") == "true"
+    assert not browser.find("#app").is_displayed()
+    browser.log_in(KEY)
+    assert KEY not in browser.driver.page_source
+    browser.driver.refresh()
+    browser.until(lambda: browser.find("#app").is_displayed(), "the figures after a reload")
+    browser.click("#logout")
+    browser.until(lambda: browser.find("#key").is_displayed(), "the form after the end")
+    browser.driver.refresh()
+    browser.until(lambda: browser.find("#key").is_displayed(), "the form after a reload")
+
+
+# Looks
+
+
+@needs_axe
+@pytest.mark.parametrize("size", ["laptop", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Browser, shop: Running, pictures: Path, scheme: str, size: str) -> None:
+    browser.open(shop.url, "/?bandit=shop", scheme, size)
+    browser.until(lambda: browser.find("#key").is_displayed(), "the form for the key")
+    browser.keep(pictures / f"login-{scheme}-{size}.png")
+    assert browser.findings() == []
+    browser.log_in(KEY)
+    shown(browser)
+    browser.click("#latest button")
+    browser.until(lambda: len(browser.all("#latest .why table")) == 2, "why it was decided")
+    browser.until(lambda: browser.all("#c-lag svg path"), "the learner's lag")
+    browser.click("#eval-go")
+    browser.until(lambda: browser.find("#eval-result").is_displayed(), "the evaluation")
+    assert browser.driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    browser.keep(pictures / f"shop-{scheme}-{size}.png")
+    assert browser.findings() == []
+    if scheme == "dark":
+        return
+    for button in browser.all(".head button[aria-pressed]"):
+        browser.click(button)
+    assert browser.driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    browser.keep(pictures / f"tables-{scheme}-{size}.png")
+    assert browser.findings() == []
+
+
+def test_the_theme_can_be_switched_and_is_kept(page: Browser) -> None:
+    def background() -> Any:
+        return page.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+    light = background()
+    page.click("#theme")
+    assert "Light" in page.text("#theme") and background() == light
+    page.click("#theme")
+    assert "Dark" in page.text("#theme") and background() != light
+    page.driver.refresh()
+    page.until(
+        lambda: page.find("#theme").is_displayed() and "Dark" in page.text("#theme"), "the theme that was chosen"
+    )
+    page.click("#theme")
+    assert "System" in page.text("#theme") and background() == light
+
+
+# Figures
+
+
+def test_figures_are_those_of_the_service(page: Browser, shop: Running) -> None:
+    found = shop.call("GET", "/v1/bandits/shop/overview?last=5000")[1]
+    assert page.text("#t-reward") == f"{found['online']['value']:.3f}"
+    assert page.text("#t-base") == f"{found['baseline']['value']:.3f}"
+    assert page.text("#t-decisions") == f"{found['bandit']['decisions']:,}"
+    assert page.text("#t-pending") == f"{found['bandit']['pending']:,}"
+    assert f"mean reward {found['online']['value']:.3f}" in page.text("#c-reward-summary")
+    assert len(page.all("#latest tr")) == len(found["latest"])
+    assert found["latest"][0]["arm"] in page.text("#latest tr td.name")
+    keys = [cell.text for cell in page.all("#learned tbody th")]
+    assert keys == [one["key"] for one in found["learned"]][: len(keys)] and "country" in keys
+
+
+def test_a_decision_through_the_api_appears_by_itself(page: Browser, shop: Running) -> None:
+    before = int(page.text("#t-decisions").replace(",", ""))
+    items = {"a new item": {"kind": "wool"}}
+    made = shop.call("POST", "/v1/bandits/shop/decide", {"context": {"country": "AT"}, "items": items})[1]
+    page.until(lambda: page.text("#t-decisions") == f"{before + 1:,}", "one decision more")
+    page.until(lambda: page.find("#latest tr").get_attribute("data-id") == made["id"], "the decision in the list")
+    assert "a new item" in page.text("#latest tr") and "pending" in page.text("#latest tr")
+    shop.call("POST", "/v1/bandits/shop/reward", {"id": made["id"], "reward": 0.25})
+    page.until(lambda: "0.250" in page.text("#latest tr"), "its reward")
+
+
+def test_a_new_bandit_can_be_chosen(page: Browser, shop: Running) -> None:
+    spec = {"arms": ["left", "right"], "algorithm": "LinearTS"}
+    assert shop.call("PUT", "/v1/bandits/other", spec)[0] in (200, 201)
+    page.until(lambda: page.all("#bandit option[value=other]"), "the new bandit in the list")
+    page.choose("#bandit", "other")
+    page.until(lambda: "left, right" in page.text("#facts"), "its arms")
+    page.until(lambda: page.text("#start h2") == "No decision yet", "what to do first")
+    assert not page.find("#reward").is_displayed() and page.find("#settings").is_displayed()
+    assert page.driver.title == "other · lim2"
+    page.choose("#bandit", "shop")
+    shown(page)
+    assert page.all("#start h2") == []
+
+
+def test_names_stay_text(page: Browser) -> None:
+    assert EVIL in page.text("#c-shares .legend")
+    assert EVIL in [cell.text for cell in page.all("#learned tbody th")]
+    for row in page.all("#latest tr"):
+        if EVIL in row.text:
+            page.click(row.find_element("css selector", "button"))
+            break
+    page.until(lambda: len(page.all("#latest .why table")) == 2, "why it was decided")
+    assert EVIL in page.text("#latest .why")
+    assert page.all("img") == [] and len(page.all("script")) == 1
+    assert page.driver.execute_script("return window.harmed === undefined")
+    blocked = "try { document.body.innerHTML = '<b>x</b>'; return false } catch (error) { return error.name }"
+    assert page.driver.execute_script(blocked) == "TypeError"
+    page.console()  # the refusal above
+
+
+# Keyboard
+
+
+def test_everything_is_reached_and_worked_by_the_keyboard(page: Browser) -> None:
+    page.driver.refresh()
+    shown(page)
+    page.press("TAB")
+    assert page.driver.switch_to.active_element.text == "Skip to the figures"
+    page.tab_to("#bandit")
+    plot = page.tab_to("#c-reward .plot")
+    outline = "return getComputedStyle(arguments[0]).outlineStyle"
+    assert page.driver.execute_script(outline, plot) == "solid"
+    assert page.find("#c-reward .tip").is_displayed()
+    end = plot.get_attribute("aria-valuetext") or ""
+    assert "Bandit, mean so far" in end and "Baseline" in end
+    page.press("ARROW_LEFT", "ARROW_LEFT")
+    assert plot.get_attribute("aria-valuetext") != end
+    page.press("HOME")
+    assert plot.get_attribute("aria-valuenow") == "0"
+    page.press("ESCAPE")
+    assert not page.find("#c-reward .tip").is_displayed()
+    page.tab_to("#shares .head button")
+    page.press("ENTER")
+    page.until(lambda: page.find("#c-shares table").is_displayed(), "the table of shares")
+    page.press("ENTER")
+    page.tab_to("#latest button")
+    page.press("ENTER")
+    page.until(lambda: len(page.all("#latest .why table")) == 2, "why it was decided")
+    page.press("ENTER")
+    assert page.all("#latest .why") == []
+    page.tab_to("#policy", most=80)
+    page.press("r", "TAB")  # Random; its algorithm cannot be chosen
+    assert page.driver.switch_to.active_element.get_attribute("id") == "eval-last"
+    page.press("ENTER")
+    page.until(lambda: "Random choice" in page.text("#eval-result"), "the evaluation")
+
+
+def test_only_what_matters_is_announced(page: Browser, shop: Running) -> None:
+    watch = "document.querySelectorAll('[role=status], [role=alert], [aria-live]')"
+    script = f"window.said = []; for (const one of {watch}) new MutationObserver(() => said.push(one.textContent))"
+    page.driver.execute_script(f"{script}.observe(one, {{childList: true, subtree: true, characterData: true}})")
+    before = page.text("#t-decisions")
+    visit(shop, 100, seed=7)
+    page.until(lambda: page.text("#t-decisions") != before, "more decisions")
+    assert page.driver.execute_script("return said") == []
+    page.choose("#bandit", "personalizer")
+    page.until(lambda: page.driver.execute_script("return said.at(-1)") == "Showing personalizer.", "what it shows")
+
+
+# Forms
+
+
+def test_another_policy_is_evaluated(page: Browser, shop: Running) -> None:
+    page.choose("#policy", "algorithm")
+    page.choose("#algorithm", "LinearTS")
+    page.put("#eval-last", "500")
+    page.click("#eval-go")
+    page.until(lambda: page.find("#eval-result").is_displayed(), "the evaluation")
+    body = {"policy": "random", "last": 500}
+    page.choose("#policy", "random")
+    page.click("#eval-go")
+    page.until(lambda: "Random choice" in page.text("#eval-result .verdict"), "the evaluation of random choice")
+    found = shop.call("POST", "/v1/bandits/shop/evaluate", body)[1]
+    assert f"{found['snips']['value']:.3f}" in page.text("#eval-result table")
+    page.put("#eval-last", "2.5")
+    page.click("#eval-go")
+    page.until(lambda: "whole number" in page.text("#eval-error"), "what is wrong")
+    assert page.find("#eval-last").get_attribute("aria-invalid") == "true"
+
+
+def test_settings_are_changed_and_refusals_shown(page: Browser, shop: Running) -> None:
+    page.put("#expire_after", "1800")
+    page.click("#change button")
+    page.until(lambda: page.text("#change-note") == "Saved.", "that it is saved")
+    assert shop.call("GET", "/v1/bandits/shop")[1]["spec"]["expire_after"] == 1800
+    page.put("#expire_after", "-5")
+    page.click("#change button")
+    page.until(lambda: page.text("#change-error"), "why it is refused")
+    assert shop.call("GET", "/v1/bandits/shop")[1]["spec"]["expire_after"] == 1800
+
+
+def test_a_key_that_reads_sees_all_and_changes_nothing(browser: Browser, shop: Running) -> None:
+    browser.open(shop.url, "/?bandit=shop")
+    browser.log_in(READ)
+    shown(browser)
+    assert "may only look" in browser.text("#change-note")
+    assert not browser.find("#expire_after").is_enabled()
+    browser.click("#eval-go")
+    browser.until(lambda: browser.find("#eval-result").is_displayed(), "the evaluation")
+    browser.click("#logout")
+    browser.log_in(KEY)
+    browser.until(lambda: browser.find("#expire_after").is_enabled(), "settings that can be changed")
+
+
+# Connection
+
+
+def test_it_can_be_paused(page: Browser, shop: Running) -> None:
+    before = page.text("#t-decisions")
+    page.click("#pause")
+    assert page.text("#state") == "Paused" and page.driver.execute_script("return state.source === null")
+    visit(shop, 100, seed=9)
+    assert page.text("#t-decisions") == before
+    page.click("#pause")
+    page.until(lambda: page.text("#t-decisions") != before, "what came meanwhile")
+
+
+def test_without_events_it_asks(browser: Browser, shop: Running) -> None:
+    browser.open(shop.url, "/?bandit=shop")
+    browser.command("Network.setBlockedURLs", urls=["*/v1/events"])
+    browser.log_in(KEY)
+    browser.until(lambda: browser.find("#state").get_attribute("data-kind") == "poll", "that it asks")
+    before = browser.text("#t-decisions")
+    visit(shop, 100, seed=8)
+    browser.until(lambda: browser.text("#t-decisions") != before, "more decisions")
+    browser.command("Network.setBlockedURLs", urls=[])
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_from_nothing_to_a_lost_connection(browser: Browser, tmp_path: Path, pictures: Path) -> None:
+    """What the page says to a beginner works when it is pasted; and when the service goes, it says so."""
+
+    def run_line() -> None:
+        line = browser.text("#start pre")
+        command = ["sh", "-c", f"{line} --fail-with-body -sS"]
+        environment = {**os.environ, "LIM2_API_KEY": KEY}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+    def begin(title: str) -> None:
+        browser.until(lambda: browser.text("#start h2") == title, title)
+        browser.keep(pictures / f"{title.lower().replace(' ', '-')}.png")
+        run_line()
+
+    with Running(tmp_path / "data") as fresh:
+        port = fresh.port
+        browser.open(fresh.url)
+        browser.log_in(KEY)
+        browser.until(lambda: len(browser.all("#start pre")) == 2, "two ways to begin")
+        browser.keep(pictures / "new.png")
+        # The service always has Personalizer's bandit; a page that sees none must not fail, either.
+        browser.driver.execute_script(
+            "window.real = fetch; fetch = (url, ...rest) => url === '/v1/bandits' "
+            "? Promise.resolve(new Response('{\"bandits\": []}')) : real(url, ...rest); list()"
+        )
+        browser.until(lambda: browser.text("#start h2") == "No bandit yet", "that there is no bandit")
+        assert not browser.find("#full").is_displayed()
+        run_line()
+        browser.driver.execute_script("fetch = real")
+        browser.until(lambda: browser.all("#bandit option[value=banner]"), "the bandit that was made")
+        browser.choose("#bandit", "banner")
+        begin("No decision yet")
+        begin("No reward yet")
+        browser.until(lambda: not browser.all("#start h2"), "that there is all")
+        fresh.kill()
+        browser.until(lambda: browser.find("#lost").is_displayed(), "that the connection is lost")
+        assert "old" in browser.text("#lost") and browser.text("#state") == "Connection lost"
+        assert re.search(r"\d\d:\d\d:\d\d", browser.text("#lost"))
+        browser.keep(pictures / "lost.png")
+    with Running(tmp_path / "data", port=port) as again:
+        browser.until(lambda: browser.find("#state").get_attribute("data-kind") == "live", "that it is live again")
+        assert not browser.find("#lost").is_displayed()
+        again.kill()  # it would wait for the page
