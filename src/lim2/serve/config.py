@@ -34,6 +34,8 @@ class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         The share of decisions that are drawn evenly, on top of what the algorithm explores by itself.
     log_retention_days
         How long decisions are kept; -1: forever.
+    seed
+        With a seed, a model that learns the log anew is the same in every bit.
     """
 
     algorithm: str = "AdaptiveTS"
@@ -42,6 +44,7 @@ class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     reward_aggregation: Literal["earliest", "sum"] = "earliest"
     exploration: Annotated[float, Meta(ge=0, le=1)] = 0.05
     log_retention_days: Annotated[int, Meta(ge=-1, le=36500)] = 90
+    seed: Annotated[int, Meta(ge=0, le=2**62)] | None = None
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

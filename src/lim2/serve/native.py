@@ -142,17 +142,22 @@ def _chance(value: Any) -> float:
 async def reward(call: Call) -> wire.RewardResponse:
     """Write down what a decision, or positions of a slate, have earned."""
     hosted, own = await hosted_of(call), call.body
+    given = own.reward if isinstance(own.reward, dict) else {"": own.reward}
     with refusals("a reward"):
-        outcome = await hosted.log.areward(own.id, own.reward, name=own.name)
-    pairs = (
-        zip(outcome.values(), own.reward.values(), strict=True)
-        if isinstance(outcome, dict)
-        else [(outcome, own.reward)]
-    )
-    for result, value in pairs:
-        call.service.metrics.rewarded(hosted.name, result, value)
+        if isinstance(own.reward, dict):
+            by_position = {_position(key): value for key, value in own.reward.items()}
+            found = (await hosted.log.areward(own.id, by_position, name=own.name)).values()
+            outcomes = dict(zip(given, found, strict=True))
+        else:
+            outcomes = {"": await hosted.log.areward(own.id, own.reward, name=own.name)}
+    for position, value in given.items():
+        call.service.metrics.rewarded(hosted.name, outcomes[position], value)
     call.service.learner.wake()
-    return wire.RewardResponse(outcome)
+    return wire.RewardResponse(outcomes if isinstance(own.reward, dict) else outcomes[""])
+
+
+def _position(key: str) -> int | str:
+    return int(key) if key.isascii() and key.isdigit() and len(key) < 6 else key
 
 
 async def reward_many(call: Call) -> wire.RewardManyResponse:

@@ -30,9 +30,11 @@ class Registry:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.opened: dict[str, Hosted] = {}
         self._opening = threading.Lock()
+        self._started = False
         self._ensure_personalizer()
         for name in self.names():
             self._opened(name)
+        self._started = True
 
     async def get(self, name: str) -> Hosted:
         """Return a bandit; an ApiError if there is none.
@@ -136,6 +138,7 @@ class Registry:
                 learns=own.learn,
                 publish_every=ALONE if own.workers == 1 and own.learn else SHARED,
             )
+            made.caught_up = self._started  # what is made later has nothing to catch up with
             self.opened[name] = made
             return made
 
@@ -151,6 +154,7 @@ class Registry:
             default_reward=own.default_reward,
             aggregate={"earliest": "first", "sum": "sum"}[own.reward_aggregation],  # type: ignore[arg-type]
             keep_days=None if days == -1 else float(max(days, 1)),
+            seed=own.seed,
         )
         settings = PersonalizerSettings(policy_arguments=f"--algorithm {own.algorithm}", log_retention_days=days)
         self.create(PERSONALIZER, spec, settings)

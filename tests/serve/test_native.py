@@ -1,0 +1,208 @@
+"""The native protocol: what lim2.Bandit does, by name, over HTTP."""
+
+from typing import Any
+
+import pytest
+from serve.running import KEY, READ
+from starlette.testclient import TestClient
+
+import lim2
+from lim2.serve.service import Service
+
+pytestmark = pytest.mark.filterwarnings("ignore::lim2.evaluation.evaluate.OverlapWarning")  # the answer has them
+
+BASE = "/v1/bandits"
+
+
+def make(client: TestClient, name: str = "shop", **spec: Any) -> None:
+    answer = client.put(f"{BASE}/{name}", json=spec)
+    assert answer.status_code == 201, answer.text
+
+
+def post(client: TestClient, path: str, body: Any, status: int = 200) -> Any:
+    answer = client.post(f"{BASE}/{path}", json=body)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def test_arms_without_features(client: TestClient, service: Service) -> None:
+    make(client, arms=["spring", "shoes"], seed=0)
+    made = post(client, "shop/decide", {"context": {"country": "AT", "age": 31}})
+    assert made["arm"] in made["arms"] == ["spring", "shoes"]
+    assert sum(made["propensities"]) == pytest.approx(1)
+    assert post(client, "shop/reward", {"id": made["id"], "reward": 1.0}) == {"outcome": "recorded"}
+    assert post(client, "shop/reward", {"id": made["id"], "reward": 1.0}) == {"outcome": "duplicate"}
+    assert post(client, "shop/reward", {"id": made["id"], "reward": 0.5}, 409)["error"]["code"]
+    service.registry.opened["shop"].step()
+    info = client.get(f"{BASE}/shop").json()
+    assert (info["decisions"], info["rewards"], info["rounds"], info["lag"]) == (1, 1, 1, 0)
+    only = post(client, "shop/decide", {"arms": ["shoes"]})
+    assert (only["arm"], only["propensity"]) == ("shoes", 1.0)
+
+
+def test_items_rankings_and_slates(client: TestClient, service: Service) -> None:
+    make(client)
+    items = {"sku1": {"price": 9.9, "tags": ["new"]}, "sku2": {"price": 19}, "sku3": {"price": 5}}
+    slate = post(client, "shop/rank", {"context": {"user": "new"}, "items": items, "k": 2, "id": "s1"})
+    assert slate["id"] == "s1" and len(slate["ranking"]) == 2
+    assert post(client, "shop/rank", {"items": {"other": {}}, "id": "s1"}) == slate
+    assert post(client, "shop/reward", {"id": "s1", "reward": {"2": 1.0}}) == {"outcome": {"2": "recorded"}}
+    service.registry.opened["shop"].step()
+    assert client.get(f"{BASE}/shop").json()["rounds"] == 1
+    made = post(client, "shop/decide", {"items": items, "id": "d1", "metadata": {"version": 2}, "key": "anna"})
+    assert post(client, "shop/decide", {"items": {"x": {}}, "id": "d1"}) == made
+    reasons = post(client, "shop/explain", {"id": "d1"})["reasons"]
+    assert {one["key"] for one in reasons} >= {"price"}
+    assert post(client, "shop/erase", {"key": "anna"}) == {"erased": 1}
+    post(client, "shop/explain", {"id": "d1"}, 404)
+
+
+def test_many_at_once(client: TestClient) -> None:
+    make(client, arms=["a", "b"])
+    asked = {"requests": [{"context": {"n": number}, "id": f"d{number}"} for number in range(5)]}
+    first = post(client, "shop/decide_many", asked)["decisions"]
+    assert [one["id"] for one in first] == ["d0", "d1", "d2", "d3", "d4"]
+    more = {"requests": [*asked["requests"], {"context": {}}]}
+    assert post(client, "shop/decide_many", more)["decisions"][:5] == first
+    rewards = [{"id": one["id"], "reward": 1.0} for one in first]
+    assert post(client, "shop/reward_many", {"rewards": rewards}) == {"outcomes": ["recorded"] * 5}
+    wrong = [{"id": "never", "reward": 1.0}, {"id": "d0", "reward": 1.0}]
+    post(client, "shop/reward_many", {"rewards": wrong}, 404)
+    post(client, "shop/decide_many", {"requests": [{"id": "x"}, {"id": "x"}]}, 400)
+
+
+def test_activation_and_aggregates(client: TestClient, service: Service) -> None:
+    make(client, arms=["a", "b"], expire_after=60, default_reward=0, aggregate="max")
+    post(client, "shop/decide", {"id": "d", "active": False})
+    for value in (0.25, 0.75, 0.5):
+        assert post(client, "shop/reward", {"id": "d", "reward": value}) == {"outcome": "recorded"}
+    assert post(client, "shop/activate", {"id": "d"}) == {"activated": True}
+    hosted = service.registry.opened["shop"]
+    hosted.log.clock = lambda: 4e9
+    hosted.step()
+    assert (hosted.rounds, hosted.log.get("d").reward) == (1, 0.75)
+
+
+def test_bandits_are_made_listed_changed_and_deleted(client: TestClient) -> None:
+    spec = {"arms": {"a": {"price": 1}, "b": {"price": 2}}, "algorithm": "LinearTS", "settings": {"scaled": True}}
+    make(client, "one", **spec)
+    assert client.put(f"{BASE}/one", json=spec).status_code == 200  # the very same
+    assert client.put(f"{BASE}/one", json={"arms": ["a"]}).status_code == 409
+    make(client, "two", expire_after=60)
+    listed = {own["name"]: own for own in client.get(BASE).json()["bandits"]}
+    assert set(listed) == {"one", "two", "personalizer"}
+    changed = client.patch(f"{BASE}/two", json={"default_reward": 0.5, "exploration": 0.5}).json()["spec"]
+    assert (changed["expire_after"], changed["default_reward"], changed["exploration"]) == (60, 0.5, 0.5)
+    made = post(client, "two/decide", {"items": {"x": {}, "y": {}}})
+    assert min(made["propensities"]) >= 0.25
+    assert client.delete(f"{BASE}/two").status_code == 204
+    assert client.get(f"{BASE}/two").status_code == 404
+    assert client.delete(f"{BASE}/two").status_code == 404
+    assert client.delete(f"{BASE}/personalizer").status_code == 409
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"arms": []},
+        {"arms": ["a", "a"]},
+        {"algorithm": "Oracle"},
+        {"settings": {"colour": 1}},
+        {"settings": {"buffer": -1}, "algorithm": "LiM2"},
+        {"exploration": 2},
+        {"default_reward": 1.0},
+        {"aggregate": "median"},
+        {"encoder": {"buckets": 10**9}},
+        {"unknown": 1},
+        [],
+    ],
+)
+def test_what_cannot_be_made_leaves_nothing(spec: Any, client: TestClient, service: Service) -> None:
+    assert client.put(f"{BASE}/wrong", json=spec).status_code == 400
+    assert client.get(f"{BASE}/wrong").status_code == 404
+    assert not (service.registry.folder / "wrong").exists()
+
+
+@pytest.mark.parametrize("name", ["..", ".hidden", "a/b", "%2e%2e", "ä", "x" * 65, "a b"])
+def test_names_stay_within_the_folder(name: str, client: TestClient, service: Service) -> None:
+    assert client.put(f"{BASE}/{name}", json={}).status_code in (400, 404, 405)
+    assert [path.name for path in service.registry.folder.iterdir() if path.is_dir()] == ["personalizer"]
+
+
+def test_evaluation_overview_and_snapshot(client: TestClient, service: Service) -> None:
+    make(client, arms=["a", "b", "c"], exploration=0.3, seed=0)
+    for number in range(60):
+        made = post(client, "shop/decide", {"context": {"n": number % 3}})
+        post(client, "shop/reward", {"id": made["id"], "reward": float(made["arm"] == "b")})
+    service.registry.opened["shop"].step()
+    baseline = post(client, "shop/evaluate", {"policy": "baseline"})
+    assert baseline["decisions"] == 60 and baseline["snips"]["value"] == 0.0
+    for body in ({"policy": "random"}, {"policy": "best"}, {"policy": "algorithm", "algorithm": "LinearTS"}):
+        found = post(client, "shop/evaluate", body)
+        assert found["logged"]["low"] <= found["logged"]["value"] <= found["logged"]["high"]
+    post(client, "shop/evaluate", {"policy": "algorithm"}, 400)
+    post(client, "shop/evaluate", {"policy": "algorithm", "algorithm": "Oracle"}, 400)
+    seen = client.get(f"{BASE}/shop/overview?points=6").json()
+    assert [point["decisions"] for point in seen["points"]] == [10] * 6
+    assert seen["baseline"]["value"] == 0.0 and seen["gain"]["value"] == pytest.approx(seen["online"]["value"])
+    assert sum(seen["shares"].values()) == pytest.approx(1)
+    assert seen["latest"][0]["id"] == made["id"] and len(seen["latest"]) == 50
+    assert seen["learned"][0]["key"] == "n"
+    file = client.get(f"{BASE}/shop/snapshot")
+    assert file.headers["content-type"] == "application/octet-stream"
+    assert lim2.from_bytes(file.content).rounds == 60
+    empty = client.get(f"{BASE}/personalizer/overview").json()
+    assert empty["points"] == [] and empty["online"]["value"] is None
+
+
+def test_keys(client: TestClient) -> None:
+    def status(method: str, path: str, **headers: str) -> int:
+        fresh = TestClient(client.app, headers=headers)
+        return fresh.request(method, path, json={"arms": ["a"]} if method == "PUT" else None).status_code
+
+    wrong = [{}, {"Ocp-Apim-Subscription-Key": "x"}, {"Authorization": "Bearer x"}, {"Authorization": f"Basic {KEY}"}]
+    for headers in wrong:
+        assert status("GET", BASE, **headers) == 401
+    for headers in ({"Ocp-Apim-Subscription-Key": READ}, {"Authorization": f"Bearer {READ}"}):
+        assert status("GET", BASE, **headers) == 200
+        assert status("PUT", f"{BASE}/x", **headers) == 403
+        assert status("GET", "/metrics", **headers) == 200
+    assert status("PUT", f"{BASE}/x", Authorization=f"bearer {KEY}") == 201
+    assert status("GET", "/metrics") == 401
+    for path in ("/healthz", "/readyz", "/", "/docs", "/openapi.json"):
+        assert status("GET", path) == 200
+
+
+def test_the_page_logs_in_by_a_cookie(client: TestClient) -> None:
+    page = TestClient(client.app)
+    assert page.post("/login", json={"key": "wrong-key"}).status_code == 401
+    assert page.get("/v1/whoami").status_code == 401
+    answer = page.post("/login", json={"key": READ})
+    assert answer.json() == {"role": "read"}
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and READ not in cookie
+    assert page.get("/v1/whoami").json() == {"role": "read"}
+    assert page.put(f"{BASE}/x", json={}).status_code == 403
+    assert page.post("/logout").status_code == 204
+    assert page.get("/v1/whoami").status_code == 401
+    page.cookies.set("lim2_session", "99999999999.abcdef")
+    assert page.get("/v1/whoami").status_code == 401
+
+
+def test_metrics_count_what_happens(client: TestClient, service: Service) -> None:
+    make(client, arms=["a", "b"])
+    made = post(client, "shop/decide", {})
+    post(client, "shop/reward", {"id": made["id"], "reward": 1.0})
+    post(client, "shop/decide", {"arms": ["z"]}, 400)
+    service.registry.opened["shop"].step()
+    text = client.get("/metrics").text
+    for line in (
+        'lim2_decisions_total{bandit="shop"} 1.0',
+        'lim2_rewards_total{bandit="shop",outcome="recorded"} 1.0',
+        'lim2_bad_requests_total{code="BadRequest"} 1.0',
+        'lim2_requests_total{operation="decide",status="400"} 1.0',
+        'lim2_learner_lag_events{bandit="shop"} 0.0',
+        'lim2_model_rounds{bandit="shop"} 1.0',
+        'lim2_pending_decisions{bandit="shop"} 0.0',
+    ):
+        assert line in text, line

@@ -1,0 +1,182 @@
+"""What counts as a reward, and when: deferred events, waiting, aggregation, learning modes; with a clock of the test's."""
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from lim2.serve.service import Service
+
+V1, V11 = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
+ACTIONS = [{"id": "a", "features": [{"x": "1"}]}, {"id": "b", "features": [{"x": "2"}]}]
+
+
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(service: Service) -> Clock:
+    made = Clock()
+    service.personalizer.log.clock = made
+    return made
+
+
+def rank(client: TestClient, event: str, **more: Any) -> Any:
+    answer = client.post(f"{V1}/rank", json={"actions": ACTIONS, "eventId": event, **more})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def reward(client: TestClient, event: str, value: float) -> None:
+    assert client.post(f"{V1}/events/{event}/reward", json={"value": value}).status_code == 204
+
+
+def activate(client: TestClient, event: str) -> None:
+    assert client.post(f"{V1}/events/{event}/activate").status_code == 204
+
+
+def configure(client: TestClient, **settings: Any) -> None:
+    assert client.put(f"{V11}/configurations/service", json=settings).status_code == 200
+
+
+def learned(service: Service, event: str) -> tuple[int, str, float | None]:
+    """Return how many rewards were learned, and what has become of an event."""
+    service.personalizer.step()
+    made = service.personalizer.log.get(event)
+    return service.personalizer.rounds, made.status, made.reward
+
+
+def test_the_first_reward_counts_and_later_ones_are_ignored(client: TestClient, service: Service) -> None:
+    rank(client, "e")
+    reward(client, "e", 1.0)
+    reward(client, "e", 0.25)
+    reward(client, "e", 1.0)
+    assert learned(service, "e") == (1, "reward", 1.0)
+
+
+def test_a_reward_that_does_not_come_is_the_default_one(client: TestClient, service: Service, clock: Clock) -> None:
+    configure(client, defaultReward=0.5, rewardWaitTime="PT10M")
+    rank(client, "e")
+    assert learned(service, "e") == (0, "pending", None)
+    clock.now += 601
+    assert learned(service, "e") == (1, "default", 0.5)
+    reward(client, "e", 1.0)  # too late: logged, not learned
+    assert learned(service, "e") == (1, "default", 0.5)
+    assert service.personalizer.log.state.late == 1
+
+
+def test_rewards_are_summed_until_the_wait_is_over(client: TestClient, service: Service, clock: Clock) -> None:
+    configure(client, rewardAggregation="sum")
+    rank(client, "e")
+    reward(client, "e", 0.5)
+    reward(client, "e", 0.25)
+    assert learned(service, "e")[0] == 0
+    clock.now += 601
+    assert learned(service, "e") == (1, "reward", 0.75)
+
+
+def test_a_retry_with_the_clients_request_id_is_summed_once(
+    client: TestClient, service: Service, clock: Clock
+) -> None:
+    configure(client, rewardAggregation="sum")
+    rank(client, "e")
+    for _ in range(3):
+        sent = client.post(
+            f"{V1}/events/e/reward", json={"value": 0.5}, headers={"x-ms-client-request-id": "the same call"}
+        )
+        assert sent.status_code == 204
+    clock.now += 601
+    assert learned(service, "e") == (1, "reward", 0.5)
+
+
+def test_a_deferred_event_without_activation_is_not_learned(
+    client: TestClient, service: Service, clock: Clock
+) -> None:
+    rank(client, "e", deferActivation=True)
+    reward(client, "e", 1.0)
+    assert learned(service, "e")[0] == 0
+    clock.now += 601
+    assert learned(service, "e")[:2] == (0, "dropped")
+
+
+@pytest.mark.parametrize("first", ["reward", "activate"])
+def test_a_deferred_event_counts_once_it_is_activated(first: str, client: TestClient, service: Service) -> None:
+    rank(client, "e", deferActivation=True)
+    if first == "reward":
+        reward(client, "e", 1.0)
+        activate(client, "e")
+    else:
+        activate(client, "e")
+        reward(client, "e", 1.0)
+    assert learned(service, "e") == (1, "reward", 1.0)
+
+
+def test_a_deferred_event_with_activation_and_no_reward_learns_the_default(
+    client: TestClient, service: Service, clock: Clock
+) -> None:
+    configure(client, defaultReward=-0.5)
+    rank(client, "e", deferActivation=True)
+    activate(client, "e")
+    clock.now += 601
+    assert learned(service, "e") == (1, "default", -0.5)
+
+
+def test_apprentice_answers_the_first_action_and_learns_from_it(client: TestClient, service: Service) -> None:
+    configure(client, learningMode="Apprentice")
+    for number in range(4):
+        answer = rank(client, f"e{number}", excludedActions=["a"] if number == 3 else [])
+        assert answer["rewardActionId"] == ("b" if number == 3 else "a")
+        assert {one["id"]: one["probability"] for one in answer["ranking"]} == (
+            {"a": 0.0, "b": 1.0} if number == 3 else {"a": 1.0, "b": 0.0}
+        )
+        reward(client, f"e{number}", 1.0)
+    assert learned(service, "e0") == (4, "reward", 1.0)
+    assert rank(client, "e0")["rewardActionId"] == "a"
+
+
+def test_logging_only_learns_nothing_until_it_is_left(client: TestClient, service: Service) -> None:
+    configure(client, learningMode="LoggingOnly")
+    assert rank(client, "e")["rewardActionId"] == "a"
+    reward(client, "e", 1.0)
+    assert learned(service, "e") == (0, "reward", 1.0)
+    configure(client, learningMode="Online")
+    assert learned(service, "e")[0] == 1
+
+
+def test_features_are_read_as_personalizer_reads_them(client: TestClient, service: Service) -> None:
+    context = [{"user": {"age": 31, "_id": "secret", "plan": None}}, {"user": {"at": [0.5, 1]}}, {"_note": "x"}]
+    rank(client, "e", contextFeatures=context)
+    assert service.personalizer.log.get("e").raw == {"user": {"age": 31, "at": [0.5, 1], "plan": None}}
+
+
+def test_the_same_event_gets_the_same_answer_whatever_is_asked(client: TestClient) -> None:
+    answers = [rank(client, "e", excludedActions=["b"] if number else []) for number in range(3)]
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_slots_are_rewarded_one_by_one(client: TestClient, service: Service) -> None:
+    slots = [{"id": "top", "baselineAction": "b"}, {"id": "side", "baselineAction": "a", "excludedActions": ["b"]}]
+    body = {"actions": ACTIONS, "slots": slots, "eventId": "m"}
+    answer = client.post(f"{V11}/multislot/rank", json=body).json()
+    # `side` may not have b, so that `top` must
+    assert answer["slots"] == [{"id": "top", "rewardActionId": "b"}, {"id": "side", "rewardActionId": "a"}]
+    assert client.post(f"{V11}/multislot/rank", json=body).json() == answer
+    one = {"reward": [{"slotId": "side", "value": 1.0}]}
+    assert client.post(f"{V11}/multislot/events/m/reward", json=one).status_code == 204
+    service.personalizer.step()
+    assert service.personalizer.rounds == 1
+    assert client.post(f"{V11}/events/m/reward", json={"value": 1.0}).status_code == 404  # that is another kind
+
+
+def test_the_model_learns_anew_when_the_policy_changes(client: TestClient, service: Service) -> None:
+    for number in range(6):
+        rank(client, f"e{number}")
+        reward(client, f"e{number}", float(number % 2))
+    answer = client.put(f"{V11}/configurations/policy", json={"name": "n", "arguments": "--algorithm LinearTS"})
+    assert answer.status_code == 200
+    assert service.personalizer.rounds == 6
+    assert "LinearTS" in repr(service.personalizer._bandit)
