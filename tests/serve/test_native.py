@@ -148,6 +148,8 @@ def test_evaluation_overview_and_snapshot(client: TestClient, service: Service) 
     assert sum(seen["shares"].values()) == pytest.approx(1)
     assert seen["latest"][0]["id"] == made["id"] and len(seen["latest"]) == 50
     assert seen["learned"][0]["key"] == "n"
+    post(client, "shop/decide", {})
+    assert client.get(f"{BASE}/shop/overview?points=6").json()["online"] == seen["online"]
     file = client.get(f"{BASE}/shop/snapshot")
     assert file.headers["content-type"] == "application/octet-stream"
     assert lim2.from_bytes(file.content).rounds == 60
@@ -206,3 +208,22 @@ def test_metrics_count_what_happens(client: TestClient, service: Service) -> Non
         'lim2_pending_decisions{bandit="shop"} 0.0',
     ):
         assert line in text, line
+
+
+def test_what_still_waits_biases_no_estimate(client: TestClient, service: Service) -> None:
+    """A click is known at once, a visitor who does not click only when the wait is over."""
+    make(client, arms=["a"], expire_after=60, default_reward=0)
+    hosted, now = service.registry.opened["shop"], 1.8e9
+    hosted.log.clock = lambda: now
+    for number in range(20):
+        if number == 10:
+            now += 50
+        made = post(client, "shop/decide", {})
+        if number % 2:
+            post(client, "shop/reward", {"id": made["id"], "reward": 1.0})
+    now += 20  # the first ten are known, of the others only the clicks
+    hosted.step()
+    seen = client.get(f"{BASE}/shop/overview?points=2").json()
+    assert seen["online"]["value"] == 0.5
+    assert seen["points"][1]["reward"]["value"] is None
+    assert post(client, "shop/evaluate", {"policy": "baseline"})["decisions"] == 10

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-old = pytest.importorskip("azure.cognitiveservices.personalizer")
-new = pytest.importorskip("azure.ai.personalizer")
-
+from azure.ai import personalizer as new
+from azure.cognitiveservices import personalizer as old
 from azure.cognitiveservices.personalizer.models import ErrorResponseException, RankableAction, RankRequest
 from azure.core.credentials import AzureKeyCredential
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ResourceNotFoundError

@@ -1,4 +1,4 @@
-"""What counts as a reward, and when: deferred events, waiting, aggregation, learning modes; with a clock of the test's."""
+"""What counts as a reward, and when: deferred events, waiting, aggregation, learning modes."""
 
 from typing import Any
 
@@ -79,9 +79,7 @@ def test_rewards_are_summed_until_the_wait_is_over(client: TestClient, service: 
     assert learned(service, "e") == (1, "reward", 0.75)
 
 
-def test_a_retry_with_the_clients_request_id_is_summed_once(
-    client: TestClient, service: Service, clock: Clock
-) -> None:
+def test_a_retry_with_the_clients_request_id_is_summed_once(client: TestClient, service: Service, clock: Clock) -> None:
     configure(client, rewardAggregation="sum")
     rank(client, "e")
     for _ in range(3):
@@ -93,9 +91,7 @@ def test_a_retry_with_the_clients_request_id_is_summed_once(
     assert learned(service, "e") == (1, "reward", 0.5)
 
 
-def test_a_deferred_event_without_activation_is_not_learned(
-    client: TestClient, service: Service, clock: Clock
-) -> None:
+def test_a_deferred_event_without_activation_is_not_learned(client: TestClient, service: Service, clock: Clock) -> None:
     rank(client, "e", deferActivation=True)
     reward(client, "e", 1.0)
     assert learned(service, "e")[0] == 0

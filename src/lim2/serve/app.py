@@ -11,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lim2.serve import native, site
+from lim2.serve import demo, native, site
 from lim2.serve.errors import ApiError
 from lim2.serve.operations import Endpoint, Operation, refusal
 from lim2.serve.personalizer.routes import DIALECTS, operations
+from lim2.serve.scraping import MetricsServer
 from lim2.serve.service import Service
 
 
@@ -35,7 +36,11 @@ def application(service: Service) -> Starlette:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         service.start()
+        metrics = MetricsServer(service)
+        if service.config.demo:
+            service.in_background(demo.shop(service))
         yield
+        metrics.close()
         await service.stop()
 
     routes = [Route(own.path, Endpoint(own, service), methods=[own.method]) for own in all_operations()]

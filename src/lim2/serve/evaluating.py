@@ -14,7 +14,7 @@ from lim2.log.reading import make_table
 from lim2.serve import spec as specs
 from lim2.serve import wire
 from lim2.serve.errors import bad_request
-from lim2.serve.history import recent
+from lim2.serve.history import complete, recent
 from lim2.serve.hosted import Hosted
 
 
@@ -40,7 +40,7 @@ def evaluated(hosted: Hosted, request: wire.EvaluateRequest) -> wire.EvaluateRes
     """
     if (request.policy == "algorithm") != (request.algorithm is not None):
         raise bad_request("algorithm goes with the policy 'algorithm'", "algorithm")
-    table = table_of(recent(hosted.log, request.last))
+    table = table_of(complete(recent(hosted.log, request.last), hosted.stored.spec.default_reward))
     if len(table) < 4:
         raise bad_request(f"at least 4 decisions with rewards are needed, the log has {len(table)}")
     if request.policy == "baseline":

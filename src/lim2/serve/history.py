@@ -1,5 +1,7 @@
 """Logged decisions, the newest of them, for the page and for evaluations."""
 
+from collections.abc import Sequence
+
 from lim2.log import DecisionLog, LoggedDecision
 from lim2.log.reading import entries
 
@@ -16,6 +18,24 @@ def recent(log: DecisionLog, last: int) -> list[LoggedDecision]:
     """
     newest = log.store.look(lambda tables: tables.newest())
     return list(entries(log.store, "all", max(newest - last, 0)))
+
+
+def complete(decisions: Sequence[LoggedDecision], default_reward: float | None) -> Sequence[LoggedDecision]:
+    """Return the decisions before the first one that still waits, where a default reward stands in for missing ones.
+
+    Later ones are a biased sample: a click that has come is known, one that will not come is not.
+
+    Parameters
+    ----------
+    decisions
+        In the order in which they were made.
+    default_reward
+        Of the log; None: decisions without a reward are left out for good, and nothing is cut off.
+    """
+    if default_reward is None:
+        return decisions
+    first = next((at for at, one in enumerate(decisions) if one.status == "pending"), len(decisions))
+    return decisions[:first]
 
 
 def span(log: DecisionLog) -> tuple[float, float] | None:

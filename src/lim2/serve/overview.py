@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lim2.evaluation.estimators import mean_of, snips
 from lim2.serve import wire
-from lim2.serve.history import recent
+from lim2.serve.history import complete, recent
 from lim2.serve.hosted import Hosted
 
 Array = NDArray[np.float64]
@@ -66,7 +66,8 @@ def overview(hosted: Hosted, points: int, last: int) -> wire.Overview:
     decisions = recent(hosted.log, last)
     arms = Counter(str(one.arm) for one in decisions)
     shown = [arm for arm, _ in arms.most_common(SHOWN_ARMS)]
-    weights, rewards = against_baseline(decisions)
+    known = complete(decisions, hosted.stored.spec.default_reward)
+    weights, rewards = against_baseline(known)
     online, baseline = mean_estimate(rewards), snips_estimate(weights, rewards)
     return wire.Overview(
         bandit=info_of(hosted),
@@ -74,7 +75,7 @@ def overview(hosted: Hosted, points: int, last: int) -> wire.Overview:
         online=online,
         baseline=baseline,
         gain=gain_estimate(weights, rewards),
-        points=series(decisions, points, shown),
+        points=series(decisions, len(known), points, shown),
         arms=[*shown, OTHERS] if len(arms) > len(shown) else shown,
         shares=_shares([str(one.arm) for one in decisions], shown),
         learned=learned(hosted, decisions[-EXPLAINED:]),
@@ -93,7 +94,8 @@ def mean_reward(hosted: Hosted) -> float | None:
     position = hosted.log.position
     known, mean = hosted.mean_reward
     if known != position:
-        rewards = [one.reward for one in recent(hosted.log, AVERAGED) if one.reward is not None]
+        known_ones = complete(recent(hosted.log, AVERAGED), hosted.stored.spec.default_reward)
+        rewards = [one.reward for one in known_ones if one.reward is not None]
         mean = float(np.mean(rewards)) if rewards else None
         hosted.mean_reward = (position, mean)
     return mean
@@ -120,25 +122,27 @@ def decided(one: Any) -> wire.Decided:
     )
 
 
-def series(decisions: Sequence[Any], points: int, shown: Sequence[str]) -> list[wire.Point]:
+def series(decisions: Sequence[Any], known: int, points: int, shown: Sequence[str]) -> list[wire.Point]:
     """Return decisions in pieces of equal length, in the order of time.
 
     Parameters
     ----------
     decisions
         The decisions.
+    known
+        Of how many of them, from the first on, it is known what they earned.
     points
         How many pieces, at most.
     shown
         Arms with a share of their own.
     """
     made, upto = [], 0
-    weights, rewards = against_baseline(decisions)
+    weights, rewards = against_baseline(decisions[:known])
     for piece in np.array_split(np.arange(len(decisions)), min(points, len(decisions)) or 1):
         if not len(piece):
             continue
         own = decisions[piece[0] : piece[-1] + 1]
-        earned = against_baseline(own)[1]
+        earned = against_baseline(decisions[piece[0] : min(piece[-1] + 1, known)])[1]
         upto += len(earned)
         made.append(
             wire.Point(

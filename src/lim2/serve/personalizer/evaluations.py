@@ -17,7 +17,7 @@ from lim2.log import LoggedDecision
 from lim2.log.entries import new_id
 from lim2.serve.errors import bad_request, not_found
 from lim2.serve.evaluating import any_of, first, of_algorithm, table_of
-from lim2.serve.history import recent
+from lim2.serve.history import complete, recent
 from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer import wire
@@ -187,7 +187,7 @@ def evaluated(
     """
     decisions = [
         one
-        for one in recent(hosted.log, MOST_DECISIONS)
+        for one in complete(recent(hosted.log, MOST_DECISIONS), hosted.stored.spec.default_reward)
         if begins <= one.time <= ends and one.reward is not None and one.propensity > 0
     ]
     if len(decisions) < 4:

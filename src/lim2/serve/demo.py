@@ -1,0 +1,111 @@
+"""A simulated shop that sends visitors and clicks, so that there is something to see within a minute."""
+
+import asyncio
+import fcntl
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lim2.serve.service import Service
+from lim2.serve.spec import BanditSpec
+
+NAME = "demo"
+SPEC = BanditSpec(expire_after=8.0, default_reward=0.0, aggregate="first", exploration=0.1, keep_days=1.0)
+PAUSE = 0.04  # seconds between visitors, on average
+CATALOGUE: dict[str, dict[str, Any]] = {
+    "running shoes": {"kind": "sport", "price": 89.0, "tags": ["new"]},
+    "football": {"kind": "sport", "price": 25.0, "tags": ["sale"]},
+    "headphones": {"kind": "music", "price": 120.0, "tags": ["new"]},
+    "concert ticket": {"kind": "music", "price": 65.0, "tags": []},
+    "olive oil": {"kind": "food", "price": 14.0, "tags": ["regional"]},
+    "cheese board": {"kind": "food", "price": 32.0, "tags": ["sale", "regional"]},
+    "novel": {"kind": "books", "price": 12.0, "tags": ["new"]},
+    "travel guide": {"kind": "books", "price": 18.0, "tags": []},
+}
+LIKED = {"AT": "food", "DE": "sport", "CH": "books"}
+
+
+def visitor(rng: random.Random) -> dict[str, Any]:
+    """Return who comes.
+
+    Parameters
+    ----------
+    rng
+        Where chance comes from.
+    """
+    return {
+        "country": rng.choice(list(LIKED)),
+        "device": rng.choice(["phone", "laptop", None]),
+        "age": rng.randint(16, 80),
+        "returning": rng.random() < 0.4,
+    }
+
+
+def chance(who: dict[str, Any], item: dict[str, Any]) -> float:
+    """Return the probability of a click: by country, by age, and a little by price.
+
+    Parameters
+    ----------
+    who
+        The visitor.
+    item
+        What is shown.
+
+    Examples
+    --------
+    >>> young = {"country": "DE", "device": "phone", "age": 20, "returning": False}
+    >>> round(chance(young, CATALOGUE["concert ticket"]), 2), round(chance(young, CATALOGUE["novel"]), 2)
+    (0.43, 0.08)
+    """
+    liked = item["kind"] == LIKED[who["country"]] or (item["kind"] == "music" and who["age"] < 30)
+    return (
+        (0.5 if liked else 0.08) - (0.07 if liked and item["price"] > 60 else 0.0) + (0.05 if who["returning"] else 0.0)
+    )
+
+
+async def shop(service: Service) -> None:
+    """Send visitors until the service stops.
+
+    Parameters
+    ----------
+    service
+        That decides.
+    """
+    with _alone(Path(service.config.data)) as alone:
+        if not alone:  # another worker process does it
+            return
+        await asyncio.to_thread(service.registry.create, NAME, SPEC)
+        hosted, rng = await service.registry.get(NAME), random.Random()
+        loop, names = asyncio.get_running_loop(), list(CATALOGUE)
+        while True:
+            who, shown = visitor(rng), rng.sample(names, 5)
+            made = await hosted.decide(who, {name: CATALOGUE[name] for name in shown}, None)
+            service.metrics.decided(NAME, made.propensity)
+            if rng.random() < chance(who, CATALOGUE[made.arm]):
+                loop.call_later(rng.expovariate(1.0), _click, service, made.id)
+            await asyncio.sleep(rng.expovariate(1.0 / PAUSE))
+
+
+def _click(service: Service, id: str) -> None:
+    service.in_background(_reward(service, id))
+
+
+async def _reward(service: Service, id: str) -> None:
+    hosted = await service.registry.get(NAME)
+    outcome = await hosted.log.areward(id, 1.0)
+    service.metrics.rewarded(NAME, outcome, 1.0)
+    service.learner.wake()
+
+
+@contextmanager
+def _alone(data: Path) -> Iterator[bool]:
+    """Yield whether this process is the one that simulates."""
+    with (data / ".demo").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True

@@ -1,0 +1,61 @@
+"""Metrics on a port of their own, without a key: for a scraper inside the network that clients do not reach."""
+
+import logging
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from lim2.serve.metrics import CONTENT_TYPE
+from lim2.serve.service import Service
+from lim2.serve.site import scraped
+
+logger = logging.getLogger("lim2.serve")
+
+
+class MetricsServer:
+    """Answers ``GET /metrics`` in a thread of its own. Of several processes one gets the port, and counts for all.
+
+    Parameters
+    ----------
+    service
+        Whose metrics.
+    """
+
+    def __init__(self, service: Service) -> None:
+        config = service.config
+        self._server: ThreadingHTTPServer | None = None
+        if not config.metrics_port:
+            return
+        try:
+            self._server = ThreadingHTTPServer((config.host, config.metrics_port), _handler(service))
+        except OSError as error:
+            if config.workers == 1:
+                raise
+            logger.debug("another process has the port of the metrics: %s", error)
+            return
+        threading.Thread(target=self._server.serve_forever, name="lim2 metrics", daemon=True).start()
+
+    def close(self) -> None:
+        """End."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+
+def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 10  # seconds
+
+        def do_GET(self) -> None:
+            found = self.path.partition("?")[0] == "/metrics"
+            body = scraped(service) if found else b"GET /metrics\n"
+            self.send_response(200 if found else 404)
+            self.send_header("content-type", CONTENT_TYPE if found else "text/plain")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing: requests are not logged."""
+
+    return Handler

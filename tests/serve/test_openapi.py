@@ -1,0 +1,64 @@
+"""The OpenAPI document describes the service, and no request that it allows makes the service fail."""
+
+import os
+import re
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+from serve.running import KEY, Running
+from starlette.testclient import TestClient
+
+from lim2.serve.app import all_operations
+from lim2.serve.openapi import document, plain_path
+
+CASES = int(os.environ.get("LIM2_SERVE_CASES", "90"))  # requests that schemathesis makes up; `make test`: few
+
+
+def references(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+        return own.union(*(references(part) for part in value.values()))
+    return set().union(*(references(part) for part in value)) if isinstance(value, list) else set()
+
+
+def test_every_operation_is_described() -> None:
+    made = document(all_operations())
+    for own in all_operations():
+        described = made["paths"][plain_path(own.path)][own.method.lower()]
+        assert described["summary"] and str(own.status) in described["responses"]
+        assert ("requestBody" in described) == (own.body is not None)
+    names = [own.name for own in all_operations()]
+    assert len(set(names)) == len(names)
+    for reference in references(made):
+        assert reference.removeprefix("#/components/schemas/") in made["components"]["schemas"]
+
+
+def test_the_document_and_the_page_to_try_it_are_served(client: TestClient) -> None:
+    served = client.get("/openapi.json").json()
+    assert served == msgspec.to_builtins(document(all_operations()))
+    page = client.get("/docs").text
+    assert "openapi.json" in page
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)  # nothing from elsewhere
+
+
+def test_no_request_that_the_document_allows_makes_the_service_fail(server: Running) -> None:
+    pytest.importorskip("schemathesis")
+    count = len(all_operations()) - 1
+    # fmt: off
+    command = [
+        sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json", "--no-color",
+        "-H", f"Ocp-Apim-Subscription-Key: {KEY}", "--phases", "fuzzing", "--checks", "not_a_server_error",
+        "--max-examples", str(max(CASES // count, 1)), "--exclude-path", "/v1/events", "--generation-database", "none",
+        "--no-shrink", "--continue-on-failure", "--warnings", "off", "--seed", "1", "--request-timeout", "30",
+    ]
+    # fmt: on
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    print(done.stdout[-2000:])
+    assert done.returncode == 0, done.stdout + done.stderr + server.errors.read_text()[-3000:]
+    found = re.search(r"(\d[\d,]*) generated", done.stdout)
+    assert found is not None
+    assert int(found.group(1).replace(",", "")) >= min(CASES, count)
+    assert "Traceback" not in server.errors.read_text()

@@ -1,0 +1,115 @@
+"""Several worker processes, restarts and a graceful stop, over one data folder."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from serve.running import KEY, Running
+
+import lim2
+
+ITEMS = {"a": {"kind": "x"}, "b": {"kind": "y"}}
+
+
+def test_several_processes_share_the_logs_and_one_learns(tmp_path: Path) -> None:
+    with Running(tmp_path / "data", workers=2, poll=0.05, synchronous="normal") as server:
+        assert server.call("PUT", "/v1/bandits/shop", {})[0] == 201
+        seen = set()
+        for number in range(60):
+            made = server.call("POST", "/v1/bandits/shop/decide", {"items": ITEMS, "id": f"d{number}"})
+            assert made[0] == 200, made
+            assert server.call("POST", "/v1/bandits/shop/decide", {"items": ITEMS, "id": f"d{number}"}) == made
+            reward = {"id": f"d{number}", "reward": float(made[1]["arm"] == "a")}
+            assert server.call("POST", "/v1/bandits/shop/reward", reward)[1] == {"outcome": "recorded"}
+            seen.add(server.call("GET", "/v1/bandits/shop")[1]["leads"])
+        # Each connection goes to one of the processes; until both have been met and both know everything:
+        known = {}
+        for _ in range(2000):
+            own = server.call("GET", "/v1/bandits/shop")[1]
+            known[own["leads"]] = own["rounds"]
+            if known == {True: 60, False: 60}:
+                break
+        assert known == {True: 60, False: 60}
+        assert 'lim2_decisions_total{bandit="shop"} 120.0' in server.call("GET", "/metrics")[1].decode()
+        assert server.call("DELETE", "/v1/bandits/shop")[0] == 204
+        for _ in range(200):
+            if all(server.call("GET", "/v1/bandits/shop")[0] == 404 for _ in range(20)):
+                break
+        else:
+            raise AssertionError("a process still has the bandit that was deleted")
+
+
+def test_a_stop_in_good_order_loses_nothing_and_a_start_goes_on(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Running(data) as server:
+        server.call("PUT", "/v1/bandits/shop", {"seed": 3})
+        for number in range(20):
+            server.call("POST", "/v1/bandits/shop/decide", {"items": ITEMS, "id": f"d{number}"})
+            server.call("POST", "/v1/bandits/shop/reward", {"id": f"d{number}", "reward": number / 20})
+    with lim2.DecisionLog(data / "bandits/shop/log.db") as log:
+        model = log.model()
+        assert model is not None
+        assert model.position == log.position == 20  # what was learned was published
+    with Running(data) as server:
+        own = server.call("GET", "/v1/bandits/shop")[1]
+        assert (own["rounds"], own["lag"], own["decisions"]) == (20, 0, 20)
+
+
+def test_a_key_is_made_and_kept_for_its_owner_only(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Running(data, api_key="another-key-for-it") as server:
+        assert server.call("GET", "/v1/bandits")[0] == 401
+        assert server.call("GET", "/v1/bandits", key="another-key-for-it")[0] == 200
+        assert not (data / "api-key").exists()
+
+
+def test_metrics_have_a_port_of_their_own_and_logs_are_json(tmp_path: Path) -> None:
+    with Running(tmp_path / "first") as other:
+        free = other.port  # free in a moment
+    running = Running(tmp_path / "data", metrics="off", metrics_port=free, log_format="json", access_log="true")
+    with running as server:
+        assert server.call("GET", "/metrics")[0] == 404
+        with urllib.request.urlopen(f"http://{server.host}:{free}/metrics") as answer:
+            assert b"lim2_requests_total" in answer.read()
+    lines = [json.loads(line) for line in running.errors.read_text().splitlines()]
+    assert {"time", "level", "logger", "message", "process"} <= set(lines[0])
+    assert any(line["message"] == "GET /metrics 404" for line in lines)
+
+
+def test_the_demo_lives(tmp_path: Path) -> None:
+    with Running(tmp_path / "data", "--demo", synchronous="normal") as server:
+        for _ in range(10_000):
+            status, own = server.call("GET", "/v1/bandits/demo")
+            if status == 200 and own["rewards"] > 3 and own["rounds"] > 3:
+                break
+        assert own["failure"] is None and own["rounds"] > 3
+        seen = server.call("GET", "/v1/bandits/demo/overview")[1]
+        assert len(seen["latest"]) > 3 and "running shoes" in seen["latest"][0]["arms"] + seen["arms"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"LIM2_PORT": "many"}, "port"),
+        ({"LIM2_API_KEY": "short"}, "api_key"),
+        ({"LIM2_METRICS": "loud"}, "metrics"),
+        ({"LIM2_PERSONALIZER_EXPLORATION": "2"}, "exploration"),
+    ],
+)
+def test_a_wrong_setting_is_said_in_one_line(variables: dict[str, str], said: str, tmp_path: Path) -> None:
+    own = {**os.environ, "LIM2_SERVE_DATA": str(tmp_path / "data"), **variables}
+    done = subprocess.run(
+        [sys.executable, "-m", "lim2.cli", "serve"], env=own, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ") and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_key_of_the_tests_is_not_in_what_is_printed(tmp_path: Path) -> None:
+    with Running(tmp_path / "data") as server:
+        server.call("POST", "/login", {"key": KEY})
+    assert KEY not in server.errors.read_text()
