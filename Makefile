@@ -24,6 +24,13 @@ $(VENV)/.bench: $(VENV)/.dev requirements/bench.txt
 	$(BIN)/python -m pip install --quiet -r requirements/bench.txt
 	@touch $@
 
+# Personalizer's clients for Node; their tests are skipped where there is no npm.
+NODE   := tests/serve/node
+$(VENV)/.node: $(VENV)/.dev $(NODE)/package.json $(NODE)/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --silent --no-audit --no-fund --prefix $(NODE); \
+	 else echo "npm is not installed: the clients for Node are not tested"; fi
+	@touch $@
+
 demo: install   ## a minute or two of synthetic problems, ending in a report
 	$(BIN)/lim2 bench --out results/demo
 
@@ -33,7 +40,7 @@ lint: install   ## ruff, mypy --strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint      ## everything that CI runs
+test: lint $(VENV)/.node      ## everything that CI runs
 	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results/speed.json

@@ -4,10 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-
 from serve.running import KEY, READ, Running
 from starlette.testclient import TestClient
 

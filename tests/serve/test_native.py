@@ -110,6 +110,9 @@ def test_bandits_are_made_listed_changed_and_deleted(client: TestClient) -> None
         {"settings": {"colour": 1}},
         {"settings": {"buffer": -1}, "algorithm": "LiM2"},
         {"exploration": 2},
+        {"settings": {"log": "elsewhere.db"}},
+        {"settings": {"min_propensity": 0.5}},
+        {"settings": {"n_features": 3}},
         {"default_reward": 1.0},
         {"aggregate": "median"},
         {"encoder": {"buckets": 10**9}},
@@ -206,6 +209,7 @@ def test_metrics_count_what_happens(client: TestClient, service: Service) -> Non
         'lim2_learner_lag_events{bandit="shop"} 0.0',
         'lim2_model_rounds{bandit="shop"} 1.0',
         'lim2_pending_decisions{bandit="shop"} 0.0',
+        'lim2_exploration_count{bandit="shop"} 1.0',
     ):
         assert line in text, line
 
@@ -227,3 +231,27 @@ def test_what_still_waits_biases_no_estimate(client: TestClient, service: Servic
     assert seen["online"]["value"] == 0.5
     assert seen["points"][1]["reward"]["value"] is None
     assert post(client, "shop/evaluate", {"policy": "baseline"})["decisions"] == 10
+
+
+def test_a_bandit_that_cannot_learn_says_so_and_goes_on_deciding(
+    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(client, arms=["a", "b"])
+    make(client, "other", arms=["a", "b"])
+    hosted = service.registry.opened["shop"]
+    hosted.step()
+
+    def fail(*_: Any, **__: Any) -> int:
+        raise TypeError("learning is broken")
+
+    monkeypatch.setattr(hosted.log, "apply", fail)
+    for name in ("shop", "other"):
+        made = post(client, f"{name}/decide", {})
+        post(client, f"{name}/reward", {"id": made["id"], "reward": 1.0})
+    while not (hosted.failure and service.registry.opened["other"].rounds):
+        assert service.learner.alive
+    ready = client.get("/readyz")
+    assert ready.status_code == 200 and "learning is broken" in ready.json()["failures"]["shop"]
+    assert client.get(f"{BASE}/shop").json()["lag"] == 1
+    assert 'lim2_learner_failures_total{bandit="shop"}' in client.get("/metrics").text
+    post(client, "shop/decide", {})

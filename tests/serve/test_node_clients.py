@@ -14,7 +14,8 @@ NODE = Path(__file__).parent / "node"
 pytestmark = [
     pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed"),
     pytest.mark.skipif(
-        not (NODE / "node_modules").is_dir(), reason="the clients for Node are not installed: make tests/serve/node"
+        not (NODE / "node_modules").is_dir(),
+        reason="the clients for Node are not installed: npm ci --prefix tests/serve/node",
     ),
 ]
 

@@ -47,11 +47,12 @@ def test_the_document_and_the_page_to_try_it_are_served(client: TestClient) -> N
 def test_no_request_that_the_document_allows_makes_the_service_fail(server: Running) -> None:
     pytest.importorskip("schemathesis")
     count = len(all_operations()) - 1
+    each = -(-3 * CASES // (2 * count)) if count < CASES else 1  # some operations have little to vary
     # fmt: off
     command = [
         sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json", "--no-color",
         "-H", f"Ocp-Apim-Subscription-Key: {KEY}", "--phases", "fuzzing", "--checks", "not_a_server_error",
-        "--max-examples", str(max(CASES // count, 1)), "--exclude-path", "/v1/events", "--generation-database", "none",
+        "--max-examples", str(each), "--exclude-path", "/v1/events", "--generation-database", "none",
         "--no-shrink", "--continue-on-failure", "--warnings", "off", "--seed", "1", "--request-timeout", "30",
     ]
     # fmt: on
@@ -60,5 +61,5 @@ def test_no_request_that_the_document_allows_makes_the_service_fail(server: Runn
     assert done.returncode == 0, done.stdout + done.stderr + server.errors.read_text()[-3000:]
     found = re.search(r"(\d[\d,]*) generated", done.stdout)
     assert found is not None
-    assert int(found.group(1).replace(",", "")) >= min(CASES, count)
+    assert int(found.group(1).replace(",", "")) >= CASES
     assert "Traceback" not in server.errors.read_text()

@@ -4,12 +4,11 @@ import io
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
-from azure.ai import personalizer as new
-from azure.cognitiveservices import personalizer as old
 from azure.cognitiveservices.personalizer.models import ErrorResponseException, RankableAction, RankRequest
 from azure.core.credentials import AzureKeyCredential
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ResourceNotFoundError
@@ -21,7 +20,10 @@ import lim2
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-ACTIONS = [
+old: Any = import_module("azure.cognitiveservices.personalizer")
+new: Any = import_module("azure.ai.personalizer")
+
+ACTIONS: list[dict[str, Any]] = [
     {"id": "pasta", "features": [{"taste": "salty", "spiceLevel": "medium"}, {"nutritionLevel": 5}]},
     {"id": "ice cream", "features": [{"taste": "sweet"}]},
     {"id": "juice", "features": []},
@@ -49,6 +51,10 @@ def old_request(**more: Any) -> Any:
     return RankRequest(actions=actions, context_features=[{"timeOfDay": "morning"}, {"age": 31}], **more)
 
 
+def said(error: Any) -> Any:
+    return error.error.error
+
+
 def test_the_old_client_ranks_rewards_and_activates(server: Running) -> None:
     client = old_client(server)
     event = "old 1/ä"
@@ -70,11 +76,11 @@ def test_the_old_client_ranks_rewards_and_activates(server: Running) -> None:
 def test_the_old_client_shows_what_is_wrong(server: Running) -> None:
     with pytest.raises(ErrorResponseException) as raised:
         old_client(server).rank(RankRequest(actions=[]))
-    assert raised.value.error.error.code == "BadRequest"
-    assert "length" in raised.value.error.error.message
+    assert said(raised.value).code == "BadRequest"
+    assert "length" in said(raised.value).message
     with pytest.raises(ErrorResponseException) as raised:
         old_client(server, key="a-wrong-key").rank(old_request())
-    assert "key" in raised.value.error.error.message
+    assert "key" in said(raised.value).message
     for value in (3.0, -1.5):
         with pytest.raises(Exception, match="Bad Request"):
             old_client(server).events.reward(event_id="old 1/ä", value=value)
@@ -105,7 +111,7 @@ def test_the_new_client_ranks_rewards_and_activates(server: Running) -> None:
 
 def test_the_new_client_fills_slots(server: Running) -> None:
     client = new_client(server)
-    slots = [
+    slots: list[dict[str, Any]] = [
         {"id": "top", "baselineAction": "pasta", "features": [{"pos": "top"}], "excludedActions": ["juice"]},
         {"id": "side", "baselineAction": "ice cream"},
     ]

@@ -18,10 +18,13 @@ from lim2.serve.personalizer.routes import DIALECTS, operations
 from lim2.serve.scraping import MetricsServer
 from lim2.serve.service import Service
 
+OFTEN = ("rank", "reward", "decide")  # routes are tried in order
+
 
 def all_operations() -> list[Operation]:
     """Return everything that the service does; what is asked for most often comes first."""
-    return [*native.OPERATIONS, *(own for dialect in DIALECTS for own in operations(dialect)), *site.OPERATIONS]
+    made = [*native.OPERATIONS, *(own for dialect in DIALECTS for own in operations(dialect)), *site.OPERATIONS]
+    return sorted(made, key=lambda own: own.name.rpartition(".")[2] not in OFTEN)
 
 
 def application(service: Service) -> Starlette:

@@ -14,7 +14,7 @@ PREFIX = "LIM2_"
 RENAMED = {"data": "LIM2_SERVE_DATA"}
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
-Key = Annotated[str, Meta(min_length=8, max_length=512)]
+Key = Annotated[str, Meta(min_length=8, max_length=512, pattern="^[!-~]+$")]  # what a header can hold
 
 
 class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

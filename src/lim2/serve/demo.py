@@ -82,7 +82,7 @@ async def shop(service: Service) -> None:
         while True:
             who, shown = visitor(rng), rng.sample(names, 5)
             made = await hosted.decide(who, {name: CATALOGUE[name] for name in shown}, None)
-            service.metrics.decided(NAME, made.propensity)
+            service.metrics.decided(NAME, made)
             if rng.random() < chance(who, CATALOGUE[made.arm]):
                 loop.call_later(rng.expovariate(1.0), _click, service, made.id)
             await asyncio.sleep(rng.expovariate(1.0 / PAUSE))

@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 
-from lim2.log import LogError
 from lim2.serve.hosted import Hosted
 from lim2.serve.metrics import Metrics
 from lim2.serve.registry import Registry
@@ -74,11 +73,12 @@ class Learner:
         except FileNotFoundError:  # deleted by another process
             self._registry.drop(name)
             return 0
-        except (LogError, ArithmeticError, ValueError, OSError, RuntimeError) as error:
+        except Exception as error:  # noqa: BLE001 (whatever it is, the others go on learning, and it is tried again)
             notes = "; ".join(getattr(error, "__notes__", ()))
             hosted.failure = f"{type(error).__name__}: {error} {notes}".strip()
             logger.exception("the bandit %s cannot learn: %s", name, notes)
             self._metrics.learner_failed(name)
+            hosted.caught_up = True  # it goes on deciding by the model that it has
             self._retry[name] = time.monotonic() + RETRY
             return 0
         hosted.failure = None

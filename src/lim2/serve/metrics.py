@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 if TYPE_CHECKING:
+    from lim2.decision import Decision
     from lim2.serve.hosted import Hosted
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"  # where workers keep their counts, if there are several
@@ -43,6 +44,9 @@ class Metrics:
             "lim2_chosen_propensity", "Propensity of what was chosen.", ["bandit"],
             buckets=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0), registry=own,
         )  # fmt: skip
+        self._exploration = Summary(
+            "lim2_exploration", "Effective exploration: 1 minus the largest propensity.", ["bandit"], registry=own
+        )
         self._learned = Counter("lim2_learned_rewards", "Rewards that were learned.", ["bandit"], registry=own)
         self._learning = Counter("lim2_learning_seconds", "Time spent learning.", ["bandit"], registry=own)
         self._failures = Counter("lim2_learner_failures", "Failed passes of the learner.", ["bandit"], registry=own)
@@ -85,20 +89,21 @@ class Metrics:
         """
         self._bad.labels(code).inc()
 
-    def decided(self, bandit: str, propensity: float, count: int = 1) -> None:
+    def decided(self, bandit: str, made: Decision, count: int = 1) -> None:
         """Count a decision.
 
         Parameters
         ----------
         bandit
             Whose.
-        propensity
-            Of what was chosen.
+        made
+            The decision; of a slate, the first.
         count
             Decisions, of a slate.
         """
         self._decisions.labels(bandit).inc(count)
-        self._propensity.labels(bandit).observe(propensity)
+        self._propensity.labels(bandit).observe(made.propensity)
+        self._exploration.labels(bandit).observe(1.0 - float(made.propensities.max()))
 
     def rewarded(self, bandit: str, outcome: str, reward: float) -> None:
         """Count a reward.

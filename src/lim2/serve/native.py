@@ -39,7 +39,7 @@ async def decide(call: Call) -> wire.DecideResponse:
         request.context, request.items, request.arms, exploit=request.exploit, id=request.id, key=request.key,
         metadata=request.metadata, active=request.active,
     )  # fmt: skip
-    call.service.metrics.decided(hosted.name, made.propensity)
+    call.service.metrics.decided(hosted.name, made)
     return _decided(made)
 
 
@@ -58,7 +58,7 @@ async def decide_many(call: Call) -> wire.DecideManyResponse:
     answers = iter(made)
     decisions = [known[own.id] if own.id in known else next(answers) for own in requests]
     for one in made:
-        call.service.metrics.decided(hosted.name, one.propensity)
+        call.service.metrics.decided(hosted.name, one)
     return wire.DecideManyResponse([_decided(one) for one in decisions])
 
 
@@ -102,7 +102,7 @@ async def rank(call: Call) -> wire.RankResponse:
             positions = list(slate)
         except TakenIdError:
             positions = _slate(hosted, own.id)
-    call.service.metrics.decided(hosted.name, positions[0].propensity, len(positions))
+    call.service.metrics.decided(hosted.name, positions[0], len(positions))
     ranking = [wire.RankedArm(str(one.arm), _chance(one.propensity)) for one in positions]
     return wire.RankResponse(id=positions[0].id.removesuffix("/1"), ranking=ranking)
 

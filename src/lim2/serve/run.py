@@ -1,5 +1,6 @@
 """`lim2 serve`: bind, print where it is, serve until a signal comes."""
 
+import gc
 import json
 import logging
 import logging.config
@@ -31,8 +32,12 @@ def made() -> Any:
 
     config = msgspec.json.decode(os.environ[SETTINGS], type=Config)
     warnings.simplefilter("ignore", OverlapWarning)  # an evaluation's answer has its warnings
+    ready = application(Service(config))
+    gc.collect()
+    gc.freeze()  # what lives forever is not looked at again
+    gc.set_threshold(20_000, 20, 20)
     sys.setswitchinterval(0.0005)  # seconds; the thread that answers waits less for the one that learns
-    return application(Service(config))
+    return ready
 
 
 def run(config: Config) -> None:

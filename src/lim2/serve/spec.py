@@ -20,6 +20,13 @@ from lim2.serve.errors import bad_request
 FILE = "bandit.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
+# Names that are not settings of an algorithm, and what to use instead.
+TAKEN = {
+    **{name: f"the field {name}" for name in ("arms", "algorithm", "seed", "encoder", "item_encoder")},
+    "min_propensity": "the field exploration",
+    "log": "expire_after, default_reward, aggregate and keep_days",
+}
+
 Aggregate = Literal["first", "last", "sum", "mean", "max"]
 ArmName = Annotated[str, Meta(min_length=1, max_length=256)]
 Setting = bool | int | float | str | None
@@ -138,6 +145,9 @@ def made(spec: BanditSpec) -> Bandit:
         own: EncoderSpec | None = getattr(spec, name)
         if own is not None:
             encoders[name] = Encoder(numbers=own.numbers, buckets=own.buckets, hashes=own.hashes)
+    for name in spec.settings:
+        if name in TAKEN:
+            raise bad_request(f"{name!r} is no setting of an algorithm here: use {TAKEN[name]}", "settings")
     plain = isinstance(spec.arms, list)
     floor = spec.exploration / len(spec.arms) if plain and spec.arms else spec.exploration
     settings: dict[str, Any] = {"min_propensity": floor, **spec.settings}

@@ -163,7 +163,7 @@ class EvaluateRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     policy: Literal["baseline", "random", "best", "algorithm"] = "baseline"
     algorithm: Annotated[str, Meta(max_length=64)] | None = None
-    last: Annotated[int, Meta(ge=2, le=1_000_000)] = 20_000
+    last: Annotated[int, Meta(ge=2, le=50_000)] = 20_000
 
 
 class EvaluateResponse(msgspec.Struct, kw_only=True):
@@ -313,4 +313,4 @@ class Points(msgspec.Struct):
     """How fine the overview is, and how far it reaches back."""
 
     points: Annotated[int, Meta(ge=2, le=500)] = 100
-    last: Annotated[int, Meta(ge=10, le=50_000)] = 5000
+    last: Annotated[int, Meta(ge=10, le=20_000)] = 5000

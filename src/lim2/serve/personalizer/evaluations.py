@@ -28,7 +28,7 @@ from lim2.serve.personalizer.times import duration_of, time_of
 Array = NDArray[np.float64]
 
 JOBS: Jobs[wire.Evaluation] = Jobs(wire.Evaluation, "evaluations", "Evaluation")
-MOST_DECISIONS = 100_000
+MOST_DECISIONS = 20_000  # the latest
 POINTS = 300  # of a series, at most
 INTERVAL = 5  # minutes between points, at least
 LEVEL = 0.95

@@ -31,7 +31,7 @@ async def rank(call: Call) -> MultiSlotRankResponse:
         known = logged_slots(hosted, event)
         assert known is not None
         for one in known:
-            call.service.metrics.decided(hosted.name, one.propensity)
+            call.service.metrics.decided(hosted.name, one)
     return MultiSlotRankResponse([SlotResponse(one.metadata[SLOT], str(one.arm)) for one in known], event)
 
 

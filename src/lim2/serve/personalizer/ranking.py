@@ -31,7 +31,7 @@ async def rank(call: Call) -> RankResponse:
         made = await hosted.decide(context, items, None, id=event, metadata=metadata, active=active)
     else:
         made = await apprentice(hosted, context, items, event, metadata or {}, active)
-    call.service.metrics.decided(hosted.name, made.propensity)
+    call.service.metrics.decided(hosted.name, made)
     return response(made)
 
 

@@ -109,7 +109,6 @@ class ServiceConfiguration(msgspec.Struct, rename="camel", omit_defaults=True):
     log_retention_days: Annotated[int, Meta(ge=-1, le=2147483647)] | None = None
     last_configuration_edit_date: Annotated[str, Meta(max_length=64)] | None = None
     learning_mode: Literal["Online", "Apprentice", "LoggingOnly"] | None = None
-    latest_apprentice_mode_metrics: Any = None
     is_auto_optimization_enabled: bool | None = None
     auto_optimization_frequency: Annotated[str, Meta(max_length=64)] | None = None
     auto_optimization_start_date: Annotated[str, Meta(max_length=64)] | None = None
