@@ -1,10 +1,12 @@
 """A service of the tests' own, which answers as it is asked to: what the real one does only on a bad day."""
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Self
 
 DECIDED = {"id": "1", "arm": "a", "propensity": 1.0, "arms": ["a"], "propensities": [1.0]}
@@ -21,9 +23,11 @@ class Answering:
     script
         Status, content and headers of each answer. ``"hang up"`` closes the connection without an answer; ``"silence"``
         never answers.
+    certificate
+        A file with it and its key, for HTTPS.
     """
 
-    def __init__(self, *script: Line) -> None:
+    def __init__(self, *script: Line, certificate: Path | None = None) -> None:
         self.bodies: list[Any] = []
         self.keys: list[str | None] = []
         self.connections: set[Any] = set()
@@ -31,12 +35,20 @@ class Answering:
         handler = self._handler()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
+        self._scheme = "http"
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+            self._scheme = "https"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         own = self

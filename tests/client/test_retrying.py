@@ -1,8 +1,12 @@
 """What a client does when answers are late, lost or refused; by a service of the tests' own."""
 
 import asyncio
+import shutil
 import socket
+import ssl
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,6 +97,30 @@ def test_the_last_answer_is_raised_at_the_deadline(kind: Callable[..., Any]) -> 
         kind(service.url, "a key", "shop").decide({})
     assert caught.value.status == 503
     assert len(service.bodies) == 1  # to wait as long as it asks would be too long
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl, which makes a certificate, is not installed")
+    path = tmp_path_factory.mktemp("tls") / "both.pem"
+    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=lim2"
+    command = [openssl, *made.split(), "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path, "-out", f"{path}.crt"]
+    subprocess.run(command, check=True, capture_output=True)
+    path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
+    return path
+
+
+@both
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_https_asks_for_a_certificate_that_is_trusted(kind: Callable[..., Any], certificate: Path) -> None:
+    with Answering((200, DECIDED, {}), certificate=certificate) as service:
+        trust = ssl.create_default_context(cafile=str(certificate))
+        assert kind(service.url, "a key", "shop", tls=trust).decide({}).arm == "a"
+        with pytest.raises(UnreachableError, match="in 1 try: SSLCertVerificationError"):
+            kind(service.url, "a key", "shop").decide({})
+    assert len(service.bodies) == 1
 
 
 @both
