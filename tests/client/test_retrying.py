@@ -106,7 +106,16 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("openssl, which makes a certificate, is not installed")
     path = tmp_path_factory.mktemp("tls") / "both.pem"
     made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=lim2"
-    command = [openssl, *made.split(), "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path, "-out", f"{path}.crt"]
+    command = [
+        openssl,
+        *made.split(),
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-keyout",
+        str(path),
+        "-out",
+        f"{path}.crt",
+    ]
     subprocess.run(command, check=True, capture_output=True)
     path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
     return path
