@@ -276,7 +276,7 @@ def in_process(seed: int, rounds: int) -> list[float]:
 
 @pytest.mark.parametrize("which", ["old", "new"])
 def test_a_shop_that_is_driven_through_a_client_learns(which: str, tmp_path: Any) -> None:
-    rounds, last = 600, slice(400, None)
+    rounds, last = 450, slice(300, None)
     with Running(tmp_path / "data", synchronous="normal") as server:
         if which == "old":
             client = old_client(server)

@@ -14,7 +14,7 @@ from lim2.log.reading import make_table
 from lim2.serve import spec as specs
 from lim2.serve import wire
 from lim2.serve.errors import bad_request
-from lim2.serve.history import complete, recent
+from lim2.serve.history import complete, recent, too_few
 from lim2.serve.hosted import Hosted
 
 
@@ -42,7 +42,7 @@ def evaluated(hosted: Hosted, request: wire.EvaluateRequest) -> wire.EvaluateRes
         raise bad_request("algorithm goes with the policy 'algorithm'", "algorithm")
     table = table_of(complete(recent(hosted.log, request.last), hosted.stored.spec.default_reward))
     if len(table) < 4:
-        raise bad_request(f"at least 4 decisions with rewards are needed, the log has {len(table)}")
+        raise bad_request(too_few(len(table)))
     if request.policy == "baseline":
         result = evaluate(table, first)
     elif request.policy == "random":

@@ -38,6 +38,20 @@ def complete(decisions: Sequence[LoggedDecision], default_reward: float | None) 
     return decisions[:first]
 
 
+def too_few(count: int) -> str:
+    """Return what to say when too few rewards are known for an evaluation.
+
+    Parameters
+    ----------
+    count
+        How many are known.
+    """
+    return (
+        f"at least 4 decisions whose rewards are known are needed, there are {count}; a decision that still waits for "
+        f"its reward does not count, nor do those after it, until it is there or the wait is over"
+    )
+
+
 def span(log: DecisionLog) -> tuple[float, float] | None:
     """Return when the oldest and the newest decision were made; None if there are none.
 

@@ -73,7 +73,7 @@ class Learner:
         except FileNotFoundError:  # deleted by another process
             self._registry.drop(name)
             return 0
-        except Exception as error:  # noqa: BLE001 (whatever it is, the others go on learning, and it is tried again)
+        except Exception as error:
             notes = "; ".join(getattr(error, "__notes__", ()))
             hosted.failure = f"{type(error).__name__}: {error} {notes}".strip()
             logger.exception("the bandit %s cannot learn: %s", name, notes)

@@ -26,7 +26,7 @@ async function main() {
   await note("missing", client.path("/events/{eventId}/reward", "never").post({ body: { value: 1 } }));
   const slots = [{ id: "s1", baselineAction: "pasta" }, { id: "s2", baselineAction: "ice cream" }];
   await note("slots", client.path("/multislot/rank").post({ body: { actions, slots, eventId: "m1" } }));
-  const earned = { reward: [{ slotId: "s1", value: 1 }] };
+  const earned = { reward: [{ slotId: "s1", value: 1 }, { slotId: "s2", value: 0 }] };
   await note("slot reward", client.path("/multislot/events/{eventId}/reward", "m1").post({ body: earned }));
   await note("slot activate", client.path("/multislot/events/{eventId}/activate", "m1").post());
   const config = await note("service", client.path("/configurations/service").get());

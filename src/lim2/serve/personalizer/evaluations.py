@@ -17,7 +17,7 @@ from lim2.log import LoggedDecision
 from lim2.log.entries import new_id
 from lim2.serve.errors import bad_request, not_found
 from lim2.serve.evaluating import any_of, first, of_algorithm, table_of
-from lim2.serve.history import complete, recent
+from lim2.serve.history import complete, recent, too_few
 from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer import wire
@@ -191,7 +191,7 @@ def evaluated(
         if begins <= one.time <= ends and one.reward is not None and one.propensity > 0
     ]
     if len(decisions) < 4:
-        raise bad_request(f"at least 4 decisions with rewards are needed, there are {len(decisions)}")
+        raise bad_request(too_few(len(decisions)))
     interval = max(INTERVAL, math.ceil((ends - begins) / 60 / POINTS))
     table = table_of(decisions)
     own = own_of(hosted.stored)
