@@ -109,18 +109,11 @@ def good(served: list[Served]) -> list[Served]:
     return served
 
 
-def cpu_of_rank(server: Server, messages: Iterator[bytes], requests: int, connections: int) -> float:
-    """Return the CPU seconds of a rank."""
-    before = server.cpu()
+def block(server: Server, messages: Iterator[bytes], requests: int, connections: int) -> tuple[float, float]:
+    """Return the CPU seconds of a rank, and the ranks per second."""
+    before, began = server.cpu(), time.perf_counter()
     good(asyncio.run(closed_loop(server.port, messages, requests, connections)))
-    return (server.cpu() - before) / requests
-
-
-def throughput(server: Server, messages: Iterator[bytes], requests: int, connections: int) -> float:
-    """Return the decisions per second."""
-    began = time.perf_counter()
-    good(asyncio.run(closed_loop(server.port, messages, requests, connections)))
-    return requests / (time.perf_counter() - began)
+    return (server.cpu() - before) / requests, requests / (time.perf_counter() - began)
 
 
 def p99s(
@@ -144,14 +137,14 @@ def measured(service: Server, bare: Server, blocks: int, requests: int) -> dict[
     messages = itertools.cycle([post(PATH, body, KEY) for body in bodies(rng)])
     reward = lambda body: rewarded(rng, body)  # noqa: E731
     asyncio.run(open_loop(service.port, messages, requests, 200.0, reward))  # a model that has learned
-    cpu: dict[int, tuple[list[float], list[float]]] = {n: ([], []) for n in (1, 16)}
-    speeds: dict[int, list[float]] = {n: [] for n in CONNECTIONS}
+    ours, theirs, speeds = ({n: list[float]() for n in CONNECTIONS} for _ in range(3))
     for _ in range(blocks):
-        for n, (ours, theirs) in cpu.items():
-            ours.append(cpu_of_rank(service, messages, requests, n))
-            theirs.append(cpu_of_rank(bare, messages, 2 * requests, n))
-        for n, found in speeds.items():
-            found.append(throughput(service, messages, requests, n))
+        for n in CONNECTIONS:
+            k = requests if n > 1 else requests // 4  # alone, each waits for the disk
+            cpu, speed = block(service, messages, k, n)
+            ours[n].append(cpu)
+            speeds[n].append(speed)
+            theirs[n].append(block(bare, messages, 2 * requests, n)[0])
     rate = LOAD * float(np.median(speeds[16]))
     quiet, learning = [], []
     for _ in range(blocks):
@@ -159,10 +152,8 @@ def measured(service: Server, bare: Server, blocks: int, requests: int) -> dict[
         quiet.append(without)
         learning.append(beside)
     return {
-        "CPU of a rank / of the bare endpoint": {
-            plural(n): spread(np.divide(ours, theirs)) for n, (ours, theirs) in cpu.items()
-        },
-        "CPU of a rank, ms": {plural(n): spread(1e3 * np.array(ours)) for n, (ours, _) in cpu.items()},
+        "CPU of a rank / of the bare endpoint": {plural(n): spread(np.divide(ours[n], theirs[n])) for n in CONNECTIONS},
+        "CPU of a rank, ms": {plural(n): spread(1e3 * np.array(ours[n])) for n in CONNECTIONS},
         "p99 while learning / without": spread(np.divide(learning, quiet)),
         "p99 without learning, ms": spread(1e3 * np.array(quiet)),
         "p99 while learning, ms": spread(1e3 * np.array(learning)),
