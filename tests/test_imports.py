@@ -22,6 +22,8 @@ FORBIDDEN = (
     "uvicorn",
     "msgspec",
     "prometheus_client",
+    "http",
+    "asyncio",
 )
 
 

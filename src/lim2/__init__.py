@@ -25,6 +25,7 @@ from lim2.agents import (
     Uniform,
 )
 from lim2.bandit import Bandit
+from lim2.client import AsyncClient, Client
 from lim2.decision import Decision, Slate
 from lim2.evaluation import evaluate
 from lim2.info import Info
@@ -40,7 +41,8 @@ logging.getLogger("lim2").addHandler(logging.NullHandler())  # silent until the 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AGENTS", "AdaptiveTS", "Agent", "Bandit", "Decision", "DecisionLog", "Info", "ItemAgent", "LiM2", "LinearTS",
-    "LoadError", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive", "NeuralTS", "NeuralUCB",
-    "Slate", "Snapshot", "TransportTS", "Uniform", "evaluate", "from_bytes", "load", "match", "problems",
+    "AGENTS", "AdaptiveTS", "Agent", "AsyncClient", "Bandit", "Client", "Decision", "DecisionLog", "Info", "ItemAgent",
+    "LiM2", "LinearTS", "LoadError", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive",
+    "NeuralTS", "NeuralUCB", "Slate", "Snapshot", "TransportTS", "Uniform", "evaluate", "from_bytes", "load", "match",
+    "problems",
 ]  # fmt: skip

@@ -1,0 +1,129 @@
+"""When a call is tried again: a pure account of tries, waits and the deadline."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, NamedTuple
+
+from lim2.client.errors import UnreachableError
+from lim2.client.exchange import Answer, Call
+
+AGAIN = (429, 502, 503, 504)  # statuses of what may pass
+UNTOUCHED = (429, 503)  # those of them that say that nothing was done
+FIRST, LONGEST = 0.05, 5.0  # seconds before the second try, and between later ones, at most
+
+
+class Patience(NamedTuple):
+    """How long a client tries.
+
+    Parameters
+    ----------
+    timeout
+        Seconds that one try may take.
+    deadline
+        Seconds that all tries of a call, and the waits between them, may take.
+    """
+
+    timeout: float
+    deadline: float
+
+    def checked(self) -> Patience:
+        """Return it, or say what is wrong with it."""
+        if not all(0 < value < 1e9 for value in self):
+            raise ValueError(f"timeout and deadline must be seconds above 0, got {self.timeout!r}, {self.deadline!r}")
+        return self
+
+
+class Tries:
+    """The tries of one call.
+
+    Parameters
+    ----------
+    call
+        What is tried.
+    patience
+        For how long.
+    now
+        The time at the beginning, in seconds of a clock that does not jump.
+
+    Examples
+    --------
+    >>> from lim2.client.exchange import Request
+    >>> tries = Tries(Call(Request("GET", "/"), bytes), Patience(timeout=2.0, deadline=3.0), now=0.0)
+    >>> tries.timeout(now=0.0), tries.timeout(now=2.5)
+    (2.0, 0.5)
+    >>> tries.wait(Answer(200, {}, b""), now=0.0) is None
+    True
+    >>> 0 <= tries.wait(Answer(503, {}, b""), now=0.0) <= FIRST
+    True
+    >>> tries.wait(Answer(429, {"retry-after": "1"}, b""), now=0.0)
+    1.0
+    """
+
+    def __init__(self, call: Call[Any], patience: Patience, now: float) -> None:
+        self._call, self._timeout, self._end = call, patience.timeout, now + patience.deadline
+        self.failures = 0
+
+    def timeout(self, now: float) -> float:
+        """Return how many seconds the next try may take.
+
+        Parameters
+        ----------
+        now
+            The time.
+        """
+        return max(min(self._timeout, self._end - now), 0.001)
+
+    def wait(self, outcome: Answer | Exception, now: float) -> float | None:
+        """Return how many seconds to wait before the next try; None: the answer is final.
+
+        Parameters
+        ----------
+        outcome
+            The answer, or the error of a connection.
+        now
+            The time.
+
+        Raises
+        ------
+        UnreachableError
+            If an error is final.
+        """
+        self.failures += 1
+        pause = random.uniform(0.0, min(FIRST * 2.0 ** (self.failures - 1), LONGEST))
+        if isinstance(outcome, Answer):
+            if outcome.status not in self._statuses():
+                return None
+            pause = max(pause, _asked(outcome))
+            return pause if now + pause < self._end else None
+        lost = not self._call.repeatable and not isinstance(outcome, ConnectionRefusedError)
+        if lost or is_final(outcome) or now + pause >= self._end:
+            raise self._unreachable(outcome, lost) from outcome
+        return pause
+
+    def _statuses(self) -> tuple[int, ...]:
+        return AGAIN + self._call.again if self._call.repeatable else UNTOUCHED
+
+    def _unreachable(self, error: Exception, lost: bool) -> UnreachableError:
+        request = self._call.request
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        tries = "1 try" if self.failures == 1 else f"{self.failures} tries"
+        note = "; it is not sent again, since the service may have done it" if lost else ""
+        return UnreachableError(f"{request.method} {request.path} got no answer in {tries}: {what}{note}")
+
+
+def is_final(error: Exception) -> bool:
+    """Return whether the next try would meet the same error: a certificate that is not trusted.
+
+    Parameters
+    ----------
+    error
+        Of a connection.
+    """
+    return type(error).__name__ == "SSLCertVerificationError"
+
+
+def _asked(answer: Answer) -> float:
+    """Return the seconds that the service asks to wait; 0 if it says nothing, or a date."""
+    text = answer.headers.get("retry-after", "").strip()
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0.0

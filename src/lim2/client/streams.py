@@ -1,0 +1,134 @@
+"""Connections that are kept open, for coroutines: HTTP/1.1 over asyncio's streams."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+from lim2.client.exchange import Address, Answer, Request
+
+FAILURES = (OSError, EOFError, asyncio.LimitOverrunError, ValueError)  # the last one: what is no HTTP
+
+
+class Streams:
+    """Connections to one service; they belong to one event loop.
+
+    Parameters
+    ----------
+    address
+        Of the service.
+    headers
+        Of every request.
+    tls
+        For HTTPS; None: the system's certificates.
+    most
+        How many connections are open at the same time.
+    """
+
+    failures = FAILURES
+
+    def __init__(self, address: Address, headers: dict[str, str], tls: ssl.SSLContext | None, most: int) -> None:
+        self._address = address
+        self._tls = (tls or ssl.create_default_context()) if address.secure else None
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        own = {"Host": f"{host}:{address.port}", **headers}
+        self._head = "".join(f"{name}: {value}\r\n" for name, value in own.items())
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._free = asyncio.Semaphore(most)
+
+    async def exchange(self, request: Request, timeout: float, fresh: bool) -> Answer:
+        """Send a request and return its answer; one of ``failures`` if there is none.
+
+        Parameters
+        ----------
+        request
+            What to send.
+        timeout
+            Seconds for all of it.
+        fresh
+            Whether to open a new connection. One that was kept may have been closed by the service meanwhile.
+        """
+        async with asyncio.timeout(timeout), self._free:
+            reader, writer = await self._taken(fresh)
+            try:
+                writer.write(self._message(request))
+                await writer.drain()
+                answer, stays = await received(reader)
+            except BaseException as error:
+                writer.transport.abort()
+                if isinstance(error, FAILURES):
+                    self._drop()  # the others are likely to be broken as well
+                raise
+            if stays:
+                self._idle.append((reader, writer))
+            else:
+                writer.close()
+            return answer
+
+    async def close(self) -> None:
+        """Close what is open and unused; the next request opens a connection again."""
+        idle, self._idle = self._idle, []
+        for _, writer in idle:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for _, writer in idle), return_exceptions=True)
+
+    def _drop(self) -> None:
+        idle, self._idle = self._idle, []
+        for _, writer in idle:
+            writer.transport.abort()
+
+    async def _taken(self, fresh: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self._idle and not fresh:
+            return self._idle.pop()
+        return await asyncio.open_connection(self._address.host, self._address.port, ssl=self._tls)
+
+    def _message(self, request: Request) -> bytes:
+        content = request.content or b""
+        length = f"Content-Length: {len(content)}\r\n" if request.content is not None else ""
+        line = f"{request.method} {self._address.prefix}{request.path} HTTP/1.1\r\n"
+        return f"{line}{self._head}{length}\r\n".encode("ascii") + content
+
+
+async def received(reader: asyncio.StreamReader) -> tuple[Answer, bool]:
+    """Return the next answer of a connection, and whether the connection stays open.
+
+    Parameters
+    ----------
+    reader
+        Of the connection.
+
+    Raises
+    ------
+    ValueError
+        If what comes is not HTTP.
+    """
+    status, headers = await _head(reader)
+    while 100 <= status < 200:  # something is said before the answer
+        status, headers = await _head(reader)
+    stays = headers.get("connection", "").lower() != "close"
+    length = headers.get("content-length")
+    if status in (204, 304):
+        return Answer(status, headers, b""), stays
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        return Answer(status, headers, await _chunks(reader)), stays
+    if length is not None:
+        return Answer(status, headers, await reader.readexactly(int(length))), stays
+    return Answer(status, headers, await reader.read()), False  # until the service closes it
+
+
+async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    version, _, rest = lines[0].partition(" ")
+    if version != "HTTP/1.1":
+        raise ValueError(f"what answers does not speak HTTP/1.1: {lines[0][:80]!r}")
+    pairs = (line.partition(":") for line in lines[1:] if line)
+    return int(rest[:3]), {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    parts = []
+    while size := int((await reader.readline()).partition(b";")[0], 16):
+        parts.append((await reader.readexactly(size + 2))[:-2])
+    while (await reader.readline()).strip():  # trailers
+        pass
+    return b"".join(parts)

@@ -1,0 +1,77 @@
+"""Dockerfile and compose file: linted where the linters are installed, and what can be run without Docker is run."""
+
+import fnmatch
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+COMMAND = re.search(r"^HEALTHCHECK .* CMD (\[.*\])$", DOCKERFILE, flags=re.MULTILINE)
+
+
+def tool(name: str) -> str:
+    """Return the path of a linter, beside this Python or elsewhere; skip if there is none."""
+    found = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None:
+        pytest.skip(f"{name} is not installed: pip install -r requirements/dev.txt")
+    return found
+
+
+def test_hadolint_finds_nothing() -> None:
+    done = subprocess.run([tool("hadolint"), "--no-color", str(ROOT / "Dockerfile")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_compose_file_follows_the_schema() -> None:
+    command = [tool("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", str(ROOT / "compose.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_service_in_the_compose_file_has_no_more_rights_than_it_needs() -> None:
+    yaml = pytest.importorskip("yaml")
+    service: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["lim2"]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+    assert service["environment"] == {"LIM2_API_KEY": None}  # no secret is written down
+
+
+def test_the_image_runs_as_nobody_in_particular_and_holds_no_secret() -> None:
+    last = DOCKERFILE[DOCKERFILE.rindex("\nFROM ") :]
+    assert re.search(r"^USER 10001:10001$", last, flags=re.MULTILINE)
+    assert "KEY" not in DOCKERFILE
+    assert "ARG" not in DOCKERFILE
+
+
+def test_what_is_copied_is_there_and_nothing_else_is_sent() -> None:
+    rules = (ROOT / ".dockerignore").read_text().split()
+    assert rules[0] == "*"
+    sent = [rule[1:] for rule in rules if rule.startswith("!")]
+    copied = re.findall(r"^COPY (?!--from)(.*) \S+$", DOCKERFILE, flags=re.MULTILINE)
+    names = [name for line in copied for name in line.split()]
+    assert sorted(names) == sorted(sent)
+    assert all((ROOT / name).exists() for name in names)
+    assert not any(fnmatch.fnmatch(name, ".env*") or "data" in name for name in sent)
+
+
+def test_the_health_check_tells_a_server_that_answers_from_none(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    from serve.running import Running
+
+    assert COMMAND is not None
+    command = [sys.executable, *json.loads(COMMAND[1])[1:]]
+    with Running(tmp_path / "data") as server:
+        environment = {**os.environ, "LIM2_PORT": str(server.port)}
+        assert subprocess.run(command, env=environment).returncode == 0
+    assert subprocess.run(command, env=environment, stderr=subprocess.DEVNULL).returncode != 0
