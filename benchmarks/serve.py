@@ -189,8 +189,8 @@ def report(figures: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--blocks", type=int, default=7)
-    parser.add_argument("--requests", type=int, default=600, help="per block")
+    parser.add_argument("--blocks", type=int, default=5)
+    parser.add_argument("--requests", type=int, default=200, help="per block")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "serve.json")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
