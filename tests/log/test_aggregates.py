@@ -71,8 +71,20 @@ def test_a_name_is_known_again_also_where_one_reward_settles(tmp_path: Path) -> 
         id = log.decide(make_agent(), X).id
         assert log.reward(id, 1.0, name="click") == "recorded"
         assert log.reward(id, 1.0, name="click") == "duplicate"
+        assert log.reward(id, 1.0, name="the same once more") == "duplicate"
         with pytest.raises(ConflictingRewardError, match="aggregate="):
             log.reward(id, 2.0)
+
+
+def test_many_rewards_may_have_names(tmp_path: Path) -> None:
+    agent, clock = make_agent(), Clock(0.0)
+    with make_log(tmp_path, expire_after=60, aggregate="sum", clock=clock) as log:
+        id = log.decide(agent, X).id
+        sent = [(id, 1.0, "click"), (id, 1.0, "click"), (id, 5.0, None), (id, 2.0)]
+        assert log.reward_many(sent) == ["recorded", "duplicate", "recorded", "recorded"]
+        clock.now = 61.0
+        log.apply(agent)
+        assert log.get(id).reward == 8.0
 
 
 def test_slates_collect_by_position(tmp_path: Path) -> None:

@@ -43,22 +43,27 @@ def reward(log: DecisionLog, id: str, reward: float | Mapping[Any, float], *, na
     return Request(work, lambda outcomes: dict(zip(reward, outcomes, strict=True)))
 
 
-def reward_many(log: DecisionLog, rewards: Iterable[tuple[str, float]]) -> Request[list[Outcome]]:
+def reward_many(
+    log: DecisionLog, rewards: Iterable[tuple[str, float] | tuple[str, float, str | None]]
+) -> Request[list[Outcome]]:
     """Record many rewards in one transaction: all are written, or, if one of them is refused, none.
 
     Parameters
     ----------
     rewards
-        Pairs of id and reward.
+        Pairs of id and reward; a third entry is the name of that reward, as `reward` takes it.
     """
     return _rewarding(log, rewards)
 
 
-def _rewarding(log: DecisionLog, pairs: Iterable[tuple[str, float]], name: str | None = None) -> Request[list[Outcome]]:
-    if name is not None:
-        checked_id(name, "the name of a reward")
-    rewards, now = [Reward(checked_id(id), checked_reward(value), name) for id, value in pairs], log.clock()
+def _rewarding(log: DecisionLog, given: Iterable[tuple[Any, ...]], name: str | None = None) -> Request[list[Outcome]]:
+    rewards, now = [_checked(*one) if len(one) == 3 else _checked(*one, name) for one in given], log.clock()
     return Request(lambda tables: reward_all(tables, rewards, now), lambda outcomes: outcomes)
+
+
+def _checked(id: str, value: float, name: str | None) -> Reward:
+    own = None if name is None else checked_id(name, "the name of a reward")
+    return Reward(checked_id(id), checked_reward(value), own)
 
 
 def activate(log: DecisionLog, id: str) -> Request[bool]:

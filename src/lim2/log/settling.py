@@ -64,7 +64,7 @@ def _reward(tables: Tables, reward: Reward, now: float, settings: Settings) -> O
 
 def _again(tables: Tables, decision: Found, reward: Reward, first: float, now: float, settings: Settings) -> Outcome:
     """Say what becomes of a reward of a decision that has one already, where one is all that counts."""
-    if reward.name is None and reward.value == first:
+    if reward.value == first and (reward.name is None or settings.aggregate is None):
         return "duplicate"
     if settings.aggregate == "first":
         tables.add_reward(decision.seq, now, reward.value, reward.name)
