@@ -57,13 +57,14 @@ def test_a_reward_is_tried_again_with_the_same_name(kind: Callable[..., Any]) ->
 
 
 @both
-def test_rewards_without_names_are_not_sent_again(kind: Callable[..., Any]) -> None:
-    with Answering(BUSY, "hang up", (200, {"outcomes": ["recorded"]}, {})) as service:
+def test_many_rewards_are_tried_again_with_the_same_names(kind: Callable[..., Any]) -> None:
+    with Answering(BUSY, "hang up", (200, {"outcomes": ["recorded"] * 2}, {})) as service:
         client = kind(service.url, "a key", "shop")
-        with pytest.raises(UnreachableError, match="may have done it"):
-            client.reward_many([("1", 1.0)])
-        assert len(service.bodies) == 2  # 503 says that nothing was done
-        assert client.reward_many([("1", 1.0)]) == ["recorded"]
+        assert client.reward_many([("1", 1.0), ("2", 1.0, "click")]) == ["recorded"] * 2
+    sent = [[reward["name"] for reward in body["rewards"]] for body in service.bodies]
+    assert len(sent) == 3
+    assert sent[0] == sent[1] == sent[2]
+    assert sent[0][1] == "click" != sent[0][0]
 
 
 @both

@@ -80,7 +80,7 @@ def test_many_rewards_may_have_names(tmp_path: Path) -> None:
     agent, clock = make_agent(), Clock(0.0)
     with make_log(tmp_path, expire_after=60, aggregate="sum", clock=clock) as log:
         id = log.decide(agent, X).id
-        sent = [(id, 1.0, "click"), (id, 1.0, "click"), (id, 5.0, None), (id, 2.0)]
+        sent: list[Any] = [(id, 1.0, "click"), (id, 1.0, "click"), (id, 5.0, None), (id, 2.0)]
         assert log.reward_many(sent) == ["recorded", "duplicate", "recorded", "recorded"]
         clock.now = 61.0
         log.apply(agent)

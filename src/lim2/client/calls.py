@@ -168,19 +168,24 @@ def update(
 _reward = reward  # an argument of `update` has its name
 
 
-def reward_many(bandit: str, rewards: Iterable[tuple[str, float]]) -> Call[list[Outcome]]:
+def reward_many(
+    bandit: str, rewards: Iterable[tuple[str, float] | tuple[str, float, str | None]]
+) -> Call[list[Outcome]]:
     """Record several rewards: all, or none.
-
-    These rewards have no names of their own. So the call is tried again only if the service has certainly not received
-    it; otherwise an :class:`lim2.client.UnreachableError` says that nobody knows.
 
     Parameters
     ----------
     rewards
-        Pairs of id and reward, of decisions, not of slates.
+        Pairs of id and reward, of decisions, not of slates; a third entry is the name of that reward, as
+        :meth:`reward` takes it.
     """
-    body = {"rewards": [{"id": id, "reward": checked_reward(value)} for id, value in rewards]}
-    return _post(bandit, "reward_many", body, lambda own: list(own["outcomes"]))._replace(repeatable=False)
+    body = {"rewards": [_named(*one) for one in rewards]}
+    return _post(bandit, "reward_many", body, lambda own: list(own["outcomes"]))
+
+
+def _named(id: str, reward: float, name: str | None = None) -> dict[str, Any]:
+    """Return a reward with a name, by which the service knows it if it comes again."""
+    return {"id": id, "reward": checked_reward(reward), "name": secrets.token_hex(16) if name is None else name}
 
 
 def activate(bandit: str, id: str) -> Call[bool]:

@@ -153,7 +153,7 @@ class Client(_Named):
         while True:
             outcome: Answer | Exception
             try:
-                outcome = connections.exchange(call.request, tries.timeout(time.monotonic()), not call.repeatable)
+                outcome = connections.exchange(call.request, tries.timeout(time.monotonic()))
             except connections.failures as error:
                 outcome = error
             wait = tries.wait(outcome, time.monotonic())
@@ -237,7 +237,7 @@ class AsyncClient(_Named):
         while True:
             outcome: Answer | Exception
             try:
-                outcome = await streams.exchange(call.request, tries.timeout(time.monotonic()), not call.repeatable)
+                outcome = await streams.exchange(call.request, tries.timeout(time.monotonic()))
             except streams.failures as error:
                 outcome = error
             wait = tries.wait(outcome, time.monotonic())

@@ -36,7 +36,7 @@ class Connections:
         self._lock = threading.Lock()
         weakref.finalize(self, _close, self._idle)  # of a client that nobody has closed
 
-    def exchange(self, request: Request, timeout: float, fresh: bool) -> Answer:
+    def exchange(self, request: Request, timeout: float) -> Answer:
         """Send a request and return its answer; one of ``failures`` if there is none.
 
         Parameters
@@ -45,10 +45,8 @@ class Connections:
             What to send.
         timeout
             Seconds for each step: to connect, to send, to receive.
-        fresh
-            Whether to open a new connection. One that was kept may have been closed by the service meanwhile.
         """
-        connection = self._taken(timeout, fresh)
+        connection = self._taken(timeout)
         try:
             path = self._address.prefix + request.path
             connection.request(request.method, path, request.content, self._headers)
@@ -68,9 +66,9 @@ class Connections:
         with self._lock:
             _close(self._idle)
 
-    def _taken(self, timeout: float, fresh: bool) -> http.client.HTTPConnection:
+    def _taken(self, timeout: float) -> http.client.HTTPConnection:
         with self._lock:
-            found = self._idle.pop() if self._idle and not fresh else None
+            found = self._idle.pop() if self._idle else None
         if found is not None:
             found.sock.settimeout(timeout)
             return found

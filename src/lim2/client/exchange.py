@@ -43,8 +43,6 @@ class Call(NamedTuple, Generic[T]):
         What is sent.
     result
         Makes the result of an answer with a status below 300.
-    repeatable
-        Whether it may be sent again when nobody knows if it was received.
     again
         Further statuses with which it is sent again.
     gone
@@ -53,7 +51,6 @@ class Call(NamedTuple, Generic[T]):
 
     request: Request
     result: Callable[[bytes], T]
-    repeatable: bool = True
     again: tuple[int, ...] = ()
     gone: int = 0
 

@@ -9,7 +9,6 @@ from lim2.client.errors import UnreachableError
 from lim2.client.exchange import Answer, Call
 
 AGAIN = (429, 502, 503, 504)  # statuses of what may pass
-UNTOUCHED = (429, 503)  # those of them that say that nothing was done
 FIRST, LONGEST = 0.05, 5.0  # seconds before the second try, and between later ones, at most
 
 
@@ -92,24 +91,19 @@ class Tries:
         self.failures += 1
         pause = random.uniform(0.0, min(FIRST * 2.0 ** (self.failures - 1), LONGEST))
         if isinstance(outcome, Answer):
-            if outcome.status not in self._statuses():
+            if outcome.status not in AGAIN + self._call.again:
                 return None
             pause = max(pause, _asked(outcome))
             return pause if now + pause < self._end else None
-        lost = not self._call.repeatable and not isinstance(outcome, ConnectionRefusedError)
-        if lost or is_final(outcome) or now + pause >= self._end:
-            raise self._unreachable(outcome, lost) from outcome
+        if is_final(outcome) or now + pause >= self._end:
+            raise self._unreachable(outcome) from outcome
         return pause
 
-    def _statuses(self) -> tuple[int, ...]:
-        return AGAIN + self._call.again if self._call.repeatable else UNTOUCHED
-
-    def _unreachable(self, error: Exception, lost: bool) -> UnreachableError:
+    def _unreachable(self, error: Exception) -> UnreachableError:
         request = self._call.request
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         tries = "1 try" if self.failures == 1 else f"{self.failures} tries"
-        note = "; it is not sent again, since the service may have done it" if lost else ""
-        return UnreachableError(f"{request.method} {request.path} got no answer in {tries}: {what}{note}")
+        return UnreachableError(f"{request.method} {request.path} got no answer in {tries}: {what}")
 
 
 def is_final(error: Exception) -> bool:

@@ -36,7 +36,7 @@ class Streams:
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._free = asyncio.Semaphore(most)
 
-    async def exchange(self, request: Request, timeout: float, fresh: bool) -> Answer:
+    async def exchange(self, request: Request, timeout: float) -> Answer:
         """Send a request and return its answer; one of ``failures`` if there is none.
 
         Parameters
@@ -45,11 +45,9 @@ class Streams:
             What to send.
         timeout
             Seconds for all of it.
-        fresh
-            Whether to open a new connection. One that was kept may have been closed by the service meanwhile.
         """
         async with asyncio.timeout(timeout), self._free:
-            reader, writer = await self._taken(fresh)
+            reader, writer = await self._taken()
             try:
                 writer.write(self._message(request))
                 await writer.drain()
@@ -77,8 +75,8 @@ class Streams:
         for _, writer in idle:
             writer.transport.abort()
 
-    async def _taken(self, fresh: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if self._idle and not fresh:
+    async def _taken(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self._idle:
             return self._idle.pop()
         return await asyncio.open_connection(self._address.host, self._address.port, ssl=self._tls)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from lim2.checks import shown
 from lim2.decision import Decision, Slate
 from lim2.log import deciders
-from lim2.log.entries import LoggedDecision, extras
+from lim2.log.entries import Extras, LoggedDecision, extras
 from lim2.log.learning import position_of
 from lim2.log.requests import Request
 from lim2.log.situation import Situation, situation
@@ -172,6 +172,7 @@ def record_many(
     ids: Sequence[str] | None = None,
     keys: Sequence[str | None] | None = None,
     metadata: Sequence[Any] | None = None,
+    active: bool = True,
     agent: Any = None,
 ) -> Request[list[LoggedDecision]]:
     """Write down many decisions that were made elsewhere, in one transaction: all of them, or none.
@@ -182,13 +183,15 @@ def record_many(
         What `agent.decide` returned.
     contexts, items, raw, raw_items, ids, keys, metadata
         As for `record`, one of each per decision.
+    active
+        As for `record`, for all of them.
     agent
         Who made them, as for `record`.
     """
     n = len(decisions)
     given = {"contexts": contexts, "items": items, "raw": raw, "raw_items": raw_items}
     abouts = [situation(*parts) for parts in zip(*(_each(*part, n) for part in given.items()), strict=True)]
-    names, more = _each("ids", ids, n), _extras(n, keys, metadata)
+    names, more = _each("ids", ids, n), _extras(n, keys, metadata, active)
     return _write(log, [Made(*one) for one in zip(decisions, abouts, names, more, strict=True)], agent)
 
 
@@ -231,8 +234,10 @@ def _about(agent: Any, context: Any, items: Any, raw: Any, raw_items: Any) -> Si
     return situation(None, None, context, items)
 
 
-def _extras(n: int, keys: Sequence[str | None] | None, metadata: Sequence[Any] | None) -> list[Any]:
-    return [extras(*pair, True) for pair in zip(_each("keys", keys, n), _each("metadata", metadata, n), strict=True)]
+def _extras(
+    n: int, keys: Sequence[str | None] | None, metadata: Sequence[Any] | None, active: bool = True
+) -> list[Extras]:
+    return [extras(*pair, active) for pair in zip(_each("keys", keys, n), _each("metadata", metadata, n), strict=True)]
 
 
 def _write(log: DecisionLog, made: list[Made], agent: Any) -> Request[list[LoggedDecision]]:

@@ -57,7 +57,7 @@ def reward_many(
 
 
 def _rewarding(log: DecisionLog, given: Iterable[tuple[Any, ...]], name: str | None = None) -> Request[list[Outcome]]:
-    rewards, now = [_checked(*one) if len(one) == 3 else _checked(*one, name) for one in given], log.clock()
+    rewards, now = [_checked(*one[:2], *(one[2:] or (name,))) for one in given], log.clock()
     return Request(lambda tables: reward_all(tables, rewards, now), lambda outcomes: outcomes)
 
 

@@ -1,5 +1,8 @@
 """The Starlette application: routes, and what happens when it starts and stops."""
 
+import asyncio
+import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -39,6 +42,7 @@ def application(service: Service) -> Starlette:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         service.start()
+        _heed_signals(service)
         metrics = MetricsServer(service)
         if service.config.demo:
             service.in_background(demo.shop(service))
@@ -48,6 +52,22 @@ def application(service: Service) -> Starlette:
 
     routes = [Route(own.path, Endpoint(own, service), methods=[own.method]) for own in all_operations()]
     return Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _unrouted})
+
+
+def _heed_signals(service: Service) -> None:
+    """Let answers that go on forever end when a signal comes; uvicorn would wait for them before it ends."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = signal.getsignal(number)
+
+        def heed(number: int, frame: Any, before: Any = before) -> None:
+            loop.call_soon_threadsafe(service.ending.set)
+            if callable(before):
+                before(number, frame)
+
+        signal.signal(number, heed)
 
 
 async def _unrouted(request: Request, error: Any) -> Response:

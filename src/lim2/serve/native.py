@@ -163,10 +163,10 @@ def _position(key: str) -> int | str:
 async def reward_many(call: Call) -> wire.RewardManyResponse:
     """Write down several rewards in one go."""
     hosted, rewards = await hosted_of(call), call.body.rewards
-    if any(isinstance(own.reward, dict) or own.name is not None for own in rewards):
-        raise bad_request("slates, and rewards with a name, are given one by one: use reward", "rewards")
+    if any(isinstance(own.reward, dict) for own in rewards):
+        raise bad_request("rewards of slates are given one slate at a time: use reward", "rewards")
     with refusals("rewards"):
-        outcomes = await hosted.log.areward_many([(own.id, own.reward) for own in rewards])
+        outcomes = await hosted.log.areward_many([(own.id, own.reward, own.name) for own in rewards])
     for own, outcome in zip(rewards, outcomes, strict=True):
         call.service.metrics.rewarded(hosted.name, outcome, own.reward)
     call.service.learner.wake()

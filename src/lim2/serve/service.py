@@ -30,6 +30,7 @@ class Service:
         self.registry = Registry(config)
         self.learner = Learner(self.registry, self.metrics, config.poll)
         self._jobs: set[asyncio.Task[Any]] = set()
+        self.ending = asyncio.Event()  # set when a signal asks for the end: answers that go on forever end then
 
     @property
     def personalizer(self) -> Hosted:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import re
 from collections.abc import AsyncIterator
@@ -170,10 +171,11 @@ async def events(call: Call) -> Reply:
 
 
 async def _live(service: Service) -> AsyncIterator[bytes]:
-    while True:
+    while not service.ending.is_set():
         found = await asyncio.to_thread(live, service)
         yield b"data: " + msgspec.json.encode(found) + b"\n\n"
-        await asyncio.sleep(SECOND)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(service.ending.wait(), SECOND)
 
 
 def live(service: Service) -> dict[str, Any]:

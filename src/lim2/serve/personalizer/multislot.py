@@ -1,6 +1,7 @@
 """Several slots per event: each gets an action of its own, chosen one after another."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +41,7 @@ async def _decide(hosted: Hosted, request: MultiSlotRankRequest, items: dict[str
     own, decider = hosted.stored.personalizer, hosted.decider
     online = own is None or own.learning_mode == "Online"
     taken: set[str] = set()
-    writes = []
+    chosen: list[tuple[Any, ...]] = []
     with refusals("a decision"):
         for number, slot in enumerate(slots):
             free = {name: items[name] for name in eligible(slots[number:], items, taken)}
@@ -50,18 +51,13 @@ async def _decide(hosted: Hosted, request: MultiSlotRankRequest, items: dict[str
                 made = chosen_by_application(made)
             taken.add(made.arm)
             metadata: dict[str, Any] = {SLOT: slot.id} | ({SLOTS: [one.id for one in slots]} if number == 0 else {})
-            writes.append(
-                hosted.log.arecord(
-                    made, raw=about, raw_items=free, id=row_of(event, number), metadata=metadata,
-                    active=not request.defer_activation, agent=decider,
-                )
+            chosen.append((made, about, free, row_of(event, number), metadata))
+        decisions, contexts, candidates_of, ids, kept = zip(*chosen, strict=True)
+        with contextlib.suppress(TakenIdError):  # a retry came at the same time: its answer holds
+            await hosted.log.arecord_many(
+                decisions, raw=contexts, raw_items=candidates_of, ids=ids, metadata=kept,
+                active=not request.defer_activation, agent=decider,
             )  # fmt: skip
-        # The first one last: an event whose first decision is there is there as a whole.
-        results = await asyncio.gather(*writes[1:], return_exceptions=True)
-        results.append(*(await asyncio.gather(writes[0], return_exceptions=True)))
-        for result in results:
-            if isinstance(result, BaseException) and not isinstance(result, TakenIdError):
-                raise result
 
 
 def eligible(slots: Sequence[SlotRequest], items: Sequence[str] | dict[str, Any], taken: set[str]) -> list[str]:
