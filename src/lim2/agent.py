@@ -109,7 +109,7 @@ class Agent(Decider):
         >>> agent = lim2.LinearTS(n_arms=2, n_features=1, seed=0)
         >>> agent.update_many([[1.0], [2.0], [3.0]], [0, 1, 0], [1.0, 0.0, 3.0], batch=3)
         >>> agent.rounds, agent.means([1.0]).round(3).tolist()
-        (3, [0.988, 0.0])
+        (3, [1.062, 0.0])
         """
         self.learn_all(contexts, arms, rewards, batch)
 
