@@ -24,11 +24,11 @@ $(VENV)/.bench: $(VENV)/.dev requirements/bench.txt
 	$(BIN)/python -m pip install --quiet -r requirements/bench.txt
 	@touch $@
 
-# Personalizer's clients for Node; their tests are skipped where there is no npm.
+# Personalizer's clients for Node, axe and a compiler; their tests are skipped where there is no npm.
 NODE   := tests/serve/node
 $(VENV)/.node: $(VENV)/.dev $(NODE)/package.json $(NODE)/package-lock.json
 	@if command -v npm >/dev/null; then npm ci --silent --no-audit --no-fund --prefix $(NODE); \
-	 else echo "npm is not installed: the clients for Node are not tested"; fi
+	 else echo "npm is not installed: the clients for Node, and the page by axe, are not tested"; fi
 	@touch $@
 
 # Chromium, which shows the page; its tests are skipped where it is missing and cannot be installed.

@@ -18,7 +18,7 @@ from serve.running import KEY, Running
 import lim2
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
-NODE = Path(__file__).parent / "node"
+NODE = Path(__file__).parents[1] / "serve" / "node"
 ADDRESS = "http://127.0.0.1:8300"
 
 
@@ -59,8 +59,8 @@ def tool(name: str) -> str:
 
 def test_typescript(server: Running, banner: lim2.Client, tmp_path: Path) -> None:
     node = tool("node")
-    if not (NODE / "node_modules").is_dir():
-        pytest.skip("TypeScript is not installed: npm ci --prefix tests/client/node")
+    if not (NODE / "node_modules" / "typescript").is_dir():
+        pytest.skip("TypeScript is not installed: npm ci --prefix tests/serve/node")
     known = "declare const process: { env: Record<string, string | undefined> };\nexport {};\n"
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "snippet.ts").write_text(known + snippet("ts", server))
