@@ -117,6 +117,22 @@ def by_coroutines(log: lim2.DecisionLog, made: Decided) -> None:
     asyncio.run(all_callers())
 
 
+class Slow:
+    """A connection to a disk that takes longer to flush."""
+
+    def __init__(self, connection: Any, flush: float) -> None:
+        self._connection, self._flush = connection, flush
+
+    def execute(self, query: str, values: Any = ()) -> Any:
+        """Do what the connection does, and wait in a commit."""
+        if query == "COMMIT":
+            time.sleep(self._flush)
+        return self._connection.execute(query, values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
 WAYS: dict[str, tuple[Callable[[lim2.DecisionLog, Decided], None], int]] = {
     "one by one": (one_by_one, 300),
     f"batches of {BATCH}": (in_batches, 6000),
@@ -130,8 +146,8 @@ def pairs_per_second(way: str, flush: float, made: Decided) -> float:
     write, rounds = WAYS[way]
     with tempfile.TemporaryDirectory() as folder, lim2.DecisionLog(f"{folder}/l") as log:
         if flush:
-            connection = log.store._current().writing.tables.connection  # type: ignore[attr-defined]
-            connection.set_trace_callback(lambda query: time.sleep(flush) if query == "COMMIT" else None)
+            tables = log.store._current().writing.tables  # type: ignore[attr-defined]
+            tables.connection = Slow(tables.connection, flush)
         start = time.perf_counter()
         write(log, made[:rounds])
         return rounds / (time.perf_counter() - start)

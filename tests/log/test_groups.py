@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -99,25 +100,36 @@ def test_what_fails_in_a_group_fails_alone(tmp_path: Path) -> None:
         assert [log.get(id).reward for id in ids] == [5.0, 1.0, None]
 
 
-def test_a_failed_commit_fails_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class FullDisk:
+    """A connection that cannot commit."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection, self.full = connection, False
+
+    def execute(self, query: str, *values: Any) -> Any:
+        if self.full and query == "COMMIT":
+            raise sqlite3.OperationalError("database or disk is full")
+        return self.connection.execute(query, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
+
+
+def test_a_failed_commit_fails_for_all(tmp_path: Path) -> None:
     agent = make_agent()
     with make_log(tmp_path) as log:
-        ids = [log.decide(agent, x).id for x in contexts(3)]
-        handle = log.store._current()  # type: ignore[attr-defined]
-        step, seen = log.store._step, []  # type: ignore[attr-defined]
+        ids = [log.decide(agent, x).id for x in contexts(4)]
+        tables = log.store._current().writing.tables  # type: ignore[attr-defined]
+        disk = tables.connection = FullDisk(tables.connection)
 
-        def last_one_fails(connection: Any, tables: Any, request: Any) -> None:
-            step(connection, tables, request)
-            seen.append(request)
-            if len(seen) == 3:
-                raise LogError("the disk is full")
+        def fill(_: Any) -> None:  # the first of them to be done: the disk is full from then on
+            disk.full = True
 
-        monkeypatch.setattr(log.store, "_step", last_one_fails)
-        outcomes = held(log, [partial(log.reward, id, 1.0) for id in ids])
-        assert [str(outcome) for outcome in outcomes] == ["the disk is full"] * 3
-        assert not handle.writing.tables.connection.in_transaction
-        assert [log.get(id).status for id in ids] == ["pending"] * 3
-        monkeypatch.undo()
+        outcomes = held(log, [partial(log.store.write, fill), *(partial(log.reward, id, 1.0) for id in ids)])
+        assert all("disk is full" in str(outcome) for outcome in outcomes)
+        assert not tables.connection.in_transaction
+        assert [log.get(id).status for id in ids] == ["pending"] * 4
+        disk.full = False
         assert log.reward(ids[0], 1.0) == "recorded"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+_AS_THEY_ARE = (str, int)
 _encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: `json.dumps` would make one each time
 
 
@@ -26,7 +27,7 @@ def dumps(names: Iterable[Hashable]) -> str:
     Traceback (most recent call last):
     ValueError: the arm frozenset() cannot be logged: names must be strings, numbers, booleans, None or tuples of them
     """
-    return _encode([name if type(name) is str else _plain(name) for name in names])
+    return _encode([name if type(name) in _AS_THEY_ARE else _plain(name) for name in names])
 
 
 def loads(text: str) -> tuple[Hashable, ...]:
@@ -58,7 +59,7 @@ def restored(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
     >>> restored([np.str_("red"), np.int64(1), ("red", np.float64(0.5))])
     ('red', 1, ('red', 0.5))
     """
-    return tuple(name if type(name) is str else _name(_plain(name)) for name in names)
+    return tuple([name if type(name) in _AS_THEY_ARE else _name(_plain(name)) for name in names])
 
 
 def _plain(name: Any) -> Any:

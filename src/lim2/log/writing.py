@@ -50,9 +50,12 @@ def rows_of_made(made: list[Made], now: float) -> list[Row]:
     now
         The time.
     """
-    own, rows = new_id(now), []
+    rows, id = [], ""
     for one in made:
-        id = (own if one.slot else new_id(now)) if one.id is None else checked_id(one.id)
+        if one.id is not None:
+            id = checked_id(one.id)
+        elif one.slot <= 1:  # later positions have the id of the first
+            id = new_id(now)
         rows.append(to_row(one.decision, one.about, row_id(id, one.slot) if one.slot else id, now, one.slot, one.more))
     if len({row[0] for row in rows}) < len(rows):
         raise TakenIdError("two of these decisions have the same id: ids are used once")

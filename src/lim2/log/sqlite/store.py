@@ -25,6 +25,10 @@ from lim2.log.store import Result, Tables
 _inherited: list[Any] = []
 
 
+class _RefusedError(Exception):
+    """One of several requests fails."""
+
+
 class _Connection(NamedTuple):
     """A connection, and the lock under which the threads of a process use it."""
 
@@ -123,16 +127,29 @@ class SQLiteStore:
         return result
 
     def _together(self, requests: list[Request], meanwhile: Callable[[], list[Request]]) -> None:
-        """Do the work of several requests in one transaction, in the group's thread; what fails is undone alone."""
+        """Do the work of several requests in one transaction, in the group's thread; what fails is undone alone.
 
-        def work(tables: Tables) -> None:
+        Usually none fails. If one does, all are undone, and done once more, each behind a savepoint.
+        """
+
+        def at_once(tables: Tables) -> None:
             requests.extend(meanwhile())
+            try:
+                for request in requests:
+                    request.result = request.work(tables)
+            except Exception as error:
+                raise _RefusedError from error
+
+        def one_by_one(tables: Tables) -> None:
             for request in requests:
                 self._step(handle.writing.tables.connection, tables, request)
 
         try:
             handle = self._current()
-            self._run(handle.writing, "BEGIN IMMEDIATE", work, handle.group)
+            try:
+                self._run(handle.writing, "BEGIN IMMEDIATE", at_once, handle.group)
+            except _RefusedError:
+                self._run(handle.writing, "BEGIN IMMEDIATE", one_by_one, handle.group)
         except BaseException as error:  # noqa: BLE001 (raised where the requests came from)
             for request in requests:
                 request.failed(error)
