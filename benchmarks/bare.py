@@ -29,6 +29,7 @@ async def rank(request: Request) -> Response:
 
 def main() -> None:
     with socket.socket() as own:
+        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         own.bind(("127.0.0.1", 0))
         print(f"bare http://127.0.0.1:{own.getsockname()[1]}", flush=True)
         app = Starlette(routes=[Route(PATH, rank, methods=["POST"])])

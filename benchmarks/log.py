@@ -4,7 +4,8 @@ python -m benchmarks.log [rounds] [--groups]
 
 The first table compares four ways to write the same pairs, side by side, repeated, medians: one by one, in batches of
 100, and by 64 threads or coroutines at once, which share commits. It is measured on this disk, and once more with
-4 ms of waiting in every commit, as for a disk that takes so long to flush. Written to benchmarks/results/log.json.
+4 ms of waiting in every commit, as for a disk that takes so long to flush. Written to benchmarks/results/log.json
+and docs/production.md.
 """
 
 import asyncio
@@ -50,7 +51,8 @@ def costs(synchronous: str, rounds: int) -> dict[str, float]:
         rest = [(key, 1.0) for key in ids[rounds // 2 :]]
         found["log.reward_many, per reward"] = timed(lambda _: log.reward_many(rest), 1) / len(rest)
         found["log.apply, per reward"] = timed(lambda _: log.apply(agent), 1) / rounds
-        found["agent.update"] = timed(lambda i: agent.update(contexts[i], 0, 1.0), rounds)
+        alone = agent.clone()  # one that learns from no log
+        found["agent.update"] = timed(lambda i: alone.update(contexts[i], 0, 1.0), rounds)
         found["bytes of file, per decision"] = log.state.nbytes / rounds
     return found | raw_costs(synchronous, rounds)
 
@@ -82,6 +84,7 @@ def raw_items(k: int) -> dict[str, dict[str, Any]]:
 
 
 RESULTS = Path(__file__).parent / "results" / "log.json"
+PAGE = Path(__file__).parents[1] / "docs" / "production.md"
 CALLERS, BATCH, REPEATS, FLUSH = 64, 100, 5, 0.004
 Decided = list[tuple[lim2.Decision, Any]]  # decisions and their contexts
 
@@ -202,9 +205,28 @@ def compression(k: int) -> str:
     return "\n".join(lines)
 
 
+def page_table(found: dict[str, Any]) -> str:
+    """Return the table of docs/production.md."""
+    flush = found["flush of this disk, ms"]
+    disks = {f"a flush takes {flush:.1f} ms": found["this disk"], "4 ms more": found["a flush of 4 ms more"]}
+    head = "| | " + " | | ".join(disks) + " | |\n|---|" + "---|" * 2 * len(disks)
+    rows = [
+        f"| {way} | "
+        + " | ".join(f"{own[way]['pairs per second']:,} | {own[way]['ratio']:.1f}" for own in disks.values())
+        for way in WAYS
+    ]
+    return "\n".join([head, *(f"{row} |" for row in rows)])
+
+
+def write_page(table: str) -> None:
+    before, rest = PAGE.read_text().split("<!-- groups -->\n")
+    PAGE.write_text(f"{before}<!-- groups -->\n{table}\n<!-- /groups -->{rest.split('<!-- /groups -->')[1]}")
+
+
 def main(rounds: int) -> None:
     found = groups()
     RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    write_page(page_table(found))
     for name, ways in found.items():
         print(f"{name}: {ways}" if isinstance(ways, float) else f"{name:<34}{'pairs/s':>8}{'ratio':>8}")
         for way, figures in ways.items() if isinstance(ways, dict) else ():

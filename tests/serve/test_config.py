@@ -1,5 +1,6 @@
 """Settings: a file, the environment, options; keys."""
 
+import socket
 import stat
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from lim2.serve.config import ConfigError, load
 from lim2.serve.keys import Keys, kept_key, keys_of
+from lim2.serve.run import listening
 
 
 def test_later_sources_replace_earlier_ones(tmp_path: Path) -> None:
@@ -55,3 +57,10 @@ def test_a_session_ends_by_itself_and_with_its_key() -> None:
     assert Keys(["the-new-key"]).role_of_session(session, now=0.0) is None
     for wrong in ("", ".", "1", "x.y", f"9{session}", session[:-1], "١٢.ab"):
         assert keys.role_of_session(wrong, now=0.0) is None
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    with listening(load(environment={"LIM2_PORT": "0"})) as own:
+        own.listen()
+        with socket.create_connection(own.getsockname()), own.accept()[0] as accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
