@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 from helpers.variants import N_FEATURES, every_agent, make
 from helpers.worlds import reward_of
-from log.world import learned
+from log.world import learned, make_log
 
-import lim2
 from lim2.log.situation import as_context
 
 
@@ -15,7 +14,7 @@ from lim2.log.situation import as_context
 def test_replay_gives_the_same_agent(variant: str, tmp_path: Path) -> None:
     agent, plain, fresh = make(variant), make(variant), make(variant)
     contexts = [as_context(c) for c in np.random.default_rng(0).normal(size=(25, N_FEATURES))]
-    with lim2.DecisionLog(tmp_path / "log.db", synchronous="normal") as log:
+    with make_log(tmp_path) as log:
         for context in contexts:
             decision = log.decide(agent, context)
             assert plain.act(context) == decision.arm

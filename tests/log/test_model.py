@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log.world import N_FEATURES, Clock, make_agent
+from log.world import N_FEATURES, Clock, make_agent, make_log
 
 import lim2
 from lim2.log import ConflictingRewardError
@@ -65,10 +65,7 @@ def test_any_sequence_of_calls(calls: list[tuple[str, int, float]]) -> None:
         clock, model, learner, saved = Clock(0.0), Model(), Learner(), Learner()
 
         def opened() -> lim2.DecisionLog:
-            path = Path(folder) / "log.db"
-            return lim2.DecisionLog(
-                path, expire_after=EXPIRE, default_reward=DEFAULT, clock=clock, synchronous="normal"
-            )
+            return make_log(Path(folder), expire_after=EXPIRE, default_reward=DEFAULT, clock=clock)
 
         log, agent = opened(), make_agent()
         for call, number, reward in calls:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from log.world import contexts, learned, make_agent, make_log
+from log.world import address, contexts, learned, make_agent, make_log
 
 import lim2
 from lim2.log import ConflictingRewardError
@@ -121,8 +121,8 @@ for inherited in (False, True):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="fork")
 def test_processes_share_a_log(tmp_path: Path) -> None:
-    path = tmp_path / "decisions.db"
-    done = subprocess.run([sys.executable, "-c", PROCESSES, str(path)], capture_output=True, text=True)
+    path = str(address(tmp_path))
+    done = subprocess.run([sys.executable, "-c", PROCESSES, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     one, other = make_agent(), make_agent()
     with lim2.DecisionLog(path) as log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,19 @@ def make_agent(kind: str = "LinearTS", seed: int = 0, **settings: Any) -> Any:
     return lim2.AGENTS[kind](arms=ARMS, n_features=N_FEATURES, seed=seed, **small, **settings)
 
 
+# Where each kind of store keeps the log of a folder. All tests of the log run over all of them (conftest.py), except
+# those of a store's own files.
+STORES: dict[str, Callable[[Path], Path | str]] = {"sqlite": lambda folder: folder / "decisions.db"}
+used = ["sqlite"]  # the kind that the test under way runs over
+
+
+def address(folder: Path) -> Path | str:
+    """Return where the log of a folder is."""
+    return STORES[used[0]](folder)
+
+
 def make_log(folder: Path, **settings: Any) -> lim2.DecisionLog:
-    return lim2.DecisionLog(folder / "decisions.db", **{"clock": Clock(), "synchronous": "normal", **settings})
+    return lim2.DecisionLog(address(folder), **{"clock": Clock(), "synchronous": "normal", **settings})
 
 
 def contexts(n: int, seed: int = 0) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from log.sqlite.raw_sql import reading, sql, writing
-from log.world import N_FEATURES, Clock, live, make_agent, make_log
+from log.world import N_FEATURES, Clock, learned, live, make_agent, make_log
 
 import lim2
 from lim2.log import LogError, LogFileError
@@ -204,3 +204,38 @@ def test_what_a_second_interrupt_left_open_is_rolled_back_by_the_next_call(tmp_p
         assert log.reward(id, 1.0) == "recorded"
         assert log.get(id).reward == 1.0
         assert not writing(log).in_transaction
+
+
+def test_what_is_not_a_log_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "text.db"
+    text.write_text("not a database, " * 100)
+    with pytest.raises(LogError, match="cannot be opened"):
+        lim2.DecisionLog(text)
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE t (x)")
+    other.commit()
+    other.close()
+    with pytest.raises(LogError, match="not a decision log"):
+        lim2.DecisionLog(tmp_path / "other.db")
+    make_log(tmp_path).close()
+    newer = sqlite3.connect(tmp_path / "decisions.db")
+    newer.execute("PRAGMA user_version = 9")
+    newer.close()
+    with pytest.raises(LogError, match="has format 9"):
+        make_log(tmp_path)
+    with pytest.raises(LogError, match="cannot be opened"):
+        lim2.DecisionLog(tmp_path / "no such folder" / "log.db")
+
+
+def test_a_backup_is_a_log(tmp_path: Path) -> None:
+    agent, fresh = make_agent(), make_agent()
+    with make_log(tmp_path) as log:
+        live(log, agent, 30)
+        log.backup(tmp_path / "copy.db")
+        with pytest.raises(LogError, match="never overwrites"):
+            log.backup(tmp_path / "copy.db")
+        live(log, make_agent(seed=3), 5)
+    with lim2.DecisionLog(tmp_path / "copy.db") as copy:
+        assert copy.replay(fresh) == 30
+        assert learned(fresh) == learned(agent)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.db", "decisions.db"]
