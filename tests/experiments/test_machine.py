@@ -15,5 +15,16 @@ def test_what_decides_exists() -> None:
 def test_everything_an_agent_is_made_of_decides() -> None:
     root = Path(lim2.__file__).parent
     parts = {path.name for path in root.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    above = {"bandit", "commands", "encoding", "evaluation", "experiments", "log", "paper", "persistence"}
+    above = {
+        "bandit",
+        "client",
+        "commands",
+        "encoding",
+        "evaluation",
+        "experiments",
+        "log",
+        "paper",
+        "persistence",
+        "serve",
+    }
     assert parts - above == {name for name in DECIDING if not name.endswith(".py")}
