@@ -10,7 +10,7 @@ from lim2.serve.registry import Registry
 
 logger = logging.getLogger("lim2.serve")
 
-GATHER = 0.005  # seconds that rewards are gathered before they are learned
+GATHER = 0.05  # seconds that rewards are gathered before they are learned: fewer steps, larger batches, less waiting
 RETRY = 5.0  # seconds before a bandit whose learning failed is tried again
 
 
