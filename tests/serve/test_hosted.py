@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import lim2
 from lim2.serve import spec as specs
 from lim2.serve.config import load
 from lim2.serve.hosted import Hosted
@@ -93,3 +94,9 @@ def test_readers_never_learn(folder: Path) -> None:
     assert reader.rounds == 2
     first.close()
     reader.close()
+
+
+def test_a_new_bandit_has_a_model_before_the_learner_has_looked(folder: Path) -> None:
+    hosted = opened(folder)
+    assert lim2.from_bytes(hosted.model_file()).rounds == 0
+    hosted.close()

@@ -138,6 +138,8 @@ class Hosted:
 
     def model_file(self) -> bytes:
         """Return the file of the model, as it is where this process learns, and as it was published elsewhere."""
+        if self.log.model() is None:
+            self.step()  # a new bandit, at which the learner has not looked yet
         with self._stepping:
             if self.leads and self._bandit is not None and self._unpublished:
                 self._publish(self._bandit)
