@@ -71,7 +71,10 @@ def batches_of(log: lim2.DecisionLog) -> list[tuple[int, int]]:
         after = begin + 1
 
 
-@pytest.mark.parametrize("make", [linear, adaptive, items, bandit, catalogue])
+over_one = [pytest.param(make, marks=pytest.mark.one_store) for make in (items, bandit, catalogue)]
+
+
+@pytest.mark.parametrize("make", [linear, adaptive, *over_one])
 def test_replay_learns_the_same_batches_bit_for_bit(tmp_path: Path, make: Callable[[], Any]) -> None:
     agent, fresh, behind = make(), make(), make()
     with make_log(tmp_path) as log:
@@ -146,6 +149,7 @@ def test_two_who_learn_at_once_agree_on_the_batches(tmp_path: Path, monkeypatch:
     assert learned(one) == learned(other)
 
 
+@pytest.mark.one_store
 @pytest.mark.parametrize("make", [linear, bandit])
 def test_an_interrupt_at_any_moment_lets_nothing_be_learned_twice(tmp_path: Path, make: Callable[[], Any]) -> None:
     agent, fresh = make(), make()

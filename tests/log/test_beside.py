@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ X = np.ones(N_FEATURES)
     ],
 )
 def test_updates_beside_the_log_are_refused(tmp_path: Path, agent: Any, update: Callable[[Any], None]) -> None:
+    agent = copy.deepcopy(agent)
     with make_log(tmp_path) as log:
         log.apply(agent)
         with pytest.raises(ValueError, match=r"log\.reward\(id, reward\)"):
@@ -49,11 +51,11 @@ def test_an_agent_ahead_of_its_log_is_refused_after_new_rewards(tmp_path: Path, 
         log.backup(tmp_path / "copy.db")
         live(log, agent, 3)
         log.apply(agent)
-    with lim2.DecisionLog(tmp_path / "copy.db", synchronous="normal", keep=keep) as copy:
-        live(copy, other, 3)
-        with pytest.raises(LogError, match=r"position 8 .*older copy"):
-            copy.apply(agent)
-        live(copy, other, 7)
+    with lim2.DecisionLog(tmp_path / "copy.db", synchronous="normal", keep=keep) as earlier:
+        live(earlier, other, 3)
+        with pytest.raises(LogError, match=r"position 8, .*older copy"):
+            earlier.apply(agent)
+        live(earlier, other, 7)
         with pytest.raises(LogError, match=r"older copy|Save the agent more often"):
-            copy.apply(agent)
+            earlier.apply(agent)
         assert agent.rounds == 8

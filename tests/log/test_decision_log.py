@@ -52,6 +52,7 @@ scalars = st.one_of(
 )
 
 
+@pytest.mark.one_store
 @given(st.lists(st.recursive(scalars, lambda inner: st.lists(inner).map(tuple), max_leaves=5)))
 def test_names_of_arms_keep_type_and_value(arms: list[Any]) -> None:
     again = names.loads(names.dumps(arms))
@@ -84,7 +85,7 @@ def test_a_decision_has_one_reward(tmp_path: Path) -> None:
             "duplicate",
             "duplicate",
         ]
-        with pytest.raises(ConflictingRewardError, match=r"has the reward 1\.0, and now 0\.0"):
+        with pytest.raises(ConflictingRewardError, match=r"already has the reward 1\.0, got 0\.0"):
             log.reward(id, 0.0)
         assert log.get(id).reward == 1.0
         assert log.apply(agent) == 1
@@ -96,7 +97,7 @@ def test_a_decision_has_one_reward(tmp_path: Path) -> None:
 def test_bad_rewards_are_refused_at_once(tmp_path: Path, reward: Any) -> None:
     with make_log(tmp_path) as log:
         id = log.decide(make_agent(), X).id
-        with pytest.raises(ValueError, match="a reward must be one number"):
+        with pytest.raises(ValueError, match="a reward must be one finite number"):
             log.reward(id, reward)
         assert log.get(id).status == "pending"
 
@@ -123,7 +124,7 @@ def test_own_ids_are_used_once(tmp_path: Path) -> None:
         with pytest.raises(LogError, match="'order-7' is taken"):
             log.record(agent.decide(X), X, id="order-7")
         for bad in ("", 7, b"x"):
-            with pytest.raises(ValueError, match="an id must be a string"):
+            with pytest.raises(ValueError, match="an id must be a non-empty string"):
                 log.decide(agent, X, id=bad)  # type: ignore[arg-type]
 
 
@@ -220,7 +221,7 @@ def test_replay_gives_the_same_agent(tmp_path: Path, kind: str) -> None:
         assert whole.metadata == agent.metadata
         for context in contexts(20, seed=5):
             assert whole.decide(context).arm == agent.decide(context).arm
-        with pytest.raises(LogError, match="fresh agent"):
+        with pytest.raises(LogError, match="give replay a new agent"):
             log.replay(fresh)
         with pytest.raises(LogError, match="comes out differently"):
             log.replay(make_agent(kind, seed=1), decisions=True)
@@ -247,7 +248,7 @@ def test_old_decisions_are_deleted_once_learned(tmp_path: Path) -> None:
         assert state.rewards <= 22
         assert (state.position, state.pruned) == (100, 100 - state.rewards)
         assert len(log.table()) == state.rewards
-        with pytest.raises(PrunedLogError, match="begins after"):
+        with pytest.raises(PrunedLogError, match="a full replay is impossible"):
             log.replay(make_agent())
         with pytest.raises(PrunedLogError, match="Save the agent more often"):
             log.apply(slow)
@@ -283,16 +284,6 @@ def test_decisions_are_kept_for_a_time(tmp_path: Path) -> None:
         assert agent.rounds == 30
 
 
-def test_the_file_stays_small(tmp_path: Path) -> None:
-    agent = make_agent()
-    with make_log(tmp_path, keep=50) as log:
-        live(log, agent, 200)
-        size = log.state.nbytes
-        for seed in range(3):
-            live(log, agent, 200, seed=seed)
-        assert log.state.nbytes <= 1.1 * size
-
-
 def test_an_agent_belongs_to_one_log(tmp_path: Path) -> None:
     agent = make_agent()
     (tmp_path / "other").mkdir()
@@ -301,7 +292,7 @@ def test_an_agent_belongs_to_one_log(tmp_path: Path) -> None:
         with pytest.raises(LogError, match="another log"):
             other.apply(agent)
         agent.metadata["log_position"] = 99
-        with pytest.raises(LogError, match=r"position 99 .* ends at 5"):
+        with pytest.raises(LogError, match=r"position 99, .* ends at 5"):
             log.apply(agent)
 
 
@@ -319,7 +310,7 @@ def test_an_arm_that_nobody_removed_is_an_error(tmp_path: Path) -> None:
         ({"expire_after": 0}, "expire_after must be"),
         ({"expire_after": float("nan")}, "expire_after must be"),
         ({"expire_after": "1h"}, "expire_after must be"),
-        ({"default_reward": 0.0}, "say when"),
+        ({"default_reward": 0.0}, "give expire_after="),
         ({"expire_after": 1, "default_reward": float("nan")}, "a reward must be"),
         ({"keep": -1}, "keep must be"),
         ({"keep": 1.5}, "keep must be"),

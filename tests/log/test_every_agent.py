@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from helpers.variants import N_FEATURES, every_agent, make
 from helpers.worlds import reward_of
 from log.world import learned, make_log
 
 from lim2.log.situation import as_context
+
+pytestmark = pytest.mark.one_store
 
 
 @every_agent

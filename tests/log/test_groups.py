@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -12,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from log import world
 from log.world import N_FEATURES, contexts, learned, make_agent, make_log
 
 import lim2
-from lim2.log import ConflictingRewardError, LogError, TakenIdError, UnknownDecisionError
-from lim2.log.sqlite import group
+from lim2.log import ConflictingRewardError, LogError, TakenIdError, UnknownDecisionError, group
 
 X = np.ones(N_FEATURES)
 
@@ -33,37 +32,61 @@ def held(log: lim2.DecisionLog, calls: list[Callable[[], Any]]) -> list[Any]:
 
     threads = [threading.Thread(target=call, args=(place,)) for place in range(len(calls))]
     waiting = threading.Semaphore(0)
-    put = log.store._current().group._waiting.put  # type: ignore[attr-defined]
 
     class Counted:
         """The queue of those who wait, which says when one has come."""
 
+        def __init__(self, queue: Any) -> None:
+            self.queue = queue
+
         def __getattr__(self, name: str) -> Any:
-            return getattr(queue, name)
+            return getattr(self.queue, name)
 
         def put(self, request: Any) -> None:
-            put(request)
+            self.queue.put(request)
             waiting.release()
-
-    handle = log.store._current()  # type: ignore[attr-defined]
-    queue, handle.group._waiting = handle.group._waiting, Counted()
 
     def wait_for_them(_: Any) -> None:
         for thread in threads:
             thread.start()
             waiting.acquire()
 
-    log.store.write(wait_for_them)
+    queues: list[Any] = []
+
+    def count_them(_: Any) -> None:  # within a transaction: nobody waits for the next one meanwhile
+        for own in groups(log):
+            queues.append(own._waiting)
+            own._waiting = Counted(own._waiting)  # type: ignore[assignment]
+        wait_for_them(_)
+
+    log.store.write(count_them)
     for thread in threads:
         thread.join()
+    for own, queue in zip(groups(log), queues, strict=True):
+        own._waiting = queue
     return outcomes
 
 
-def commits(log: lim2.DecisionLog) -> list[str]:
-    """Return the transactions that are begun from now on, as they come."""
-    begun: list[str] = []
-    connection = log.store._current().writing.tables.connection  # type: ignore[attr-defined]
-    connection.set_trace_callback(lambda query: begun.append(query) if query.startswith("BEGIN") else None)
+def groups(log: lim2.DecisionLog) -> list[group.Group]:
+    """Return what writes for several at once."""
+    return [part for part in log.store._current() if isinstance(part, group.Group)]  # type: ignore[attr-defined]
+
+
+def commits(log: lim2.DecisionLog) -> list[Any]:
+    """Return the transactions that write and are begun from now on, as they come."""
+    begun: list[Any] = []
+    store: Any = log.store
+    if world.used == ["postgres"]:
+        transact = store._transact
+
+        def counted(begin: str, *given: Any) -> None:
+            begun.extend([] if "READ ONLY" in begin else [begin])
+            transact(begin, *given)
+
+        store._transact = counted
+    else:
+        connection = store._current().writing.tables.connection
+        connection.set_trace_callback(lambda query: begun.append(query) if query.startswith("BEGIN") else None)
     return begun
 
 
@@ -98,39 +121,6 @@ def test_what_fails_in_a_group_fails_alone(tmp_path: Path) -> None:
         assert tuple(map(type, outcomes[1:4])) == kinds
         assert outcomes[4] == log.get("mine").id == "mine"
         assert [log.get(id).reward for id in ids] == [5.0, 1.0, None]
-
-
-class FullDisk:
-    """A connection that cannot commit."""
-
-    def __init__(self, connection: Any) -> None:
-        self.connection, self.full = connection, False
-
-    def execute(self, query: str, *values: Any) -> Any:
-        if self.full and query == "COMMIT":
-            raise sqlite3.OperationalError("database or disk is full")
-        return self.connection.execute(query, *values)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.connection, name)
-
-
-def test_a_failed_commit_fails_for_all(tmp_path: Path) -> None:
-    agent = make_agent()
-    with make_log(tmp_path) as log:
-        ids = [log.decide(agent, x).id for x in contexts(4)]
-        tables = log.store._current().writing.tables  # type: ignore[attr-defined]
-        disk = tables.connection = FullDisk(tables.connection)
-
-        def fill(_: Any) -> None:  # the first of them to be done: the disk is full from then on
-            disk.full = True
-
-        outcomes = held(log, [partial(log.store.write, fill), *(partial(log.reward, id, 1.0) for id in ids)])
-        assert all("disk is full" in str(outcome) for outcome in outcomes)
-        assert not tables.connection.in_transaction
-        assert [log.get(id).status for id in ids] == ["pending"] * 4
-        disk.full = False
-        assert log.reward(ids[0], 1.0) == "recorded"
 
 
 def test_coroutines_decide_and_reward_without_blocking_the_loop(tmp_path: Path) -> None:
@@ -215,7 +205,7 @@ def test_closing_does_what_waits_and_takes_no_more(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     ids = [log.decide(agent, x).id for x in contexts(5)]
     outcomes += held(log, [partial(log.reward, id, 2.0) for id in ids])
-    ending = log.store._current().group  # type: ignore[attr-defined]
+    ending = groups(log)[0]
     log.close()
     assert outcomes == ["recorded"] * 5
     with pytest.raises(LogError, match="closed"):
@@ -233,7 +223,8 @@ def test_the_thread_ends_when_nothing_comes_and_starts_anew(tmp_path: Path, monk
         for _ in range(3):
             id = log.decide(agent, X).id
             assert held(log, [partial(log.reward, id, 1.0)]) == ["recorded"]
-            thread = log.store._current().group._thread  # type: ignore[attr-defined]
-            if thread is not None:
-                thread.join()
+            for own in groups(log):
+                thread = own._thread
+                if thread is not None:
+                    thread.join()
         assert log.state.rewards == 3

@@ -34,7 +34,7 @@ def applies(log: lim2.DecisionLog, agent: Any, waiting: list[str]) -> None:
     log.apply(agent)
 
 
-@pytest.mark.parametrize("call", [decides, rewards, applies])
+@pytest.mark.parametrize("call", [decides, rewards, pytest.param(applies, marks=pytest.mark.one_store)])
 def test_an_interrupt_at_any_moment_leaves_the_file_free(tmp_path: Path, call: Callable[..., None]) -> None:
     agent, waiting = make_agent(), []
     with make_log(tmp_path, keep=1) as log, make_log(tmp_path) as other:
@@ -71,6 +71,7 @@ def raw(log: lim2.DecisionLog, agent: Any) -> str:
     return log.decide(agent, {"country": "AT"}).id
 
 
+@pytest.mark.one_store
 @pytest.mark.parametrize(
     ("agent", "decide"),
     [
@@ -93,6 +94,7 @@ def test_an_interrupt_at_any_moment_of_learning_lets_nothing_be_learned_twice(
         assert count > 20
 
 
+@pytest.mark.one_store
 def test_an_interrupt_at_any_moment_of_a_change_of_arms_changes_them_once(tmp_path: Path) -> None:
     agent = make_agent()
     with make_log(tmp_path) as log:

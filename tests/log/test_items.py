@@ -179,7 +179,7 @@ def test_what_does_not_go_together_is_refused_before_anybody_decides(tmp_path: P
             (lambda: log.decide(bandit, {"a": {1}, "b": object()}, items=CATALOGUE), "of type object at b"),
             (lambda: log.decide(bandit, {}, items={"x": {"p": b""}}), "the item 'x' has a value of type bytes at p"),
             (lambda: log.decide(bandit, {}, items={frozenset(): {}}), "cannot be logged"),
-            (lambda: log.decide(bandit, {}, items=CATALOGUE, raw={}), "go beside vectors"),
+            (lambda: log.decide(bandit, {}, items=CATALOGUE, raw={}), "for agents that take vectors"),
             (lambda: log.decide(bandit, {}, items={"a", "b"}), "by name, or a list, got set"),
             (lambda: log.decide(bandit, None, items=CATALOGUE), "needs a context"),
             (lambda: log.decide(agent, {"country": "AT"}), "got a dictionary"),
@@ -187,10 +187,10 @@ def test_what_does_not_go_together_is_refused_before_anybody_decides(tmp_path: P
             (lambda: log.decide(items, x), "chooses among items"),
             (lambda: log.decide(items, x, ["a"], items=np.eye(3)), "not as arms="),
             (lambda: log.decide(items, x, items=np.zeros(3)), "2-D array"),
-            (lambda: log.decide(items, x, items={"a": [1.0], "b": [1.0, 2.0]}), "of one length"),
-            (lambda: log.rank(agent, x, np.eye(3), 2), "does not rank"),
-            (lambda: log.record(agent.decide(x), x, items=np.eye(2)), "one item per arm"),
-            (lambda: log.record(agent.decide(x), x, items={"a": [1.0], "b": [1.0]}), "'c', which is not among"),
+            (lambda: log.decide(items, x, items={"a": [1.0], "b": [1.0, 2.0]}), "of the same length"),
+            (lambda: log.rank(agent, x, np.eye(3), 2), "ranks arms, not items"),
+            (lambda: log.record(agent.decide(x), x, items=np.eye(2)), "one entry per arm"),
+            (lambda: log.record(agent.decide(x), x, items={"a": [1.0], "b": [1.0]}), "'c', which is missing in items"),
         ):
             with pytest.raises(ValueError, match=message):
                 call()
@@ -201,16 +201,16 @@ def test_what_does_not_go_together_is_refused_before_anybody_decides(tmp_path: P
 def test_an_agent_of_another_kind_is_refused_with_the_reason(tmp_path: Path) -> None:
     with make_log(tmp_path) as log:
         log.reward(log.decide(RawLearner(["country"]), USERS[0], items=CATALOGUE).id, 1.0)
-        with pytest.raises(LogError, match=r"no arm|raw context only"):
+        with pytest.raises(LogError, match=r"no arm|only a raw context"):
             log.replay(make_agent())
-        with pytest.raises(LogError, match="raw context only"):
+        with pytest.raises(LogError, match="only a raw context"):
             log.replay(ItemLearner(3))
     (tmp_path / "vectors").mkdir()
     with make_log(tmp_path / "vectors") as log:
         log.reward(log.decide(ItemLearner(3), np.zeros(N_FEATURES), items=np.eye(3)).id, 1.0)
         with pytest.raises(LogError, match="no raw context"):
             log.replay(RawLearner(["country"]))
-        with pytest.raises(LogError, match="without names of their own"):
+        with pytest.raises(LogError, match="items without names"):
             log.replay(lim2.LinearTS(n_arms=3, n_features=N_FEATURES))
     (tmp_path / "arms").mkdir()
     with make_log(tmp_path / "arms") as log:

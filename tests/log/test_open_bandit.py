@@ -7,6 +7,8 @@ import pytest
 from lim2.log import read_open_bandit
 from lim2.problems import DataError
 
+pytestmark = pytest.mark.one_store
+
 HEAD = (
     ",timestamp,item_id,position,click,propensity_score,user_feature_0,user_feature_1,user-item_affinity_0,"
     "user-item_affinity_1,user-item_affinity_2\n"
@@ -55,7 +57,7 @@ def test_the_first_rows_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("2,3,0,0.25", "7,3,0,0.25"), "column item_id: item 7 was shown, but is not in item_context.csv"),
+        (("2,3,0,0.25", "7,3,0,0.25"), "column item_id: item 7 was shown but is not in item_context.csv"),
         (("2,3,0,0.25", "2,3,2,0.25"), "line 2, column click: 2, expected 0 or 1"),
         (("0,1,1,0.5", "0,1,1,0.0"), "line 3, column propensity_score: 0.0, expected more than 0"),
         (("0,1,1,0.5", "0,1,1,"), "line 3, column propensity_score: None, expected"),
@@ -71,7 +73,7 @@ def test_other_files(tmp_path: Path) -> None:
     write(tmp_path, head=HEAD.replace("click", "clicked"))
     with pytest.raises(DataError, match="column click: there is no such column"):
         read_open_bandit(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"men\.csv; name the folder of a policy and campaign"):
+    with pytest.raises(FileNotFoundError, match=r"men\.csv: give the folder of a policy and campaign"):
         read_open_bandit(tmp_path, "men")
     write(tmp_path, items="item_id,price\n0,1\n")
     with pytest.raises(DataError, match="column item_feature_0: there is no such column"):

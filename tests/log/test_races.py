@@ -99,7 +99,7 @@ def test_a_learner_that_is_behind_while_another_prunes_is_told(tmp_path: Path, m
     [
         ("save", '["FOLDER/stolen"]', "'save'"),
         ("praise", None, r"position 1 .* 'praise'"),
-        ("add_arm", "[1, 2, 3]", "no change of arms"),
+        ("add_arm", "[1, 2, 3]", "unknown change of arms"),
     ],
 )
 def test_a_row_of_an_unknown_kind_is_refused(tmp_path: Path, kind: str, change: str | None, message: str) -> None:

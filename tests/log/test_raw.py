@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 from lim2.log.payload import pack_array, pack_json, unpack
 from lim2.log.raw import as_json, dumps, loads
 
+pytestmark = pytest.mark.one_store
+
 
 @dataclass
 class Basket:
@@ -112,7 +114,7 @@ def test_depth_is_bounded_also_in_circles() -> None:
         as_json(circle)
 
 
-@pytest.mark.parametrize("size", [0, 1, 30, 3000])
+@pytest.mark.parametrize("size", [0, 1, 20, 30, 100, 3000])
 def test_payloads_come_back_and_repetition_is_compressed(size: int) -> None:
     rng = np.random.default_rng(0)
     for array in (rng.normal(size=(size, 5)), np.eye(8, dtype="<f4")[rng.integers(8, size=size)]):

@@ -48,10 +48,10 @@ def test_rewards_of_positions_are_written_all_or_none(tmp_path: Path) -> None:
         id = log.rank(bandit, USERS[0], CATALOGUE, 3).id
         for rewards, message in (
             ({1: 1.0, 4: 1.0}, f"'{id}/4'"),
-            ({1: 1.0, 2: float("nan")}, "one number"),
-            ({1: 1.0, 0: 1.0}, "from 1"),
+            ({1: 1.0, 2: float("nan")}, "one finite number"),
+            ({1: 1.0, 0: 1.0}, "at least 1"),
             ({1: 1.0, "2": 1.0}, "'slot 2'"),
-            ({1: 1.0, "slot 1": 1.0}, "twice"),
+            ({1: 1.0, "slot 1": 1.0}, "at most once"),
             ({2: 1.0, True: 1.0}, "whole number"),
             ({1: 1.0, "slot x": 2.0}, "whole number"),
             ({}, "got none"),
@@ -106,7 +106,11 @@ def test_what_is_no_slate_is_refused(tmp_path: Path) -> None:
     one = bandit.decide(USERS[0], CATALOGUE)
     other = bandit.decide(USERS[0], {"new": {}})
     with make_log(tmp_path) as log:
-        for slate, message in (([], "empty"), ([one, one], "every item once"), ([one, other], "one item per arm")):
+        for slate, message in (
+            ([], "empty"),
+            ([one, one], "each item at most once"),
+            ([one, other], "one entry per arm"),
+        ):
             with pytest.raises(ValueError, match=message):
                 log.record_slate(slate, raw={}, raw_items=list(CATALOGUE.values()))
         assert log.state.pending == 0

@@ -21,6 +21,8 @@ import lim2
 from lim2.log import LogError, Table
 from lim2.log.candidates import Candidates
 
+pytestmark = pytest.mark.one_store
+
 ragged = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True), min_size=1, max_size=12)
 
 
@@ -119,7 +121,7 @@ def test_an_agent_learns_a_table_as_it_learns_the_log(tmp_path: Path) -> None:
         table = log.table()
     assert table.replay(raw_by_table) == len(USERS)
     assert raw_by_table.heard == bandit.heard
-    with pytest.raises(LogError, match="row 0 has a raw context only"):
+    with pytest.raises(LogError, match="row 0 has only a raw context"):
         table.replay(make_agent())
     items = ItemLearner(2)
     numbered = Table.of([[1.0]], [1], [0.5], [0.5], items=[np.eye(2)], raw=[{"a": 1}])
@@ -173,7 +175,7 @@ def test_the_order_of_propensities_is_that_of_the_names() -> None:
         ({"eligible": [["a", "b"]]}, "eligible must have 2 rows"),
         ({"eligible": [["a", "a"], ["b"]]}, "an arm twice in row 0"),
         ({"eligible": [["a", "x"], ["b"]], "arms": ["a", "b"]}, "'x', which is not among arms"),
-        ({"eligible": [["b"], ["b"]]}, "among the row's candidates, once: it is not in row 0"),
+        ({"eligible": [["b"], ["b"]]}, "among the row's candidates exactly once, but is not in row 0"),
         ({"eligible": np.ones((2, 3), bool)}, "eligible must have the shape"),
         ({"eligible": [["a"], ["b"]], "propensities": [[1.0], [0.5, 0.5]]}, "for each of the row's candidates"),
         ({"items": {"a": [1.0]}}, r"no features of \['b'\]"),
@@ -271,7 +273,7 @@ def test_propensities_by_arm_say_what_was_eligible() -> None:
         ({}, {"eligible": "country"}, "must hold lists, or lists as JSON text; got 'AT' in row 0"),
         ({}, {"propensities": "ps"}, "goes with eligible="),
         ({}, {"eligible": "could", "propensities": {"spring": "p"}}, "no column for 'shoes'"),
-        ({}, {"propensities": {"spring": "p"}}, "among the row's candidates, once: it is not in row 1"),
+        ({}, {"propensities": {"spring": "p"}}, "among the row's candidates exactly once, but is not in row 1"),
         ({}, {"items": "names.txt"}, "must end in .csv or .parquet"),
         ({}, {"items": pl.DataFrame({"a": [1]})}, "item= must name the column"),
         ({}, {"items": pl.DataFrame({"a": ["x", "x"], "b": [1, 2]}), "item": "a"}, "every arm once"),

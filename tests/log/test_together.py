@@ -39,7 +39,7 @@ def test_threads_decide_and_reward_while_one_learns(tmp_path: Path) -> None:
                 errors.append(error)
 
         def learn() -> None:
-            while not done.is_set():
+            while not done.wait(0.005):
                 with lock:
                     log.apply(learner)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from helpers import postgres
 
 import lim2
 from lim2.loading import dump
@@ -34,7 +35,10 @@ def make_agent(kind: str = "LinearTS", seed: int = 0, **settings: Any) -> Any:
 
 # Where each kind of store keeps the log of a folder. All tests of the log run over all of them (conftest.py), except
 # those of a store's own files.
-STORES: dict[str, Callable[[Path], Path | str]] = {"sqlite": lambda folder: folder / "decisions.db"}
+STORES: dict[str, Callable[[Path], Path | str]] = {
+    "sqlite": lambda folder: folder / "decisions.db",
+    "postgres": postgres.address,
+}
 used = ["sqlite"]  # the kind that the test under way runs over
 
 
@@ -45,6 +49,13 @@ def address(folder: Path) -> Path | str:
 
 def make_log(folder: Path, **settings: Any) -> lim2.DecisionLog:
     return lim2.DecisionLog(address(folder), **{"clock": Clock(), "synchronous": "normal", **settings})
+
+
+def contents(folder: Path) -> bytes:
+    """Return all bytes that a store has of the log of a folder."""
+    if used[0] == "postgres":
+        return postgres.contents(folder)
+    return b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
 
 
 def contexts(n: int, seed: int = 0) -> Any:

@@ -15,7 +15,7 @@ from lim2.log.raw import as_json
 
 
 class Choices(NamedTuple):
-    """What could be played in each row, and what was."""
+    """Eligible arms of each row, and the arm played."""
 
     arms: tuple[Hashable, ...]
     chosen: Ints
@@ -23,16 +23,16 @@ class Choices(NamedTuple):
 
 
 def column(values: ArrayLike, name: str, n: int) -> Array:
-    """Return n finite numbers, or say which is not.
+    """Return n finite numbers; raise a ValueError that names the row of an invalid one.
 
     Parameters
     ----------
     values
-        (n,)
+        Numbers, (n,).
     name
-        What they are, for an error message.
+        Description of the values, for error messages.
     n
-        How many there must be.
+        Required number.
     """
     array = real_numbers(values, name).astype(np.float64)
     if array.shape != (n,):
@@ -51,7 +51,7 @@ def read_contexts(contexts: Any, n: int) -> NDArray[Any]:
     contexts
         Vectors, or dictionaries.
     n
-        How many there must be.
+        Required number.
     """
     array = read_raw(contexts)
     if array is None:
@@ -101,12 +101,12 @@ def read_candidates(
     means: Any,
     items: Any,
 ) -> Choices:
-    """Return what could be played, from any of the forms that `Table.of` takes.
+    """Return the eligible arms from any of the forms that `Table.of` takes.
 
     Parameters
     ----------
     played, arms, eligible, propensities, means, items
-        As `Table.of` takes them.
+        The same as for `Table.of`.
     """
     n = len(played)
     per_row = items is not None and not isinstance(items, Mapping)
@@ -136,7 +136,7 @@ def read_candidates(
 
 
 def objects(values: Sequence[Any]) -> NDArray[Any]:
-    """Return a 1-D array of objects, whatever they are.
+    """Return a 1-D array of any objects.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _names(played: Sequence[Hashable], rows: list[tuple[Hashable, ...]] | None) -> tuple[Hashable, ...]:
-    """Return all names in the order of their first appearance; places of items without names in their own."""
+    """Return all names in order of first appearance; items without names are numbered."""
     if rows and all(is_range(row) for row in rows):
         return max(rows, key=len)
     return tuple(dict.fromkeys([*played, *(arm for row in rows or () for arm in row)]))
@@ -224,7 +224,7 @@ def _flat(values: Any, candidates: Candidates, n_arms: int, name: str, by_name: 
 def _features(
     items: Any, per_row: bool, candidates: Candidates, names: tuple[Hashable, ...]
 ) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-    """Return the candidates' features, as they are and as raw ones; None where there are none."""
+    """Return the candidates' features as vectors and as raw values; None for missing ones."""
     if items is None:
         return None, None
     if not per_row:

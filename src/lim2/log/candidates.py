@@ -1,4 +1,4 @@
-"""Candidates that differ per decision, row after row in one array: nothing is as long as the catalogue."""
+"""Candidates of many decisions in flat arrays, so that no array has the length of the catalogue."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Ints = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """What could be chosen in each row of a table; row i has the entries ``starts[i]`` to ``starts[i + 1]``.
+    """Candidates of each row of a table; row i has the entries ``starts[i]`` to ``starts[i + 1]``.
 
     Parameters
     ----------
     starts
-        (n + 1,)
+        Start of each row's entries, and the end, (n + 1,).
     arms
         (m,) each candidate, as an index of the table's arms; m is the number of candidates of all rows.
     propensities
@@ -56,7 +56,7 @@ class Candidates:
         arms
             n sequences of indices.
         fields
-            The other fields, as they are.
+            Other fields of the candidates.
         """
         starts = np.zeros(len(arms) + 1, dtype=np.intp)
         np.cumsum([len(row) for row in arms], out=starts[1:])
@@ -68,12 +68,12 @@ class Candidates:
 
     @property
     def sizes(self) -> Ints:
-        """(n,) how many candidates each row has."""
+        """Number of candidates of each row, (n,)."""
         return np.diff(self.starts)
 
     @property
     def rows(self) -> Ints:
-        """(m,) the row of each candidate."""
+        """Row of each candidate, (m,)."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def take(self, rows: Ints) -> Candidates:
@@ -92,7 +92,7 @@ class Candidates:
         return Candidates(starts, self.arms[index], *(None if part is None else part[index] for part in parts))
 
     def dense(self, values: NDArray[Any], n_arms: int, fill: Any) -> NDArray[Any]:
-        """Return (n, n_arms) values: those of the candidates, and elsewhere the same.
+        """Return values as an array (n, n_arms), with ``fill`` for arms that are not candidates.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Candidates:
         n_arms
             The number of the table's arms.
         fill
-            The value of what is no candidate.
+            Value for arms that are not candidates.
         """
         table = np.full((len(self), n_arms), fill, dtype=values.dtype)
         table[self.rows, self.arms] = values

@@ -1,4 +1,4 @@
-"""Arms that come and go through the log: events like the rewards, so that they have their place among these."""
+"""Changes of arms in the log: events with positions, like rewards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ADD, REMOVE = "add_arm", "remove_arm"
 
 
 class Change(NamedTuple):
-    """An arm that comes or goes."""
+    """A change of arms: one added or removed."""
 
     kind: str  # ADD or REMOVE
     name: Hashable
@@ -24,7 +24,7 @@ class Change(NamedTuple):
 
 
 def to_text(change: Change) -> str:
-    """Return what a change is about as a JSON array.
+    """Return a change as a JSON array.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def to_text(change: Change) -> str:
 
 
 def from_text(kind: str, text: str) -> Change:
-    """Return the change that `to_text` wrote; raise LogError if it is none that is known here.
+    """Return the change that `to_text` wrote; raise a LogError if it is unknown.
 
     Parameters
     ----------
     kind
-        Of the event.
+        Kind of the event.
     text
         A JSON array.
 
@@ -60,7 +60,7 @@ def from_text(kind: str, text: str) -> Change:
     given = names.loads(json.dumps(parts))
     allowed = {ADD: (1, 2), REMOVE: (1,)}.get(kind, ())
     if len(given) not in allowed or (features is not None and kind != ADD):
-        raise LogError(f"{kind!r} of {text} is no change of arms that this version of lim2 knows")
+        raise LogError(f"unknown change of arms {kind!r} of {text}: use the lim2 that wrote it, or a newer one")
     return Change(kind, given[0], given[1] if len(given) == 2 else None, features)
 
 
@@ -70,11 +70,11 @@ def make_change(agent: Any, change: Change, also: Sequence[Write] = ()) -> None:
     Parameters
     ----------
     agent
-        Whose arms.
+        The agent.
     change
-        How.
+        The change.
     also
-        What belongs to the new state, as for `deciders.teach`.
+        Assignments made together with the change, as for `deciders.teach`.
     """
     options: dict[str, Any] = {"also": also} if also and hasattr(agent, "learn_logged") else {}
     if change.kind == REMOVE:
@@ -88,16 +88,16 @@ def make_change(agent: Any, change: Change, also: Sequence[Write] = ()) -> None:
 
 
 def write_change(tables: Tables, change: Change, position: int, now: float) -> bool:
-    """Write a change down, unless arms have changed after a position; return whether it was written.
+    """Record a change, unless arms have changed after a position; return whether it was recorded.
 
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     change
         The change.
     position
-        Up to which the agent has learned that can make the change.
+        Position up to which the agent has learned.
     now
         The time.
     """
@@ -113,11 +113,11 @@ def is_repeated(tables: Tables, change: Change, position: int) -> bool:
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     change
         The change.
     position
-        Its own.
+        Position of the change.
     """
     earlier = (from_text(kind, text) for kind, text in reversed(tables.changes(before=position)))
     return next((other.kind for other in earlier if other.name == change.name), None) == change.kind
@@ -129,9 +129,9 @@ def removed_before(tables: Tables, position: int) -> set[Hashable]:
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     position
-        Of an event.
+        Position of an event.
     """
     changes = (from_text(kind, text) for kind, text in tables.changes(before=position))
     return {change.name for change in changes if change.kind == REMOVE}

@@ -33,7 +33,7 @@ def takes_raw(agent: Any) -> bool:
     Parameters
     ----------
     agent
-        Of any kind.
+        An agent of any kind.
     """
     return bool(getattr(agent, "keeps_raw", False))
 
@@ -44,7 +44,7 @@ def arms_of(agent: Any) -> tuple[Hashable, ...] | None:
     Parameters
     ----------
     agent
-        Of any kind.
+        An agent of any kind.
     """
     arms = getattr(agent, "arms", None)
     return None if arms is None else tuple(arms)
@@ -60,18 +60,17 @@ def check_learner(agent: Any) -> None:
     """
     if not hasattr(agent, "metadata") or not any(hasattr(agent, name) for name in ("learn_logged", "learn", "update")):
         raise LogError(
-            f"{shown(agent)} cannot learn: give the agent itself, as it was made or as lim2.load returns it, not a "
-            f"snapshot, and not a path"
+            f"{shown(agent)} cannot learn: give an agent or bandit, as lim2.load returns it, not a snapshot or a path"
         )
 
 
 def decide(agent: Any, about: Situation, arms: Sequence[Hashable] | None, exploit: bool) -> Decision:
-    """Ask an agent of any kind.
+    """Return a decision of an agent of any kind.
 
     Parameters
     ----------
     agent
-        Who decides.
+        The agent that decides.
     about
         Context and candidates.
     arms
@@ -85,9 +84,9 @@ def decide(agent: Any, about: Situation, arms: Sequence[Hashable] | None, exploi
     elif arms_of(agent) is not None:
         decision = agent.decide(about.context, arms, exploit=exploit)
     elif about.items is None:
-        raise ValueError("this agent chooses among items: give it some, as items=")
+        raise ValueError("this agent chooses among items: give candidates as items=")
     elif arms is not None:
-        raise ValueError("this agent chooses among items: give it the eligible ones as items=, not as arms=")
+        raise ValueError("this agent chooses among items: give the eligible ones as items=, not as arms=")
     else:
         decision = agent.decide(about.context, about.items, exploit=exploit)
     return decision
@@ -96,21 +95,21 @@ def decide(agent: Any, about: Situation, arms: Sequence[Hashable] | None, exploi
 def rank(
     agent: Any, about: Situation, k: int, arms: Sequence[Hashable] | None = None, exploit: bool = False
 ) -> list[Decision]:
-    """Ask an agent for a slate.
+    """Return a slate of an agent.
 
     Parameters
     ----------
     agent
-        Who ranks.
+        The agent that ranks.
     about
         Context and candidates.
     k
         Number of positions.
     arms, exploit
-        As for `decide`.
+        The same as for `decide`.
     """
     if not hasattr(agent, "rank"):
-        raise ValueError(f"{type(agent).__name__} does not rank: lim2.Bandit and item agents do")
+        raise ValueError(f"{type(agent).__name__} cannot rank: use a lim2.Bandit or an item agent")
     asked: dict[str, Any] = {"exploit": True} if exploit else {}
     if takes_raw(agent):
         asked |= {} if arms is None else {"arms": arms}
@@ -118,12 +117,12 @@ def rank(
     if arms_of(agent) is None:
         return list(agent.rank(about.context, about.items, k, **asked))
     if about.items is not None:
-        raise ValueError("this agent chooses among arms, so it does not rank items: leave them out")
+        raise ValueError("this agent ranks arms, not items: leave out items=")
     return list(agent.rank(about.context, arms, k, **asked))
 
 
 class Lesson(NamedTuple):
-    """A reward and what it was earned with, in all forms that were kept; None for those that were not."""
+    """A reward with its context and choice, in all stored forms; None for the others."""
 
     of: str  # such as "decision 'x'", for an error message
     arm: Hashable
@@ -137,7 +136,7 @@ class Lesson(NamedTuple):
 
 
 def lesson_of(entry: LoggedDecision) -> Lesson:
-    """Return what is to be learned of a decision that has a reward.
+    """Return the data to learn from a decision with a reward.
 
     Parameters
     ----------
@@ -159,7 +158,7 @@ def lesson_of(entry: LoggedDecision) -> Lesson:
 
 
 def teach(agent: Any, lesson: Lesson, also: Sequence[Write] = ()) -> None:
-    """Let an agent of any kind learn a reward; raise LogError if it was not kept in a form that it takes.
+    """Let an agent of any kind learn a reward; raise a LogError if the stored form does not fit the agent.
 
     An agent with a method `learn_logged` writes `also` together with what it learns. Any other does not: then the
     caller writes it afterwards, and an exception in between lets the reward be learned again.
@@ -167,11 +166,11 @@ def teach(agent: Any, lesson: Lesson, also: Sequence[Write] = ()) -> None:
     Parameters
     ----------
     agent
-        Who learns.
+        The agent that learns.
     lesson
         The reward, and what for.
     also
-        What belongs to the new state, such as the position in a log: (mapping, key, value) each.
+        Assignments made together with the update, such as the log position: (mapping, key, value) each.
     """
     context, chosen, options = _form(agent, lesson)
     if also and hasattr(agent, "learn_logged"):
@@ -183,18 +182,18 @@ def teach(agent: Any, lesson: Lesson, also: Sequence[Write] = ()) -> None:
 
 
 def learns_batches(agent: Any) -> bool:
-    """Return whether an agent can learn several rewards as one.
+    """Return whether an agent can learn several rewards in one update.
 
     Parameters
     ----------
     agent
-        Of any kind.
+        An agent of any kind.
     """
     return bool(getattr(agent, "batches", False))
 
 
 def teach_many(agent: Any, lessons: Sequence[Lesson], also: Sequence[Write]) -> None:
-    """Let an agent of any kind learn several rewards as one; see `teach`.
+    """Let an agent of any kind learn several rewards in one update; see `teach`.
 
     Parameters
     ----------
@@ -203,7 +202,7 @@ def teach_many(agent: Any, lessons: Sequence[Lesson], also: Sequence[Write]) -> 
     lessons
         The rewards, and what for.
     also
-        What belongs to the new state.
+        Assignments made together with the update.
     """
     contexts, chosen, options = zip(*(_form(agent, lesson) for lesson in lessons), strict=True)
     rewards = [lesson.reward for lesson in lessons]
@@ -218,33 +217,30 @@ def teach_many(agent: Any, lessons: Sequence[Lesson], also: Sequence[Write]) -> 
 
 
 def _form(agent: Any, lesson: Lesson) -> tuple[Any, Any, dict[str, Any]]:
-    """Return context, what was chosen and options, in the form that an agent learns from."""
+    """Return context, choice and options in the form that an agent learns from."""
     chooses_items = arms_of(agent) is None
     if takes_raw(agent):
         if lesson.raw is None:
             raise LogError(
-                f"{lesson.of} has no raw context, from which this agent learns: decide by a lim2.Bandit, or keep what "
-                f"is raw beside vectors by raw= and raw_items="
+                f"{lesson.of} has no raw context, from which this agent learns: decide with a lim2.Bandit, or "
+                f"store raw values with raw= and raw_items="
             )
         if lesson.raw_item is None and chooses_items:
-            raise LogError(f"{lesson.of} has no raw items, from which this agent learns: raw_items= keeps them")
+            raise LogError(f"{lesson.of} has no raw items, from which this agent learns: store them with raw_items=")
         return lesson.raw, lesson.arm, {"item": lesson.raw_item, "position": lesson.position}
     if lesson.vector is None:
-        raise LogError(f"{lesson.of} has a raw context only, and this agent learns from vectors: train a lim2.Bandit")
+        raise LogError(f"{lesson.of} has only a raw context, and this agent learns from vectors: train a lim2.Bandit")
     if not chooses_items:
         if lesson.numbered:
-            raise LogError(
-                f"{lesson.of} chose among items without names of their own, which cannot be learned as arms: train an "
-                f"agent for items"
-            )
+            raise LogError(f"{lesson.of} chose among items without names, which cannot be arms: train an item agent")
         return lesson.vector, lesson.arm, {}
     if lesson.item is None:
-        raise LogError(f"{lesson.of} has no items as vectors, from which this agent learns: items= keeps them")
+        raise LogError(f"{lesson.of} has no items as vectors, from which this agent learns: store them with items=")
     return lesson.vector, lesson.item, {}
 
 
 def situation_of(entry: LoggedDecision) -> Situation:
-    """Return what a logged decision was about, in the form in which it was asked.
+    """Return context and candidates of a logged decision, in their original form.
 
     Parameters
     ----------
@@ -260,12 +256,12 @@ def situation_of(entry: LoggedDecision) -> Situation:
 
 
 def eligible_in(agent: Any, entry: LoggedDecision) -> Sequence[Hashable] | None:
-    """Return the arms to name when a logged decision is made again; None if it was among all.
+    """Return the eligible arms for repeating a logged decision; None if all were eligible.
 
     Parameters
     ----------
     agent
-        Who decides.
+        The agent that decides.
     entry
         The decision.
     """
@@ -279,9 +275,9 @@ def has(agent: Any, arm: Hashable) -> bool:
     Parameters
     ----------
     agent
-        Of any kind.
+        An agent of any kind.
     arm
-        Its name.
+        Name of the arm.
     """
     return arm in (arms_of(agent) or ())
 
@@ -292,9 +288,9 @@ def lacks(agent: Any, arm: Hashable) -> bool:
     Parameters
     ----------
     agent
-        Of any kind.
+        An agent of any kind.
     arm
-        Its name.
+        Name of the arm.
     """
     arms = arms_of(agent)
     return arms is not None and arm not in arms

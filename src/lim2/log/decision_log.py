@@ -1,4 +1,4 @@
-"""Decisions that wait for their rewards, in a file that survives a crash."""
+"""The decision log: decisions and their rewards in a database that survives a crash."""
 
 from __future__ import annotations
 
@@ -17,55 +17,57 @@ from lim2.log.changes import ADD, REMOVE, Change, make_change, to_text, write_ch
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.learning import Batch, learn, position_of
-from lim2.log.pruning import prune
+from lim2.log.pruning import prune, prune_now
 from lim2.log.raw import as_json
 from lim2.log.reading import LogState, entries, read_one, read_state, read_table
 from lim2.log.replaying import decide_again
 from lim2.log.requests import both
 from lim2.log.settings import Aggregate, Settings, agree, checked_settings, read_settings, write_settings
 from lim2.log.settling import checked_id, checked_reward, discard, expire
-from lim2.log.store import Lease, Model, open_store
+from lim2.log.store import Lease, Model, Tables, check_lease, open_store
 from lim2.log.table import Table
 
 
 class DecisionLog:
-    """A file of decisions and their rewards, from which an agent learns each reward exactly once.
+    """Durable log of decisions and rewards, in SQLite or PostgreSQL. An agent learns each reward exactly once from it.
 
-    What a call has returned is in the file: it survives `kill -9` at any later moment. Any number of threads,
-    coroutines and processes on one machine may use one log. Threads and coroutines of a process that write at the same
-    time share one transaction, and so one flush of the disk. An agent still belongs to one thread; others decide by its
-    snapshot. Methods that write have a twin for coroutines, with an ``a`` before its name: ``await log.adecide(...)``.
+    When a call returns, its data is committed and survives `kill -9`. Any number of threads, coroutines and processes
+    on one machine may use a log; with PostgreSQL, on any number of machines. Threads and coroutines of a process that
+    write at the same time share one transaction, and so one flush of the disk. Use an agent in one thread at a time;
+    other threads decide with a snapshot. Each method that writes has an asynchronous version whose name starts with
+    ``a``: ``await log.adecide(...)``.
 
     Parameters
     ----------
     path
-        The file, an SQLite database in WAL mode (two files named ``-wal`` and ``-shm`` live beside it); on a local
-        disk, not on a network share. It is made when it is not there.
+        Path of an SQLite file on a local disk, not on a network share. It is in WAL mode, with two files ``-wal`` and
+        ``-shm`` next to it. Or the address of a log in PostgreSQL, ``"postgresql://user@host/database#name"``, which
+        needs ``pip install 'lim2[postgres]'``. The log is created if it does not exist.
     expire_after
-        Seconds, or a `timedelta`, after which a decision is no longer waited for. It is kept in the file, with
-        `default_reward` and `aggregate`, and holds for all who use the log; another one is a LogError. If none of the
-        three is given: as the file says. If it says nothing: forever, and then decisions whose reward never comes pile
-        up.
+        Seconds, or a `timedelta`, after which a decision without a reward expires. This setting, `default_reward` and
+        `aggregate` are stored in the log and hold for everyone who uses it; a different value raises a LogError. If
+        you give none of the three, the stored values hold. Without a stored value decisions never expire, and those
+        without a reward accumulate.
     default_reward
-        The reward of a decision that expires, say 0 for a click that never came. None: it is dropped, nothing is
-        learned.
+        Reward of a decision that expires, for example 0 for a click that never came. None: the decision is dropped
+        and nothing is learned from it.
     aggregate
-        What several rewards of one decision make. None: a decision has one reward, a different one is an error.
-        ``"first"``: the first counts, later ones are kept, but nothing is learned of them. ``"last"``, ``"sum"``,
-        ``"mean"``, ``"max"``: rewards are collected until the decision expires, and then this is learned: a click now,
-        a purchase later.
+        How several rewards of one decision are combined. None: a decision has one reward, and a different second one
+        is an error. ``"first"``: the first is learned, later ones are stored only. ``"last"``, ``"sum"``, ``"mean"``,
+        ``"max"``: rewards are collected until the decision expires, then the result is learned. Use this for a click
+        now and a purchase later.
     keep
-        How many settled decisions stay in the file, or for how long (a `timedelta`): for `replay`, for evaluation, and
-        for saved agents to catch up with. None: all. They are deleted when an agent that has learned from them calls
-        `apply`.
+        Number of settled decisions that the log keeps, or a `timedelta` for how long. `replay`, evaluation and saved
+        agents that catch up need them. None: keep all. Older ones are deleted when an agent that has learned from them
+        calls `apply`.
     synchronous
-        ``"full"``: what was acknowledged survives a loss of power as well, at the price of one flush of the disk each.
-        ``"normal"``: quicker; a loss of power may take the last few decisions and rewards with it, which can leave a
-        saved agent ahead of its log.
+        ``"full"``: committed data survives a power failure, at the cost of one flush of the disk per transaction.
+        ``"normal"``: faster, but a power failure or a crash of PostgreSQL may lose the last few decisions and rewards,
+        and a saved agent may then be ahead of its log.
     clock
-        Returns the time in seconds. Give all processes that share a log the same clock.
+        Function that returns the time in seconds. All processes that share a log need the same clock.
     read_only
-        Open a log to evaluate it or to replay it, and change nothing; also from a disk that cannot be written.
+        Open the log without changing it, for evaluation or replay. This works on a read-only disk, too.
 
     Examples
     --------
@@ -96,10 +98,7 @@ class DecisionLog:
         read_only: bool = False,
     ) -> None:
         given = _settings(expire_after, default_reward, aggregate)
-        if isinstance(keep, timedelta):
-            _seconds("keep", keep)
-        elif keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
-            raise ValueError(f"keep must be a number of decisions, a timedelta, or None for all, got {keep!r}")
+        _check_keep(keep)
         if synchronous not in ("full", "normal"):
             raise ValueError(f"synchronous must be 'full' or 'normal', got {synchronous!r}")
         self.keep, self.read_only = keep, read_only
@@ -116,22 +115,22 @@ class DecisionLog:
 
     @property
     def settings(self) -> Settings:
-        """When decisions expire, what they earn then, and what several rewards make: as the file says."""
+        """The stored settings: `expire_after`, `default_reward` and `aggregate`."""
         return self.store.look(read_settings)
 
     @property
     def expire_after(self) -> float | None:
-        """Seconds after which a decision is no longer waited for; None: forever."""
+        """Seconds after which a decision without a reward expires; None: never."""
         return self.settings.expire_after
 
     @property
     def default_reward(self) -> float | None:
-        """The reward of a decision that expires; None: it is dropped."""
+        """Reward of a decision that expires; None: the decision is dropped."""
         return self.settings.default_reward
 
     @property
     def aggregate(self) -> Aggregate | None:
-        """What several rewards of one decision make."""
+        """How several rewards of one decision are combined."""
         return self.settings.aggregate
 
     def configure(
@@ -141,23 +140,23 @@ class DecisionLog:
         default_reward: float | None = None,
         aggregate: Aggregate | None = None,
     ) -> None:
-        """Change, from now on and for all who use the log, when decisions expire and what they earn.
+        """Change the stored settings for everyone who uses the log.
 
-        Decisions that wait at the moment are settled by the new settings.
+        Pending decisions are settled by the new settings.
 
         Parameters
         ----------
         expire_after
-            As for the log itself; None: never.
+            Seconds or a `timedelta`, as for `DecisionLog`; None: decisions never expire.
         default_reward
-            As for the log itself; None: expired decisions are dropped.
+            Reward of a decision that expires; None: the decision is dropped.
         aggregate
-            As for the log itself; None: a decision has one reward.
+            How several rewards are combined, as for `DecisionLog`; None: a decision has one reward.
         """
         given = _settings(expire_after, default_reward, aggregate)
         self.store.write(lambda tables: write_settings(tables, given))
 
-    # Deciding, each with its twin for coroutines
+    # Decisions, each with its asynchronous version
 
     decide, adecide = both(recording.decide)
     decide_many, adecide_many = both(recording.decide_many)
@@ -173,7 +172,7 @@ class DecisionLog:
     activate, aactivate = both(rewarding.activate)
 
     def expire(self) -> int:
-        """Settle the decisions that are overdue, as `apply` and `reward` do by themselves; return how many."""
+        """Settle overdue decisions and return their number; `apply` and `reward` call it automatically."""
         after, now = self.expire_after, self.clock()
         if after is None or self.read_only:
             return 0
@@ -183,64 +182,97 @@ class DecisionLog:
         return self.store.write(lambda tables: expire(tables, now))
 
     def discard(self, id: str) -> None:
-        """Leave a decision out: nothing is learned from it, and it is not part of any evaluation.
+        """Exclude a decision from learning and evaluation.
 
-        If an agent has learned its reward already, that stays learned; `replay` then gives a different agent.
+        If an agent has already learned its reward, the agent does not change, and `replay` gives a different agent.
 
         Parameters
         ----------
         id
-            Of the decision, with or without a reward.
+            ID of the decision, with or without a reward.
         """
         key, now = checked_id(id), self.clock()
         self.store.write(lambda tables: discard(tables, key, now))
 
     def erase(self, key: str) -> int:
-        """Delete all decisions of a person for good: contexts, candidates, metadata and rewards.
+        """Delete all decisions of a person permanently: contexts, candidates, metadata and rewards.
 
-        The bytes are overwritten in the file. An agent that has learned from them goes on as it is, and may hold their
-        contexts in its buffer; `replay` leaves them out, so it gives a different agent, one that has never seen them.
-        Copies, such as backups and saved agents, are not touched.
+        SQLite overwrites the bytes in the file; PostgreSQL removes the rows by VACUUM. An agent that has learned from
+        the deleted decisions does not change, and its buffer may still hold their contexts. To remove them, `replay`
+        the log into a new agent. Backups and saved agents are not changed.
 
         Parameters
         ----------
         key
-            As it was given when the decisions were made.
+            Key that was given with the decisions.
 
         Returns
         -------
         int
-            How many decisions were deleted.
+            Number of deleted decisions.
+
+        Examples
+        --------
+        >>> import tempfile, lim2
+        >>> with tempfile.TemporaryDirectory() as folder, lim2.DecisionLog(f"{folder}/decisions.db") as log:
+        ...     bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0, log=log)
+        ...     bandit.update(bandit.decide({"country": "AT"}, key="user 1"), 1.0)
+        ...     log.erase("user 1"), log.state.erased
+        (1, 1)
         """
         person = checked_id(key, "a key")
         erased = self.store.write(lambda tables: tables.erase(person))
         self.store.purge()
         return erased
 
-    # Learning
-
-    def apply(self, agent: Any, limit: int | None = None, *, batch: Batch = 1) -> int:
-        """Let an agent learn the rewards that have arrived since it last did, in order of arrival, each exactly once.
-
-        How far it has come is in ``agent.metadata["log_position"]``, and saved with the agent: after a crash, a saved
-        agent catches up here. A reward of an arm that was removed meanwhile is passed over.
+    def prune(self, keep: int | timedelta, learned: int) -> int:
+        """Delete old settled decisions now; `apply` does so automatically if the log has a limit `keep`.
 
         Parameters
         ----------
-        agent
-            It must have been made, or loaded, as it was when this log began, or have learned from this log.
-        limit
-            Learn at most this many. None: all.
-        batch
-            How many events are learned as one: many times faster, for algorithms that bear it. ``"auto"`` begins with
-            one and grows to 256. Where batches end is written into the log, and all who learn from it follow: those
-            batches are never split, not even by `limit`. Let all learners of a log give the same `batch`: who learns
-            one by one writes down nothing.
+        keep
+            Number of settled decisions to keep, or a `timedelta` for how long.
+        learned
+            Position up to which all agents have learned. Nothing after it is deleted.
 
         Returns
         -------
         int
-            How many rewards were learned.
+            Number of deleted events.
+        """
+        _check_keep(keep)
+        positive_int("learned", learned, least=0)
+        if learned > self.position:
+            raise LogError(f"learned must be a position of the log, at most {self.position}, got {learned}")
+        return prune_now(self.store, keep, learned, self.clock())
+
+    # Learning
+
+    def apply(self, agent: Any, limit: int | None = None, *, batch: Batch = 1, lease: Lease | None = None) -> int:
+        """Let an agent learn all new rewards, in order of arrival, each exactly once.
+
+        The agent's position in the log is ``agent.metadata["log_position"]``, which is saved with the agent. After a
+        crash, load the saved agent and call `apply` to catch up. Rewards of removed arms are skipped.
+
+        Parameters
+        ----------
+        agent
+            An agent or bandit in the state in which this log began, or one that has learned from this log.
+        limit
+            Largest number of rewards to learn. None: all.
+        batch
+            Number of events learned in one update: much faster, for algorithms that support it. ``"auto"`` starts with
+            1 and grows to 256. The log stores the batch boundaries, and all learners follow them: a batch is never
+            split, not even by `limit`. Give the same `batch` in all learners of a log: with 1, no boundaries are
+            stored.
+        lease
+            The lease that `lead` returned. If another process has taken it over, writing raises a LostLeaseError. None:
+            any learner may write.
+
+        Returns
+        -------
+        int
+            Number of rewards learned.
         """
         deciders.check_learner(agent)
         if limit is not None:
@@ -248,42 +280,54 @@ class DecisionLog:
         size = batches.checked(batch, deciders.learns_batches(agent), f"{shown(agent)} learns one reward at a time")
         with self._learning:
             self.expire()
-            learned = learn(self.store, agent, batch=size, limit=limit)
+            learned = learn(self.store, agent, batch=size, limit=limit, lease=lease)
             if not self.read_only:
-                prune(self.store, self.keep, position_of(agent), self.clock())
+                prune(self.store, self.keep, position_of(agent), self.clock(), lease=lease)
         return learned
 
     def replay(self, agent: Any, *, decisions: bool = False, allow_partial: bool = False) -> int:
-        """Let a fresh agent learn everything from the beginning.
+        """Let a new agent learn all rewards of the log from the beginning.
 
-        An agent with the settings and seed of the one that learned live knows the same, bit for bit, since decisions
-        and learning draw from random streams of their own, and batches are those of the log. A `lim2.Bandit` with
-        another encoder learns from the raw contexts and items, if they were kept. With ``decisions=True`` the decisions
-        are made again as well, each after as many rewards as it had been made after, and compared: then the agent goes
-        on deciding like the live one, too. That needs a life without a restart, in which one agent made all decisions
-        through `decide`.
+        An agent with the settings and seed of the live agent reaches the same state, bit for bit: decisions and
+        learning use separate random streams, and the log stores the batch boundaries. A `lim2.Bandit` with a different
+        encoder learns from the raw contexts and items, if they were stored. With ``decisions=True`` the agent also
+        repeats the decisions, each after the same number of rewards as the original, and compares them. Its next
+        decisions are then those of the live agent, too. This requires that one agent made all decisions through
+        `decide`, without a restart.
 
         Parameters
         ----------
         agent
-            As the live one was when the log began; any other to see what it would have learned.
+            A new agent like the live one when the log began, or any other to see what it would have learned.
         decisions
-            Whether decisions are made again.
+            Whether to repeat the decisions.
         allow_partial
-            Learn from what is left, if the beginning has been deleted (`keep`).
+            Replay the rest of the log if its beginning was deleted (see `keep`).
 
         Returns
         -------
         int
-            How many rewards were learned.
+            Number of rewards learned.
+
+        Examples
+        --------
+        >>> import tempfile, lim2
+        >>> with tempfile.TemporaryDirectory() as folder, lim2.DecisionLog(f"{folder}/decisions.db") as log:
+        ...     bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0, log=log)
+        ...     bandit.update(bandit.decide({"country": "AT"}, key="user 1"), 1.0)
+        ...     again = bandit.clone()
+        ...     log.replay(again), again.rounds
+        (1, 1)
         """
         deciders.check_learner(agent)
         if "log_position" in agent.metadata:
-            raise LogError("replay starts from the beginning: give it a fresh agent, or use apply to go on")
+            raise LogError(
+                "this agent has learned from a log before: give replay a new agent, such as agent.clone(), or use apply"
+            )
         pruned = self.store.look(lambda tables: tables.get("pruned"))
         if pruned and not allow_partial:
             raise PrunedLogError(
-                f"the log begins after position {pruned}: what came before was deleted, as keep={self.keep!r} says. "
+                f"the events up to position {pruned} were deleted (keep={self.keep!r}): a full replay is impossible. "
                 f"allow_partial=True replays the rest, which gives a different agent."
             )
         with self._learning:
@@ -292,92 +336,100 @@ class DecisionLog:
             return learned + learn(self.store, agent)
 
     def save(self, agent: Any, path: Path | str) -> None:
-        """Save an agent as ``agent.save(path)`` does, but never while another thread is in `apply`.
+        """Save an agent as ``agent.save(path)`` does, but wait while another thread is in `apply`.
 
-        Between learning a reward and noting its position an agent is no agent to save: it would learn the reward again.
+        An agent saved between learning a reward and storing its position would learn the reward again.
 
         Parameters
         ----------
         agent
-            Who has learned from this log.
+            An agent that learns from this log.
         path
-            The agent's file.
+            Path of the agent's file.
         """
         with self._learning:
             agent.save(path)
 
     def lead(self) -> Lease | None:
-        """Return the right to learn and to publish, which one has at a time; None if somebody else has it.
+        """Return the lease of the learner, which one process holds at a time; None if another process holds it.
 
-        It ends by ``lease.release()`` or with the process, whatever happens to it. Nothing else in the log asks for it:
-        it is for several processes of which one learns for all.
+        Use it when one of several processes learns for all. Pass it to `apply` and `publish`: a process that has lost
+        the lease then cannot write. The lease ends with ``lease.release()`` or with the process, even after a crash. In
+        PostgreSQL it also ends with its connection, and ``lease.held`` is then False.
         """
         return self.store.lead()
 
-    def publish(self, agent: Any) -> int:
-        """Put an agent into the log, for other processes to decide by; return its version.
+    def publish(self, agent: Any, *, lease: Lease | None = None) -> int:
+        """Publish an agent in the log, so that other processes can decide with it; return its version.
 
         Parameters
         ----------
         agent
-            Who has learned from this log.
+            An agent that learns from this log.
+        lease
+            The lease that `lead` returned, as for `apply`.
         """
         with self._learning:
             data, position, now = agent.to_bytes(), position_of(agent), self.clock()
-        return self.store.write(lambda tables: tables.add_model(position, now, data))
+
+        def work(tables: Tables) -> int:
+            check_lease(tables, lease)
+            return tables.add_model(position, now, data)
+
+        return self.store.write(work)
 
     def model(self, after: int = 0) -> Model | None:
-        """Return the latest published agent, None if there is none; `lim2.from_bytes` makes an agent of its data.
+        """Return the latest published agent, or None; `lim2.from_bytes` reads its data.
 
         Parameters
         ----------
         after
-            A version: only a later one is returned.
+            Return only a version later than this one.
         """
         return self.store.look(lambda tables: tables.model(after))
 
     def add_arm(
         self, agent: Any, name: Hashable, like: Hashable | None = None, *, features: Any = None, batch: Batch = 1
     ) -> bool:
-        """Add an arm to an agent, and write it down, so that restarts and replay add it at the same place.
+        """Add an arm to an agent and record the change, so that restarts and `replay` add it at the same point.
 
-        If another agent has added it meanwhile, that is learned from the log, and nothing is written.
+        If another process has already added it, the agent learns this from the log, and nothing is written.
 
         Parameters
         ----------
         agent
-            It learns what has arrived first.
+            The agent. It first learns all new rewards.
         name, like, features
-            As `agent.add_arm` takes them; features only where arms have some.
+            Arguments of `agent.add_arm`; features only if arms have features.
         batch
-            As for `apply`.
+            Number of events learned in one update, as for `apply`.
 
         Returns
         -------
         bool
-            Whether this call has added it.
+            Whether this call added the arm.
         """
         own = None if features is None else as_json(features, "an arm")
         return self._change(agent, Change(ADD, name, like, own), batch)
 
     def remove_arm(self, agent: Any, name: Hashable, *, batch: Batch = 1) -> bool:
-        """Remove an arm from an agent, and write it down, so that restarts and replay remove it at the same place.
+        """Remove an arm from an agent and record the change, so that restarts and `replay` remove it at the same point.
 
-        If another agent has removed it meanwhile, that is learned from the log, and nothing is written.
+        If another process has already removed it, the agent learns this from the log, and nothing is written.
 
         Parameters
         ----------
         agent
-            It learns what has arrived first.
+            The agent. It first learns all new rewards.
         name
-            Of the arm.
+            Name of the arm.
         batch
-            As for `apply`.
+            Number of events learned in one update, as for `apply`.
 
         Returns
         -------
         bool
-            Whether this call has removed it.
+            Whether this call removed the arm.
         """
         return self._change(agent, Change(REMOVE, name), batch)
 
@@ -394,11 +446,11 @@ class DecisionLog:
         self.apply(agent, batch=batch)
         return True
 
-    # Looking
+    # Reading
 
     @property
     def position(self) -> int:
-        """The position of the last event: how many there have been."""
+        """Position of the last event, which is the number of events so far."""
         return self.store.look(lambda tables: tables.last())
 
     def get(self, id: str) -> LoggedDecision:
@@ -407,23 +459,33 @@ class DecisionLog:
         Parameters
         ----------
         id
-            Of the decision.
+            ID of the decision.
         """
         return read_one(self.store, checked_id(id))
 
     def pending(self) -> list[LoggedDecision]:
-        """Return the decisions that wait for their reward, the oldest first."""
+        """Return the pending decisions, oldest first."""
         return list(entries(self.store, "pending"))
 
     def table(self, last: int | None = None) -> Table:
         """Return the decisions that have a reward, default rewards included, as arrays for evaluation.
 
-        Of slates it has the first positions, whose propensities are known.
+        A slate contributes its first position, whose propensity is known.
 
         Parameters
         ----------
         last
-            Only the newest of all decisions, as many. None: all that are in the file.
+            Number of newest decisions to consider. None: all in the log.
+
+        Examples
+        --------
+        >>> import tempfile, lim2
+        >>> with tempfile.TemporaryDirectory() as folder, lim2.DecisionLog(f"{folder}/decisions.db") as log:
+        ...     bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0, log=log)
+        ...     bandit.update(bandit.decide({"country": "AT"}, key="user 1"), 1.0)
+        ...     table = log.table()
+        ...     len(table), table.rewards.tolist(), table.propensity.tolist()
+        (1, [1.0], [1.0])
         """
         if last is not None:
             positive_int("last", last, least=0)
@@ -431,23 +493,24 @@ class DecisionLog:
 
     @property
     def state(self) -> LogState:
-        """How many decisions wait, since when, what became of the others, and how large the file is."""
+        """Counts of pending, rewarded, expired and other decisions, and the size of the log."""
         return read_state(self.store, self.clock())
 
     def backup(self, path: Path | str) -> None:
-        """Write a consistent copy to a new file, while others go on using the log.
+        """Write a consistent copy to a new file while the log is in use.
 
-        Save the agent first: then the copy has everything that the saved agent has learned, and it catches up.
+        The copy is an SQLite log, even if this log is in PostgreSQL, where ``pg_dump`` backs up all logs of a database
+        at once. Save the agent before the backup: the copy then contains everything that the saved agent has learned.
 
         Parameters
         ----------
         path
-            The copy.
+            Path of the new file.
         """
-        self.store.copy(path)
+        self.store.backup(path)
 
     def close(self) -> None:
-        """Let go of the file; nothing needs to be written."""
+        """Close the log. All data is already committed."""
         self.store.close()
 
     def __enter__(self) -> DecisionLog:
@@ -472,3 +535,10 @@ def _seconds(name: str, value: float | timedelta) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < LARGEST:
         raise ValueError(f"{name} must be a positive number of seconds or a timedelta, got {shown(value)}")
     return float(seconds)
+
+
+def _check_keep(keep: int | timedelta | None) -> None:
+    if isinstance(keep, timedelta):
+        _seconds("keep", keep)
+    elif keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
+        raise ValueError(f"keep must be a number of decisions, a timedelta, or None for all, got {keep!r}")

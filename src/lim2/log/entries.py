@@ -1,4 +1,4 @@
-"""One decision as the log keeps it: its row in the file, and the object that a user sees."""
+"""One logged decision: its row in the database, and the object for the user."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from lim2.log.situation import Situation, in_order
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoggedDecision(Decision):
-    """A decision that is in the log.
+    """A decision in the log.
 
     Parameters
     ----------
     arm, propensity, arms, means, stds, propensities, exploit
-        As `agent.decide` returned them. A position of a slate other than the first lists its own item only.
+        The same as in `lim2.Decision`. In a slate, only the first position lists all candidates.
     id
-        By which its reward is recorded.
+        ID of the decision, used to record its reward.
     time
-        When it was made, by the log's clock.
+        Time of the decision, by the log's clock.
     context
-        In which it was made: a vector, or the raw context if there was no vector.
+        The context: a vector, or the raw context if there was no vector.
     items
         The candidates: vectors (k, e) in the order of `arms`, or raw features by name if there were no vectors. None
         if arms have no features.
     raw, raw_items
-        Context and candidates as JSON, if they were kept so.
+        Raw context and candidates as JSON, if they were stored.
     position
-        In its slate, from 1; 0 if it is no part of one.
+        Position in a slate, counted from 1; 0 if the decision is not part of a slate.
     status
-        ``"pending"``, until its reward arrives; then ``"reward"``, ``"default"`` (expired, the default reward
-        stands in), ``"dropped"`` (expired without one) or ``"discarded"``.
+        ``"pending"`` until it is settled; then ``"reward"``, ``"default"`` (expired with the default reward),
+        ``"dropped"`` (expired without a reward) or ``"discarded"``.
     reward
-        None unless there is one.
+        The reward, or None.
     key
-        Of the person whom it is about, by which `DecisionLog.erase` finds it; None if it was given none.
+        Key of the person concerned, used by `DecisionLog.erase`; None if none was given.
     metadata
-        What else was kept with it, as JSON; None if nothing was.
+        JSON value stored with the decision; None if none was given.
     active
-        Whether it counts: False until it is activated, if it was made to wait for that.
+        Whether the decision counts. False if it was made with ``active=False`` and has not been activated.
     """
 
     id: str
@@ -84,7 +84,7 @@ COLUMNS = (
 
 
 class Extras(NamedTuple):
-    """What a decision carries beside what was decided and what about."""
+    """Optional fields of a decision: key, metadata and active."""
 
     key: str | None = None
     metadata: JSON | None = None
@@ -95,31 +95,31 @@ PLAIN = Extras()
 
 
 def extras(key: str | None, metadata: Any, active: bool) -> Extras:
-    """Return what a decision carries, checked and converted.
+    """Return the optional fields of a decision, checked and converted.
 
     Parameters
     ----------
     key
-        Of a person.
+        Key of a person.
     metadata
-        A dictionary, or whatever else `as_json` can convert.
+        A dictionary, or another value that `as_json` can convert.
     active
         Whether the decision counts from the start.
     """
     if key is not None and (not isinstance(key, str) or not key):
-        raise ValueError(f"a key must be a string that is not empty, got {key!r}")
+        raise ValueError(f"key must be a non-empty string, got {key!r}")
     if not isinstance(active, bool):
         raise ValueError(f"active must be True or False, got {active!r}")
     return Extras(key, None if metadata is None else as_json(metadata, "metadata"), active)
 
 
 def new_id(now: float) -> str:
-    """Return an id that no other decision has: 12 hexadecimal digits of time, 20 drawn by the system.
+    """Return a unique ID: 12 hexadecimal digits of the time, then 20 random digits.
 
     Parameters
     ----------
     now
-        Seconds. Ids that follow one another in time are neighbours in the index.
+        Time in seconds. IDs of consecutive decisions are neighbours in the index.
 
     Examples
     --------
@@ -132,24 +132,24 @@ def new_id(now: float) -> str:
 def to_row(
     decision: Decision, about: Situation, id: str, time: float, slot: int = 0, more: Extras = PLAIN
 ) -> tuple[Any, ...]:
-    """Return a decision as the values of `COLUMNS`; raise ValueError if it does not hold together.
+    """Return a decision as the values of `COLUMNS`; raise a ValueError if its parts are inconsistent.
 
     Parameters
     ----------
     decision
-        What `agent.decide` returned.
+        The result of `agent.decide`.
     about
-        What it was about.
+        Its context and candidates.
     id, time
-        Its id, and when it was made.
+        Its ID, and the time of the decision.
     slot
-        Its position in a slate, 0 if it is no part of one.
+        Its position in a slate, 0 if it is not part of one.
     more
-        What it carries besides.
+        Its optional fields.
     """
     arms = tuple(decision.arms)
     if decision.arm not in arms:
-        raise ValueError(f"the arm {decision.arm!r} is not among the decision's eligible arms {arms!r}")
+        raise ValueError(f"the decision's arm {decision.arm!r} must be one of its eligible arms {arms!r}")
     if not 0 <= decision.propensity <= 1 + 1e-9:
         raise ValueError(f"a propensity must be between 0 and 1, got {decision.propensity!r}")
     moments = [_blob(decision, name, len(arms)) for name in ("means", "stds", "propensities")]
@@ -159,20 +159,21 @@ def to_row(
     raw_items = None if about.raw_items is None else in_order(about.raw_items, arms)
     return (
         id, time, *vector, names.dumps(arms), arms.index(decision.arm), float(decision.propensity), *moments,
-        int(decision.exploit), pack_array(items), pack_json(about.raw), pack_json(raw_items), slot,
+        int(decision.exploit), pack_array(items), pack_json(about.raw, about.encode),
+        pack_json(raw_items, about.encode), slot,
         more.key, pack_json(more.metadata), int(more.active),
     )  # fmt: skip
 
 
 def from_row(row: tuple[Any, ...], status: str, reward: float | None) -> LoggedDecision:
-    """Return the decision that a row of `COLUMNS` holds.
+    """Return the decision stored in a row of `COLUMNS`.
 
     Parameters
     ----------
     row
         The values of `COLUMNS`.
     status, reward
-        What has become of it.
+        Its status and reward.
     """
     id, time, context, dtype, shape, arms, chosen, propensity, means, stds, propensities, exploit, *rest = row
     items, raw, raw_items = map(unpack, rest[:3])

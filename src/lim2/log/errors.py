@@ -1,4 +1,4 @@
-"""What goes wrong with a decision log, said so that it can be put right."""
+"""Errors of the decision log."""
 
 from __future__ import annotations
 
@@ -23,40 +23,71 @@ ADVICE = {
 
 
 class LogError(ValueError):
-    """The log and what was asked of it do not go together."""
+    """The call does not fit the log."""
 
 
 class LogFileError(LogError):
-    """The file cannot be opened, read or written."""
+    """The file or database cannot be opened, read or written."""
+
+
+class StoreUnavailableError(LogFileError):
+    """The database cannot be reached, or the connection was lost. The next call connects again.
+
+    Nothing was written, unless the message says that this is unknown because the connection was lost during the commit.
+    In that case repeat the call with the same ID: if the first one was written, a decision raises a TakenIdError, and a
+    reward is a duplicate.
+
+    Attributes
+    ----------
+    unknown
+        Whether it is unknown if the data was written.
+    """
+
+    unknown = False
+
+
+class LostLeaseError(LogError):
+    """The lease was lost, so nothing was written."""
 
 
 class TakenIdError(LogError):
-    """An id belongs to an earlier decision. `log.get(id)` returns that."""
+    """The ID belongs to an earlier decision, which `log.get(id)` returns."""
 
 
 class UnknownDecisionError(LogError):
-    """No decision of this id is in the log."""
+    """The log has no decision with this ID."""
 
 
 class ConflictingRewardError(LogError):
-    """A decision that has a reward was given a different one."""
+    """The decision already has a different reward."""
 
 
 class PrunedLogError(LogError):
-    """What is needed has been deleted, as `keep` said."""
+    """The events that are needed have been deleted, because of `keep`."""
+
+
+def taken(id: str) -> TakenIdError:
+    """Return the error for an ID that is already taken.
+
+    Parameters
+    ----------
+    id
+        ID given by the user.
+    """
+    return TakenIdError(f"the id {id!r} is taken by an earlier decision: ids are used once")
 
 
 def file_error(path: Path, error: sqlite3.Error, what: str = "cannot be used") -> LogFileError:
-    """Return SQLite's error as one that names the file and says what to do.
+    """Return SQLite's error as one that names the file and the remedy.
 
     Parameters
     ----------
     path
         The log's file.
     error
-        What SQLite has raised.
+        SQLite's error.
     what
-        What cannot be done.
+        Description of the failure.
     """
     name = getattr(error, "sqlite_errorname", "") or ""
     advice = next((text for begin, text in ADVICE.items() if name.startswith(begin)), "see the error above.")

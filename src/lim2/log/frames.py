@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2.extras import needs
 from lim2.log.candidates import Array
 
 
@@ -55,19 +56,19 @@ class Frame:
         Parameters
         ----------
         name
-            Of the column.
+            Name of the column.
         """
         values = self._column(name)
         listed = values.to_list() if hasattr(values, "to_list") else list(values)
         return [None if _is_missing(value) else value for value in listed]
 
     def numbers(self, name: str) -> Array:
-        """Return a column of numbers, or say what is none.
+        """Return a column of numbers; raise a ValueError if it holds other values.
 
         Parameters
         ----------
         name
-            Of the column.
+            Name of the column.
         """
         column = self._column(name)
         array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
@@ -90,7 +91,7 @@ class Frame:
         Parameters
         ----------
         names
-            Of the columns.
+            Names of the columns.
         """
         return np.column_stack([self.numbers(name) for name in names])
 
@@ -100,7 +101,7 @@ class Frame:
         Parameters
         ----------
         names
-            Of the columns.
+            Names of the columns.
         """
         columns = [self.values(name) for name in names]
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -111,7 +112,7 @@ class Frame:
         Parameters
         ----------
         name
-            Of the column.
+            Name of the column.
         """
         rows = []
         for row, value in enumerate(self.values(name)):
@@ -154,14 +155,14 @@ def read_decisions(
     propensities: str | Mapping[Any, str] | None,
     raw: bool,
 ) -> dict[str, Any]:
-    """Return what `Table.of` takes, from columns.
+    """Return the arguments of `Table.of` from the columns of a frame.
 
     Parameters
     ----------
     frame
         A row per decision.
     context, arm, eligible, propensities, raw
-        As `Table.from_frame` takes them.
+        The same as for `Table.from_frame`.
     """
     names, played = frame.chosen(context), frame.values(arm)
     if None in played:
@@ -222,8 +223,6 @@ def _read(path: Path) -> Any:
     kind = path.suffix.lower()
     if kind not in (".csv", ".parquet"):
         raise ValueError(f"{path} must end in .csv or .parquet; read a file of another kind by yourself")
-    try:
+    with needs("reading CSV and Parquet files", "data"):
         import polars as pl  # not for everyone who imports lim2
-    except ImportError as error:
-        raise ImportError("reading CSV and Parquet files needs polars: pip install polars") from error
     return pl.read_csv(path) if kind == ".csv" else pl.read_parquet(path)

@@ -17,7 +17,7 @@ from lim2.log import deciders
 from lim2.log.changes import ADD, Change, from_text, is_repeated, make_change, removed_before
 from lim2.log.entries import from_row
 from lim2.log.errors import LogError, PrunedLogError
-from lim2.log.store import CHUNK, Event, Store, Tables
+from lim2.log.store import CHUNK, Event, Lease, Store, Tables, check_lease
 from lim2.state import Write, put
 
 Batch = int | Literal["auto"]
@@ -34,28 +34,38 @@ def position_of(agent: Any) -> int:
     return int((getattr(agent, "metadata", None) or {}).get("log_position", 0))
 
 
-def learn(store: Store, agent: Any, *, batch: Batch = 1, limit: int | None = None, upto: int | None = None) -> int:
-    """Apply the events after an agent's position; return how many rewards were learned.
+def learn(
+    store: Store,
+    agent: Any,
+    *,
+    batch: Batch = 1,
+    limit: int | None = None,
+    upto: int | None = None,
+    lease: Lease | None = None,
+) -> int:
+    """Apply the events after an agent's position; return the number of rewards learned.
 
     Parameters
     ----------
     store
-        The log's.
+        Store of the log.
     agent
-        Who learns.
+        The agent that learns.
     batch
-        How many events to learn as one where no batch is written down.
+        Number of events to learn in one update if no batch is stored.
     limit
         Stop when so many rewards were learned.
     upto
         Stop after the event at this position.
+    lease
+        The learner's; None: it needs none.
     """
     log_id, last = store.look(lambda tables: (tables.get("id"), tables.last()))
     _check(log_id, agent)
     end, learned = last if upto is None else upto, 0
     while limit is None or learned < limit:
         left = sys.maxsize if limit is None else limit - learned
-        steps = _next(store, agent, end, batch, left)
+        steps = _next(store, agent, end, batch, left, lease)
         agent.metadata.update(log_id=log_id, log_position=position_of(agent))
         if not steps:
             break
@@ -65,7 +75,7 @@ def learn(store: Store, agent: Any, *, batch: Batch = 1, limit: int | None = Non
 
 
 def _apply(store: Store, agent: Any, events: list[Event]) -> int:
-    """Learn an event, or several as one; return how many rewards were learned."""
+    """Learn one event, or several as a batch; return the number of rewards learned."""
     known = {"log_position": events[-1].position, "log_event": events[-1].token}
     moves = [(agent.metadata, key, value) for key, value in known.items()]
     try:
@@ -86,7 +96,7 @@ def _apply(store: Store, agent: Any, events: list[Event]) -> int:
 
 
 def _learn(store: Store, agent: Any, events: list[Event], moves: list[Write]) -> int:
-    """Let an agent learn events. Their kinds are these, and no others."""
+    """Let an agent learn events of any of the known kinds."""
     lessons = []
     for event in events:
         if event.change is not None:
@@ -95,8 +105,8 @@ def _learn(store: Store, agent: Any, events: list[Event], moves: list[Write]) ->
             lessons += _lesson(store, agent, event)
         elif event.kind not in ("dropped", "discarded", "erased"):
             raise LogError(
-                f"the event at position {event.position} is of a kind {event.kind!r} that this version of lim2 does "
-                f"not know: use the lim2 that wrote it, or a newer one"
+                f"the event at position {event.position} has the unknown kind {event.kind!r}: use the lim2 that wrote "
+                f"it, or a newer one"
             )
     if len(lessons) == 1:
         deciders.teach(agent, lessons[0], moves)
@@ -106,15 +116,15 @@ def _learn(store: Store, agent: Any, events: list[Event], moves: list[Write]) ->
 
 
 def _lesson(store: Store, agent: Any, event: Event) -> list[deciders.Lesson]:
-    """Return what is to be learned of a reward: nothing if its arm has been removed."""
+    """Return the data to learn from a reward; nothing if its arm was removed."""
     entry = from_row(event.row, event.kind, event.reward)
     if not deciders.lacks(agent, entry.arm):
         return [deciders.lesson_of(entry)]
     if entry.arm in store.look(lambda tables: removed_before(tables, event.position)):
         return []
     raise LogError(
-        f"the agent has no arm {entry.arm!r}, which decision {entry.id!r} played: give it the arms that it had "
-        f"when the log began, and change them by log.add_arm and log.remove_arm"
+        f"the agent has no arm {entry.arm!r}, which decision {entry.id!r} played: start with the arms of the "
+        f"beginning of the log, and change them with log.add_arm and log.remove_arm"
     )
 
 
@@ -125,7 +135,7 @@ def _change(store: Store, agent: Any, change: Change, position: int, moves: list
 
 
 class _Seen(NamedTuple):
-    """What follows an agent's position, as the log was at one moment."""
+    """Events after an agent's position, from one consistent read."""
 
     pruned: int
     last: int
@@ -134,8 +144,8 @@ class _Seen(NamedTuple):
     events: list[Event]
 
 
-def _next(store: Store, agent: Any, end: int, batch: Batch, left: int) -> list[list[Event]]:
-    """Return the next events, in lists that are learned as one; or say why they do not follow what was learned."""
+def _next(store: Store, agent: Any, end: int, batch: Batch, left: int, lease: Lease | None) -> list[list[Event]]:
+    """Return the next events in batches; raise a LogError if they do not continue the agent's position."""
     after, batches = position_of(agent), deciders.learns_batches(agent)
     most = CHUNK if batch == "auto" else max(batch, CHUNK)
     seen = store.look(lambda tables: _see(tables, after, end, batches, most))
@@ -149,8 +159,8 @@ def _next(store: Store, agent: Any, end: int, batch: Batch, left: int) -> list[l
     if seen.events[0].change is not None:
         return [seen.events[:1]]
     events = _one_batch(seen.events, min(growing(agent.rounds) if batch == "auto" else batch, left))
-    if store.write(lambda tables: _agree(tables, after, events[-1].position)) != events[-1].position:
-        return _next(store, agent, end, batch, left)  # somebody else was first: see how far that batch goes
+    if store.write(lambda tables: _agree(tables, after, events[-1].position, lease)) != events[-1].position:
+        return _next(store, agent, end, batch, left, lease)  # somebody else was first: see how far that batch goes
     return [events]
 
 
@@ -166,13 +176,14 @@ def _see(tables: Tables, after: int, end: int, batches: bool, most: int) -> _See
 
 
 def _one_batch(events: list[Event], size: int) -> list[Event]:
-    """Return the events that can be learned as one: up to a change of arms."""
+    """Return the events that can be one batch: up to a change of arms."""
     change = next((place for place, event in enumerate(events) if event.change is not None), len(events))
     return events[: min(size, change)]
 
 
-def _agree(tables: Tables, after: int, end: int) -> int:
-    """Write down that a batch ends at a position, unless somebody has written another one; return its end."""
+def _agree(tables: Tables, after: int, end: int, lease: Lease | None) -> int:
+    """Store the end of a batch, unless another process has stored one; return its end."""
+    check_lease(tables, lease)
     begin, last = tables.next_batch(after)
     if begin == after and last is not None:
         return last
@@ -185,23 +196,22 @@ def _check_seen(seen: _Seen, agent: Any, after: int) -> None:
     learned = agent.metadata.get("log_event")
     if after > seen.last or (None not in (seen.token, learned) and seen.token != learned):
         raise LogError(
-            f"the agent has learned up to position {after} of a log that went on otherwise, or ended: this one ends at "
-            f"{seen.last}. The file is an older copy, or power was lost with synchronous='normal'. Go on with an agent "
-            f"saved earlier, or with a new log."
+            f"the agent has learned up to position {after}, but this log ends at {seen.last} or has other events. The "
+            f"file is an older copy, or power was lost with synchronous='normal'. Use an agent that was saved earlier, "
+            f"or a new log."
         )
     if after < seen.pruned:
         raise PrunedLogError(
-            f"the agent has learned up to position {after}, but the log begins after {seen.pruned}: what is between "
-            f"was deleted, as `keep` says. Save the agent more often, or keep more."
+            f"the agent has learned up to position {after}, but the events up to {seen.pruned} were deleted because of "
+            f"`keep`, so some are missing. Save the agent more often, or keep more."
         )
 
 
 def _check(log_id: str, agent: Any) -> None:
-    """Make sure that the agent's position is one of this log."""
+    """Raise a LogError unless the agent's position belongs to this log."""
     owner = agent.metadata.get("log_id", log_id)
     if owner != log_id:
         raise LogError(
-            f"the agent has learned from another log ({owner}; this is {log_id}): its position says nothing here. Give "
-            f"it the log that it belongs to; or, to go on with a new one, delete log_id and log_position from its "
-            f"metadata."
+            f"the agent has learned from another log ({owner}; this is {log_id}), so its position is not valid here. "
+            f"Use it with that log; or, to continue with a new log, delete log_id and log_position from its metadata."
         )

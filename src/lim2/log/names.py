@@ -1,4 +1,4 @@
-"""Names of arms as JSON, and back: type and value stay as they were."""
+"""Convert names of arms to JSON and back, preserving type and value."""
 
 import json
 import math
@@ -52,7 +52,7 @@ def restored(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
     Parameters
     ----------
     names
-        As :func:`dumps` takes them.
+        Names of arms.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The Open Bandit Dataset: a log of fashion items that were shown, by a known policy, and whether they were clicked."""
+"""The Open Bandit Dataset: a log of fashion items shown by a known policy, and their clicks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from lim2.extras import needs
 from lim2.log.table import Table
 from lim2.problems.classification import encoded
 from lim2.problems.draw import standardized
 from lim2.problems.errors import DataError
-from lim2.problems.own import MARKS, check_columns, feature_columns, read_table
+from lim2.problems.labelled import check_columns, feature_columns
+from lim2.problems.own import MARKS, read_table
 from lim2.state import Array
 
 if TYPE_CHECKING:
@@ -24,19 +26,19 @@ ITEMS = "item_context.csv"
 
 @dataclass(frozen=True, eq=False)
 class OpenBandit:
-    """Logged impressions and the items that could be shown.
+    """Logged impressions and the features of all items.
 
-    It is a log and no problem: of each impression only the reward of the item that was shown is known.
+    It is a log, not a problem: only the reward of the item shown is known.
 
     Parameters
     ----------
     table
-        The impressions, in the order of their time: contexts, items shown (arms are their numbers), clicks,
-        propensities. Every item could have been shown every time.
+        The impressions in order of time: contexts, numbers of the items shown as arms, clicks and propensities. All
+        items were eligible every time.
     items
-        The features of the items, (K, n_item_features), in the order of `table.arms`.
+        Features of the items, (K, n_item_features), in the order of `table.arms`.
     feature_names, item_feature_names
-        What the columns of `table.contexts` and of `items` stand for.
+        Names of the columns of `table.contexts` and `items`.
     """
 
     table: Table
@@ -46,25 +48,25 @@ class OpenBandit:
 
     @property
     def shown(self) -> Array:
-        """The features of the item that was shown, a row per impression."""
+        """Features of the item shown, one row per impression."""
         rows: Array = self.items[self.table.chosen]
         return rows
 
 
 def read_open_bandit(folder: str | Path, campaign: str = "all", *, rows: int | None = None) -> OpenBandit:
-    r"""Read one campaign of the Open Bandit Dataset, by one policy.
+    r"""Read one campaign of the Open Bandit Dataset, logged by one policy.
 
-    A context is what is known of the user, one-hot, and the position, one-hot. The affinities of user and items are
-    left out. Numbers of items stay as they are, their categories become one-hot.
+    A context has the user's features and the position, both one-hot. The affinities between user and items are left
+    out. Numeric features of items stay as they are, categorical ones become one-hot.
 
     Parameters
     ----------
     folder
-        Such as ``open_bandit_dataset/random/all``: it holds the campaign's file and ``item_context.csv``.
+        Folder with the campaign's file and ``item_context.csv``, such as ``open_bandit_dataset/random/all``.
     campaign
-        ``"all"``, ``"men"`` or ``"women"``: the file's name without its ending.
+        ``"all"``, ``"men"`` or ``"women"``, the file's name without its extension.
     rows
-        How many impressions to read, from the first; None for all.
+        Number of impressions to read, from the first; None: all.
 
     References
     ----------
@@ -83,7 +85,8 @@ def read_open_bandit(folder: str | Path, campaign: str = "all", *, rows: int | N
     (array([1., 0.]), (0, 1), array([[ 0.2,  0. ,  1. ],
            [-0.5,  1. ,  0. ]]))
     """
-    import polars as pl
+    with needs("read_open_bandit", "data"):
+        import polars as pl
 
     place = Path(folder).expanduser()
     items_path, path = place / ITEMS, place / f"{campaign}.csv"
@@ -97,7 +100,7 @@ def read_open_bandit(folder: str | Path, campaign: str = "all", *, rows: int | N
     if strangers.height:
         raise DataError(
             path,
-            f"item {strangers['item_id'][0]} was shown, but is not in {ITEMS}; are they of one campaign?",
+            f"item {strangers['item_id'][0]} was shown but is not in {ITEMS}: use both files of the same campaign",
             column="item_id",
         )
     context_frame = impressions.select("position", *users)
@@ -114,11 +117,11 @@ def read_open_bandit(folder: str | Path, campaign: str = "all", *, rows: int | N
 
 
 def _impressions(path: Path, rows: int | None) -> pl.DataFrame:
-    """Return the impressions in the order of their time, without the affinities: they are most of a large file."""
+    """Return the impressions in order of time, without the affinities, which make up most of the file."""
     import polars as pl
 
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}; name the folder of a policy and campaign")
+        raise FileNotFoundError(f"there is no file {path}: give the folder of a policy and campaign")
     header = pl.read_csv(path, n_rows=0)
     check_columns(path, header, SHOWN)
     users = [name for name in header.columns if name.startswith("user_feature")]

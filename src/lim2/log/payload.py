@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,15 +21,17 @@ SAMPLE = 4096  # bytes that are tried first
 GAIN = 0.8  # of the size, which compressing must reach
 
 
-def pack_json(value: raw.JSON | None) -> bytes | None:
-    """Return JSON as bytes; None for None, which says that there is no value.
+def pack_json(value: raw.JSON | None, encode: Callable[[raw.JSON], bytes] = raw.dumps) -> bytes | None:
+    """Return JSON as bytes; None for a missing value.
 
     Parameters
     ----------
     value
-        As `as_json` returned it.
+        JSON value from `as_json`.
+    encode
+        Function that returns the value as JSON.
     """
-    return None if value is None else _squeezed(b"j", raw.dumps(value))
+    return None if value is None else _squeezed(b"j", encode(value))
 
 
 def pack_array(array: NDArray[Any] | None) -> bytes | None:
@@ -46,12 +49,12 @@ def pack_array(array: NDArray[Any] | None) -> bytes | None:
 
 
 def unpack(blob: bytes | None) -> Any:
-    """Return what `pack_json` or `pack_array` was given.
+    """Return the value given to `pack_json` or `pack_array`.
 
     Parameters
     ----------
     blob
-        What it returned.
+        Bytes from one of these.
 
     Examples
     --------
@@ -76,7 +79,14 @@ def unpack(blob: bytes | None) -> Any:
 def _squeezed(kind: bytes, body: bytes) -> bytes:
     if len(body) <= SMALL:
         return kind + body
-    if len(body) > 2 * SAMPLE and len(zlib.compress(body[:SAMPLE], 1)) > GAIN * SAMPLE:
+    if len(body) > 2 * SAMPLE and len(_compressed(body[:SAMPLE])) > GAIN * SAMPLE:
         return kind + body  # a sample says that the rest is not worth the time
-    small = zlib.compress(body, 1)
+    small = _compressed(body)
     return kind.upper() + small if len(small) < GAIN * len(body) else kind + body
+
+
+def _compressed(body: bytes) -> bytes:
+    """Compress: with buffers as large as the body needs, since to clear zlib's own takes longer than to fill them."""
+    window = min(len(body).bit_length(), zlib.MAX_WBITS)
+    made = zlib.compressobj(1, zlib.DEFLATED, window, max(window - 7, 1))
+    return made.compress(body) + made.flush()

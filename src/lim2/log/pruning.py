@@ -1,43 +1,46 @@
-"""What is deleted, and when: what is settled, learned, and more than is kept."""
+"""Pruning: delete events that are settled, learned and older than the limit."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-from lim2.log.store import Store, Tables
+from lim2.log.store import Lease, Store, Tables, check_lease
 
 
-def prune(store: Store, keep: int | timedelta | None, learned: int, now: float) -> None:
-    """Delete what is settled, learned, and more than is kept; now and then, many at once.
+def prune(store: Store, keep: int | timedelta | None, learned: int, now: float, lease: Lease | None = None) -> None:
+    """Delete settled and learned events beyond the limit, occasionally and many at once.
 
     Parameters
     ----------
     store
-        The log's.
+        Store of the log.
     keep
-        How many settled decisions, or for how long.
+        Number of settled decisions to keep, or for how long.
     learned
         The position up to which an agent has learned.
     now
         The time.
+    lease
+        The learner's; None: it needs none.
     """
     if keep is None:
         return
     pruned, upto = store.look(lambda tables: (tables.get("pruned"), _end(tables, keep, learned, now)))
     least = 1 if isinstance(keep, timedelta) else min(1 + keep // 10, 1000)
     if upto - pruned >= least:
-        store.write(lambda tables: _delete(tables, upto))
+        store.write(lambda tables: _delete(tables, upto, lease))
 
 
 def _end(tables: Tables, keep: int | timedelta, learned: int, now: float) -> int:
-    """Return the last position that is not kept."""
+    """Return the last position to delete."""
     if isinstance(keep, timedelta):
         young = tables.first_after(tables.get("pruned"), now - keep.total_seconds())
         return learned if young is None else min(learned, young - 1)
     return min(learned, tables.last() - keep)
 
 
-def _delete(tables: Tables, upto: int) -> None:
+def _delete(tables: Tables, upto: int, lease: Lease | None) -> None:
+    check_lease(tables, lease)
     if upto <= tables.get("pruned"):  # somebody else has done it meanwhile
         return
     event = tables.event(upto)
@@ -45,3 +48,16 @@ def _delete(tables: Tables, upto: int) -> None:
         tables.put("pruned token", event.token)
     tables.prune(upto)
     tables.put("pruned", upto)
+
+
+def prune_now(store: Store, keep: int | timedelta, learned: int, now: float) -> int:
+    """Delete all such events now; return their number.
+
+    Parameters
+    ----------
+    store, keep, learned, now
+        The same as for :func:`prune`.
+    """
+    pruned, upto = store.look(lambda tables: (tables.get("pruned"), _end(tables, keep, learned, now)))
+    prune(store, 0, upto, now)
+    return max(upto - int(pruned), 0)

@@ -1,4 +1,4 @@
-"""Raw contexts and items as JSON: what Python, NumPy, pandas and polars hold, converted once and in one place."""
+"""Convert raw contexts and items of Python, NumPy, pandas and polars to JSON."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ import numpy as np
 
 DEEPEST = 32  # levels of nesting
 
+# Made once: `json.dumps` would make one each time.
+_encode = json.JSONEncoder(
+    separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False, check_circular=False
+).encode
+
 JSON = Any  # None, bool, int, float, str, a list of them, or a dictionary of them by strings
 Path = Any  # (path of the parent, key or index); None at the top
 
 
 def as_json(value: Any, what: str = "a raw context") -> JSON:
-    """Return a value as JSON holds it: dictionaries with sorted keys, lists, strings, numbers, booleans, None.
+    """Return a value as JSON: dictionaries with sorted keys, lists, strings, numbers, booleans, None.
 
     Dates and times become ISO strings, time differences seconds; NaN and the missing values of pandas become None;
     tuples, arrays and sets become lists, sets in sorted order; rows of frames, dataclasses and named tuples become
@@ -32,12 +37,12 @@ def as_json(value: Any, what: str = "a raw context") -> JSON:
     value
         A dictionary, dataclass, or row, nested or not.
     what
-        What it is, for an error message.
+        Description of the value, for error messages.
 
     Returns
     -------
     JSON
-        A copy. Equal values have equal forms, whatever the order of their keys.
+        A copy. Equal values give equal results, regardless of the order of their keys.
 
     Raises
     ------
@@ -61,15 +66,14 @@ def dumps(value: JSON) -> bytes:
     Parameters
     ----------
     value
-        As `as_json` returned it.
+        JSON value from `as_json`.
 
     Examples
     --------
     >>> dumps({"a": [1, None], "b": "ü"}).decode()
     '{"a":[1,null],"b":"ü"}'
     """
-    text = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "surrogatepass")  # half a character is kept as it came
+    return _encode(value).encode("utf-8", "surrogatepass")  # half a character is kept as it came
 
 
 def loads(text: bytes) -> JSON:
@@ -100,7 +104,7 @@ def _convert(value: Any, path: Path, what: str, depth: int) -> JSON:
 
 
 def _other(value: Any, path: Path, what: str, depth: int) -> JSON:
-    """Convert what is less common: one step, and the rest as before."""
+    """Convert a less common type by one step, then the result."""
     if _is_missing(value):
         return None
     if isinstance(value, Enum):
@@ -163,7 +167,7 @@ def _number(value: float, path: Path, what: str) -> float | None:
         return value
     if math.isnan(value):
         return None
-    raise ValueError(f"{what} has {value}{_at(path)}: numbers must be finite; None stands for a missing one")
+    raise ValueError(f"{what} has {value}{_at(path)}: numbers must be finite; use None for a missing number")
 
 
 def _whole(value: int, path: Path, what: str) -> int:
@@ -173,7 +177,7 @@ def _whole(value: int, path: Path, what: str) -> int:
 
 
 def _is_missing(value: Any) -> bool:
-    """Return whether a value says that there is none: NaT, and the NA of pandas."""
+    """Return whether a value means missing: NaT, and the NA of pandas."""
     if type(value).__name__ in ("NaTType", "NAType"):
         return True
     return isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value))
@@ -189,14 +193,14 @@ def _at(path: Path) -> str:
 
 
 def named(items: Mapping[Any, Any] | Sequence[Any], what: str = "the item") -> Any:
-    """Return raw items as JSON, by their names if they have some, in the order given.
+    """Return raw items as JSON, by name if they have names, in the given order.
 
     Parameters
     ----------
     items
         Name -> features, or features only.
     what
-        What each is called in an error message.
+        Description of an item, for error messages.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Looking into a log: single decisions, tables of them, and what there is to watch."""
+"""Read a log: single decisions, tables and counts."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from lim2.log.table import Table
 
 @dataclass(frozen=True)
 class LogState:
-    """What a log holds.
+    """Counts and size of a log.
 
     Parameters
     ----------
     pending
-        Decisions that wait for their reward.
+        Number of pending decisions.
     oldest_pending
-        Seconds that the oldest of them has waited; None if none does.
+        Age of the oldest pending decision in seconds; None if there is none.
     rewards, defaults, dropped, discarded, erased
-        What became of the settled decisions that are still in the file.
+        Numbers of settled decisions in the log, by how they were settled.
     late
-        Rewards that came after their decision had been settled otherwise.
+        Number of rewards that arrived after their decision had expired or been discarded.
     position
-        Of the last event. What an agent is behind is this minus its ``metadata["log_position"]``.
+        Position of the last event. An agent lags behind by this minus its ``metadata["log_position"]``.
     pruned
-        The last position that has been deleted; 0 if none has.
+        Last deleted position; 0 if nothing was deleted.
     nbytes
-        Size of the file, without the WAL beside it.
+        Size of the file in bytes, without the WAL.
     """
 
     pending: int
@@ -53,15 +53,16 @@ class LogState:
 
 
 def read_state(store: Store, now: float) -> LogState:
-    """Return what a log holds.
+    """Return the counts and the size of a log.
 
     Parameters
     ----------
     store
-        The log's.
+        Store of the log.
     now
-        The time.
+        Current time.
     """
+    size = store.nbytes()
 
     def work(tables: Tables) -> LogState:
         counts, since = tables.counts(), tables.oldest()
@@ -76,23 +77,23 @@ def read_state(store: Store, now: float) -> LogState:
             late=tables.get("late"),
             position=tables.last(),
             pruned=tables.get("pruned"),
-            nbytes=store.nbytes(),
+            nbytes=size,
         )
 
     return store.look(work)
 
 
 def entries(store: Store, which: Which, after: int = 0) -> Iterator[LoggedDecision]:
-    """Yield some decisions in the order in which they were made, read a chunk at a time.
+    """Yield decisions in the order in which they were made, read in chunks.
 
     Parameters
     ----------
     store
-        The log's.
+        Store of the log.
     which
-        Which ones.
+        Status of the decisions.
     after
-        Only those that are younger than the decision with this seq.
+        Yield only decisions with a larger seq.
     """
     while rows := store.look(lambda tables: tables.decisions(which, after, CHUNK)):  # noqa: B023 (called at once)
         for stored in rows:
@@ -101,14 +102,14 @@ def entries(store: Store, which: Which, after: int = 0) -> Iterator[LoggedDecisi
 
 
 def read_one(store: Store, id: str) -> LoggedDecision:
-    """Return a decision, or say that it is not there.
+    """Return a decision; raise an UnknownDecisionError if it is not in the log.
 
     Parameters
     ----------
     store
-        The log's.
+        Store of the log.
     id
-        Of the decision.
+        ID of the decision.
     """
 
     def work(tables: Tables) -> Stored:
@@ -127,11 +128,11 @@ def read_table(store: Store, last: int | None) -> Table:
     Parameters
     ----------
     store
-        The log's.
+        Store of the log.
     last
-        Only the newest of all decisions, as many; None: all.
+        Number of newest decisions to consider; None: all.
     """
-    first = 0 if last is None else store.look(lambda tables: tables.newest()) - last
+    first = 0 if last is None else store.look(lambda tables: tables.newest(last))
     missing = store.look(lambda tables: tables.unrewarded(first))
     return make_table(entries(store, "rewarded", first), missing)
 
@@ -142,9 +143,9 @@ def make_table(entries: Iterable[LoggedDecision], missing: int) -> Table:
     Parameters
     ----------
     entries
-        In the order in which they were made.
+        The decisions, in the order in which they were made.
     missing
-        How many others have none.
+        Number of decisions without a reward.
     """
     index: dict[Hashable, int] = {}
     places, rows = [], []
@@ -183,7 +184,7 @@ def make_table(entries: Iterable[LoggedDecision], missing: int) -> Table:
 
 
 def _all(values: list[Any]) -> list[Any] | None:
-    """Return values if all of them are there."""
+    """Return the values if none is missing, else None."""
     return None if not values or any(value is None for value in values) else values
 
 

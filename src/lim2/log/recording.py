@@ -1,4 +1,4 @@
-"""Decisions that are written down: made here by an agent, or elsewhere. These are the methods of `DecisionLog`."""
+"""Methods of `DecisionLog` that record decisions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from lim2.log.learning import position_of
 from lim2.log.requests import Request
 from lim2.log.situation import Situation, situation
 from lim2.log.slates import rows_of
-from lim2.log.writing import Made, check_free, insert, logged, rows_of_made
+from lim2.log.store import Work
+from lim2.log.writing import Insertion, Made, check_free, logged, rows_of_made
 
 if TYPE_CHECKING:
     from lim2.log.decision_log import DecisionLog
@@ -36,28 +37,29 @@ def decide(
     metadata: Any = None,
     active: bool = True,
 ) -> Request[LoggedDecision]:
-    """Let an agent, or a snapshot of one, decide, and write the decision down.
+    """Let an agent or a snapshot decide, and record the decision.
 
-    A `lim2.Bandit` takes raw contexts and items: they are kept as JSON, and converted before it decides, so that
-    it sees now what `replay` will show it. Other agents take vectors, and vectors are kept.
+    A `lim2.Bandit` takes raw contexts and items. They are converted to JSON before the decision and stored, so that
+    `replay` uses the same values. Other agents take vectors, which are stored.
 
     Parameters
     ----------
     agent
-        Whose `decide` is asked.
+        The agent, bandit or snapshot that decides.
     context, arms, items, exploit
-        As `agent.decide` takes them.
+        Arguments of `agent.decide`.
     raw, raw_items
-        What the vectors were made of, to be kept beside them: a dictionary or row, and features of the items, by
-        name or in the order of `items`. A `lim2.Bandit` can then be trained by `replay`.
+        Raw values of the vectors, stored with them: a dictionary or row, and features of the items by name or in the
+        order of `items`. `replay` can then train a `lim2.Bandit`.
     id
-        Your own, used once; None makes one.
+        Unique ID of the decision. None: the log generates one.
     key
-        Of the person whom it is about: `erase` finds it by this.
+        Key of the person concerned. `erase` deletes all decisions with this key.
     metadata
-        What else is to be kept with it, as JSON, say the version of the product.
+        JSON value stored with the decision, for example the version of the product.
     active
-        False: it counts only once `activate` was called, say because it may never be shown.
+        Whether the decision counts at once. False: it counts only after `activate`, for example because it may never
+        be shown.
     """
     about, more = _about(agent, context, items, raw, raw_items), extras(key, metadata, active)
     check_free(log.store, id)
@@ -77,14 +79,14 @@ def decide_many(
     keys: Sequence[str | None] | None = None,
     metadata: Sequence[Any] | None = None,
 ) -> Request[list[LoggedDecision]]:
-    """Let an agent decide for many contexts, and write all decisions down in one transaction.
+    """Let an agent decide for many contexts, and record all decisions in one transaction.
 
     Parameters
     ----------
     agent, arms, exploit
-        As for `decide`, for all of them.
+        The same as for `decide`, for all decisions.
     contexts, items, ids, keys, metadata
-        As for `decide`, one of each per decision.
+        The same as for `decide`, one entry per decision.
     """
     n = len(contexts)
     candidates = _each("items", items, n)
@@ -110,18 +112,18 @@ def rank(
     metadata: Any = None,
     active: bool = True,
 ) -> Request[Slate[LoggedDecision]]:
-    """Let an agent rank items, and write the slate down, a row per position.
+    """Let an agent rank items, and record the slate with one row per position.
 
     Parameters
     ----------
     agent
-        Whose `rank` is asked.
+        The agent, bandit or snapshot that ranks.
     context, items, k
-        As `agent.rank` takes them.
+        Arguments of `agent.rank`.
     raw, raw_items, key, metadata, active
-        As for `decide`.
+        The same as for `decide`.
     id
-        Of the slate, used once; None makes one.
+        Unique ID of the slate. None: the log generates one.
     """
     about, more = _about(agent, context, items, raw, raw_items), extras(key, metadata, active)
     check_free(log.store, id)
@@ -142,23 +144,37 @@ def record(
     active: bool = True,
     agent: Any = None,
 ) -> Request[LoggedDecision]:
-    """Write down a decision that was made elsewhere.
+    """Record a decision that was made elsewhere.
 
     Parameters
     ----------
     decision
-        What `agent.decide` returned.
+        The decision that `agent.decide` returned.
     context, items
-        In which and among which it was made, as vectors.
+        Context and candidates of the decision, as vectors.
     raw, raw_items
-        The same as dictionaries or rows, instead of vectors or beside them.
+        Context and candidates as dictionaries or rows, instead of vectors or in addition to them.
     id, key, metadata, active
-        As for `decide`.
+        The same as for `decide`.
     agent
-        Who made it. `replay` can make decisions again only if it is known after how many rewards they were made.
+        The agent that decided. `replay` needs it to repeat decisions after the same number of rewards.
     """
     made = Made(decision, situation(context, items, raw, raw_items), id, extras(key, metadata, active))
     return _one(log, [made], agent)
+
+
+def keep(log: DecisionLog, made: Made, agent: Any) -> Request[str]:
+    """Write down a decision that was made elsewhere, about what is known to be right, and return no more than its id.
+
+    Parameters
+    ----------
+    made
+        The decision, with what it is about.
+    agent
+        Who made it, as for `record`.
+    """
+    rows, position = rows_of_made([made], log.clock()), position_of(agent)
+    return Request(Work(Insertion([made.id], rows, position), inserts=True), lambda _: rows[0][0])
 
 
 def record_many(
@@ -175,18 +191,18 @@ def record_many(
     active: bool = True,
     agent: Any = None,
 ) -> Request[list[LoggedDecision]]:
-    """Write down many decisions that were made elsewhere, in one transaction: all of them, or none.
+    """Record many decisions that were made elsewhere in one transaction: all of them or none.
 
     Parameters
     ----------
     decisions
-        What `agent.decide` returned.
+        The decisions that `agent.decide` returned.
     contexts, items, raw, raw_items, ids, keys, metadata
-        As for `record`, one of each per decision.
+        The same as for `record`, one entry per decision.
     active
-        As for `record`, for all of them.
+        The same as for `record`, for all decisions.
     agent
-        Who made them, as for `record`.
+        The agent that decided, as for `record`.
     """
     n = len(decisions)
     given = {"contexts": contexts, "items": items, "raw": raw, "raw_items": raw_items}
@@ -209,18 +225,18 @@ def record_slate(
     active: bool = True,
     agent: Any = None,
 ) -> Request[Slate[LoggedDecision]]:
-    """Write down a slate that was made elsewhere: a row per position, so that each position has its reward.
+    """Record a slate that was made elsewhere, with one row per position, so that each position has a reward.
 
     Parameters
     ----------
     slate
-        A decision per position, over the same candidates. The propensity is that of being first.
+        One decision per position, with the same candidates. Each propensity is the probability of coming first.
     context, items, raw, raw_items, key, metadata, active
-        As for `record`.
+        The same as for `record`.
     id
-        Of the slate, used once; None makes one. Its positions get the ids ``f"{id}/1"``, ``f"{id}/2"``, ...
+        Unique ID of the slate. None: the log generates one. Positions have the IDs ``f"{id}/1"``, ``f"{id}/2"``, ...
     agent
-        Who made it, as for `record`.
+        The agent that ranked, as for `record`.
     """
     about = situation(context, items, raw, raw_items)
     return _slate(log, list(slate), about, id, extras(key, metadata, active), agent)
@@ -230,7 +246,7 @@ def _about(agent: Any, context: Any, items: Any, raw: Any, raw_items: Any) -> Si
     if not deciders.takes_raw(agent):
         return situation(context, items, raw, raw_items)
     if raw is not None or raw_items is not None:
-        raise ValueError("raw= and raw_items= go beside vectors; what this agent takes is raw, and kept as it is")
+        raise ValueError("raw= and raw_items= are for agents that take vectors: leave them out for this agent")
     return situation(None, None, context, items)
 
 
@@ -242,7 +258,8 @@ def _extras(
 
 def _write(log: DecisionLog, made: list[Made], agent: Any) -> Request[list[LoggedDecision]]:
     rows, position = rows_of_made(made, log.clock()), position_of(agent)
-    return Request(lambda tables: insert(tables, made, rows, position), lambda _: logged(made, rows))
+    work = Work(Insertion([one.id for one in made], rows, position), inserts=True)
+    return Request(work, lambda _: logged(made, rows))
 
 
 def _one(log: DecisionLog, made: list[Made], agent: Any) -> Request[LoggedDecision]:
@@ -264,9 +281,9 @@ def _slate(
 
 
 def _each(name: str, values: Sequence[Any] | None, n: int) -> Sequence[Any]:
-    """Return a value per decision: those given, or none for each."""
+    """Return one value per decision: those given, or None for each."""
     if values is None:
         return [None] * n
     if isinstance(values, str | Mapping) or len(values) != n:
-        raise ValueError(f"{name} must be a sequence of {n}, one per decision, got {shown(values)}")
+        raise ValueError(f"{name} must be a sequence of {n} entries, one per decision, got {shown(values)}")
     return values

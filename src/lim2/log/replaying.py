@@ -1,4 +1,4 @@
-"""Decisions that are made again, each after as many events as then, and compared with those in the log."""
+"""Repeat the decisions of a log, each after the original number of events, and compare them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Choice = tuple[Hashable, float]  # an arm, and its propensity
 
 
 def decide_again(store: Store, agent: Any) -> int:
-    """Make every decision of a log again, after as many events as then; return how many rewards were learned.
+    """Repeat every decision of a log after the original number of events; return the number of rewards learned.
 
     Parameters
     ----------
     store
-        The log's.
+        Store of the log.
     agent
-        Who decides and learns.
+        The agent that decides and learns.
     """
     learned, seq = 0, 0
     while rows := store.look(lambda tables: tables.decisions("all", seq, CHUNK)):  # noqa: B023 (called at once)
@@ -35,14 +35,14 @@ def decide_again(store: Store, agent: Any) -> int:
             if position_of(agent) != position or again != logged:
                 raise LogError(
                     f"decision {entry.id!r} comes out differently: {_words(again)} after {position_of(agent)} events, "
-                    f"not {_words(logged)} after {position}. Either the agent differs from the live one, or that was "
-                    f"restarted, or decided outside the log; replay without decisions=True gives what it had learned."
+                    f"but {_words(logged)} after {position} in the log. The agent differs from the live one, or it was "
+                    f"restarted or decided outside the log. Replay without decisions=True restores what it learned."
                 )
     return learned
 
 
 def _logged(store: Store, entry: LoggedDecision) -> list[Choice]:
-    """Return what was chosen, with its propensity: one, or one per position of a slate."""
+    """Return the logged choice with its propensity: one, or one per position of a slate."""
     chosen = [entry]
     while entry.position:
         next_id = row_id(entry.id.removesuffix("/1"), len(chosen) + 1)

@@ -1,4 +1,4 @@
-"""Calls of a log that write: each is prepared by the caller, done in a transaction, and then finished.
+"""Writing calls of a log: the caller prepares a request, a transaction executes it.
 
 One definition serves both interfaces: ``log.reward(...)`` waits for its transaction, ``await log.areward(...)`` lets
 other coroutines go on meanwhile.
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class Request(NamedTuple, Generic[R]):
-    """What is to be done within a transaction, and how its result becomes that of the call."""
+    """Work to do within a transaction, and a function from its result to that of the call."""
 
     work: Callable[[Tables], Any]
     finish: Callable[[Any], R]
@@ -29,12 +29,12 @@ class Request(NamedTuple, Generic[R]):
 def both(
     prepare: Callable[Concatenate[DecisionLog, P], Request[R]],
 ) -> tuple[Callable[Concatenate[DecisionLog, P], R], Callable[Concatenate[DecisionLog, P], Awaitable[R]]]:
-    """Return two methods: one that waits until a request is done, and its twin for coroutines.
+    """Return two methods for a request: a blocking one and an asynchronous one.
 
     Parameters
     ----------
     prepare
-        Returns the request.
+        Function that returns the request.
     """
 
     @functools.wraps(prepare)
@@ -48,5 +48,5 @@ def both(
         return finish(await log.store.awrite(work))
 
     acall.__name__ = f"a{prepare.__name__}"
-    acall.__doc__ = f"Do what `{prepare.__name__}` does, without blocking the event loop."
+    acall.__doc__ = f"Asynchronous version of `{prepare.__name__}`, which does not block the event loop."
     return call, acall

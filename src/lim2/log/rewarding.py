@@ -1,40 +1,66 @@
-"""Rewards that come, and decisions that begin to count. These are the methods of `DecisionLog`."""
+"""Methods of `DecisionLog` that record rewards and activate decisions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lim2.log import settling
 from lim2.log.requests import Request
 from lim2.log.settling import Outcome, Reward, checked_id, checked_reward, reward_all
 from lim2.log.slates import by_position
+from lim2.log.store import Tables, Work
 
 if TYPE_CHECKING:
     from lim2.log.decision_log import DecisionLog
 
 
+@dataclass(frozen=True)
+class Rewarding:
+    """Record rewards that arrived at one time, all or none."""
+
+    rewards: Sequence[Reward]
+    now: float
+
+    def __call__(self, tables: Tables) -> list[Outcome]:
+        """Run within a transaction."""
+        return reward_all(tables, list(self.rewards), self.now)
+
+
+@dataclass(frozen=True)
+class Activation:
+    """Activate a decision at a given time."""
+
+    id: str
+    now: float
+
+    def __call__(self, tables: Tables) -> bool:
+        """Run within a transaction."""
+        return settling.activate(tables, self.id, self.now)
+
+
 def reward(log: DecisionLog, id: str, reward: float | Mapping[Any, float], *, name: str | None = None) -> Request[Any]:
-    """Record a reward of a decision, or rewards of positions of a slate.
+    """Record a reward of a decision, or rewards of a slate's positions.
 
     Parameters
     ----------
     id
-        Of the decision, or of the slate.
+        ID of the decision or slate.
     reward
-        What the decision earned. For a slate: position (``2`` or ``"slot 2"``) -> reward, of all positions or some;
-        if one of them is refused, none is written. Positions that are left out go on waiting.
+        The reward. For a slate: a mapping from position (``2`` or ``"slot 2"``) to reward, for all positions or some.
+        If one of them is refused, none is written. The other positions remain pending.
     name
-        Of this one reward, say ``"click"``: if it comes again with the same name, it is a duplicate. Give one if
-        rewards are added up and a sender may repeat itself.
+        Name of this reward, for example ``"click"``. A second reward of the same name is a duplicate. Give a name if
+        rewards are summed and a sender may retry.
 
     Returns
     -------
     str or dict
         ``"recorded"``; ``"duplicate"`` if the same reward was recorded before; ``"late"`` if the decision had
-        expired or been discarded: the reward is kept, but nothing is learned of it, since what stands in for it may
-        have been learned; ``"ignored"`` if with ``aggregate="first"`` another one came first. For a slate: position
-        -> one of these.
+        expired or been discarded: the reward is stored but not learned, since the default reward may have been
+        learned already; ``"ignored"`` if ``aggregate="first"`` and another reward came first. For a slate: a mapping
+        from position to one of these.
     """
     if not isinstance(reward, Mapping):
         work, finish = _rewarding(log, [(id, reward)], name)
@@ -46,19 +72,20 @@ def reward(log: DecisionLog, id: str, reward: float | Mapping[Any, float], *, na
 def reward_many(
     log: DecisionLog, rewards: Iterable[tuple[str, float] | tuple[str, float, str | None]]
 ) -> Request[list[Outcome]]:
-    """Record many rewards in one transaction: all are written, or, if one of them is refused, none.
+    """Record many rewards in one transaction: all of them or, if one is refused, none.
 
     Parameters
     ----------
     rewards
-        Pairs of id and reward; a third entry is the name of that reward, as `reward` takes it.
+        Pairs ``(id, reward)`` or triples ``(id, reward, name)``, with the arguments of `reward`.
     """
     return _rewarding(log, rewards)
 
 
 def _rewarding(log: DecisionLog, given: Iterable[tuple[Any, ...]], name: str | None = None) -> Request[list[Outcome]]:
     rewards, now = [_checked(*one[:2], *(one[2:] or (name,))) for one in given], log.clock()
-    return Request(lambda tables: reward_all(tables, rewards, now), lambda outcomes: outcomes)
+    work = Work(Rewarding(rewards, now), ids=[reward.id for reward in rewards])
+    return Request(work, lambda outcomes: outcomes)
 
 
 def _checked(id: str, value: float, name: str | None) -> Reward:
@@ -67,17 +94,17 @@ def _checked(id: str, value: float, name: str | None) -> Reward:
 
 
 def activate(log: DecisionLog, id: str) -> Request[bool]:
-    """Let a decision count that was made with ``active=False``: rewards that it has got are learned now.
+    """Activate a decision that was made with ``active=False``, so that its rewards are learned.
 
     Parameters
     ----------
     id
-        Of the decision, or of a position of a slate.
+        ID of the decision, or of a position of a slate.
 
     Returns
     -------
     bool
-        Whether it counts now; False if it expired before.
+        Whether the decision is active now; False if it expired before.
     """
     key, now = checked_id(id), log.clock()
-    return Request(lambda tables: settling.activate(tables, key, now), lambda counts: counts)
+    return Request(Work(Activation(key, now), ids=[key]), lambda counts: counts)

@@ -1,4 +1,4 @@
-"""Settings on which all who use a log must agree: they are in the log itself."""
+"""Settings stored in the log, the same for everyone who uses it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Aggregate = Literal["first", "last", "sum", "mean", "max"]
 
 
 class Settings(NamedTuple):
-    """When decisions expire, what they earn then, and what several rewards make; see `DecisionLog`."""
+    """Stored settings of a log; see `DecisionLog`."""
 
     expire_after: float | None = None
     default_reward: float | None = None
@@ -24,16 +24,16 @@ class Settings(NamedTuple):
 
     @property
     def collects(self) -> bool:
-        """Whether rewards are collected until a decision expires; if not, its first reward settles it."""
+        """Whether rewards are collected until a decision expires; otherwise the first reward settles it."""
         return self.aggregate not in (None, "first")
 
     def combined(self, rewards: Sequence[float]) -> float:
-        """Return what several rewards of one decision make.
+        """Return the combined reward of a decision.
 
         Parameters
         ----------
         rewards
-            In the order in which they came; at least one.
+            At least one reward, in order of arrival.
 
         Examples
         --------
@@ -49,7 +49,7 @@ class Settings(NamedTuple):
 
 
 def checked_settings(expire_after: float | None, default_reward: float | None, aggregate: Aggregate | None) -> Settings:
-    """Return settings, or say why they do not go together.
+    """Return settings; raise a ValueError if they are inconsistent.
 
     Parameters
     ----------
@@ -59,59 +59,59 @@ def checked_settings(expire_after: float | None, default_reward: float | None, a
         See `DecisionLog`.
     """
     if default_reward is not None and expire_after is None:
-        raise ValueError("default_reward is given when a decision expires: say when, by expire_after=")
+        raise ValueError("default_reward applies when a decision expires: give expire_after= as well")
     known = get_args(Aggregate)
     if aggregate is not None and aggregate not in known:
         raise ValueError(f"aggregate must be one of {', '.join(map(repr, known))}, or None, got {aggregate!r}")
     settings = Settings(expire_after, default_reward, aggregate)
     if settings.collects and expire_after is None:
         raise ValueError(
-            f"aggregate={aggregate!r} collects rewards until the decision expires: say when, by expire_after="
+            f"aggregate={aggregate!r} collects rewards until the decision expires: give expire_after= as well"
         )
     return settings
 
 
 def read_settings(tables: Tables) -> Settings:
-    """Return the settings of a log; if nobody has set any, decisions do not expire.
+    """Return the stored settings of a log; by default, decisions do not expire.
 
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     """
     text = tables.get("settings")
     return Settings() if text is None else Settings(*json.loads(text))
 
 
 def write_settings(tables: Tables, settings: Settings) -> None:
-    """Set them for everybody.
+    """Store settings for everyone.
 
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     settings
-        The new ones.
+        New settings.
     """
     tables.put("settings", json.dumps(settings))
 
 
 def agree(tables: Tables, given: Settings) -> None:
-    """Set settings that nobody has set; raise LogError if somebody has set others.
+    """Store settings if there are none; raise a LogError if different ones are stored.
 
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     given
-        Of one who opens it; if none are given, those of the log hold.
+        Settings given by the caller; if there are none, the stored ones hold.
     """
     known = read_settings(tables)
     if given in (Settings(), known):
         return
     if known != Settings():
         raise LogError(
-            f"the log is opened with {given}, but others use it with {known}: leave these out to use it as it is, or "
-            f"change them for everybody by log.configure(...)"
+            f"the log was opened with {given}, but its stored settings are {known}: leave the settings out to use the "
+            f"stored ones, or change them for everyone with log.configure(...)"
         )
     write_settings(tables, given)

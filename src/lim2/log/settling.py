@@ -1,4 +1,4 @@
-"""How decisions are settled: by a reward, an aggregate of rewards, a default reward, or none."""
+"""Settle decisions: by a reward, an aggregate of rewards, a default reward, or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Outcome = Literal["recorded", "duplicate", "late", "ignored"]
 
 
 class Reward(NamedTuple):
-    """A reward that has come."""
+    """A received reward."""
 
     id: str  # of the decision
     value: float
@@ -28,9 +28,9 @@ def reward_all(tables: Tables, rewards: list[Reward], now: float) -> list[Outcom
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     rewards
-        In the order in which they came.
+        Rewards in order of arrival.
     now
         The time.
     """
@@ -41,6 +41,10 @@ def reward_all(tables: Tables, rewards: list[Reward], now: float) -> list[Outcom
 
 def _reward(tables: Tables, reward: Reward, now: float, settings: Settings) -> Outcome:
     decision = find(tables, reward.id)
+    after = settings.expire_after
+    if decision.settled is None and after is not None and decision.time <= now - after:
+        expire(tables, now, settings)  # it has been written since, by a process that had slept
+        decision = find(tables, reward.id)
     kept = tables.rewards(decision.seq)
     if reward.name is not None and any(name == reward.name for _, name in kept):
         return "duplicate"
@@ -63,27 +67,27 @@ def _reward(tables: Tables, reward: Reward, now: float, settings: Settings) -> O
 
 
 def _again(tables: Tables, decision: Found, reward: Reward, first: float, now: float, settings: Settings) -> Outcome:
-    """Say what becomes of a reward of a decision that has one already, where one is all that counts."""
+    """Return the outcome of a second reward of a decision that can have only one."""
     if reward.value == first and (reward.name is None or settings.aggregate is None):
         return "duplicate"
     if settings.aggregate == "first":
         tables.add_reward(decision.seq, now, reward.value, reward.name)
         return "ignored"
     raise ConflictingRewardError(
-        f"decision {reward.id!r} has the reward {first!r}, and now {reward.value!r} is given: a decision has one "
+        f"decision {reward.id!r} already has the reward {first!r}, got {reward.value!r}: a decision has one "
         f"reward, unless the log has aggregate=. Nothing has changed."
     )
 
 
 def activate(tables: Tables, id: str, now: float) -> bool:
-    """Let a decision count from now on, with the rewards that it has got; return whether it did not expire before.
+    """Activate a decision with the rewards received so far; return False if it has expired.
 
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     id
-        Of the decision.
+        ID of the decision.
     now
         The time.
     """
@@ -102,16 +106,16 @@ def activate(tables: Tables, id: str, now: float) -> bool:
 
 
 def expire(tables: Tables, now: float, settings: Settings | None = None) -> int:
-    """Settle what is overdue; return how many decisions that were.
+    """Settle overdue decisions; return their number.
 
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     now
         The time.
     settings
-        The log's; None reads them.
+        Settings of the log; None: read them.
     """
     settings = settings or read_settings(tables)
     after, default, _ = settings
@@ -132,14 +136,14 @@ def expire(tables: Tables, now: float, settings: Settings | None = None) -> int:
 
 
 def discard(tables: Tables, id: str, now: float) -> None:
-    """Leave a decision out.
+    """Discard a decision.
 
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     id
-        Of the decision.
+        ID of the decision.
     now
         The time.
     """
@@ -151,14 +155,14 @@ def discard(tables: Tables, id: str, now: float) -> None:
 
 
 def find(tables: Tables, id: str) -> Found:
-    """Return a decision, or say that it is not there.
+    """Return a decision; raise an UnknownDecisionError if it is not in the log.
 
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     id
-        Of the decision.
+        ID of the decision.
     """
     found = tables.find(id)
     if found is None:
@@ -167,14 +171,14 @@ def find(tables: Tables, id: str) -> Found:
 
 
 def unknown(tables: Tables, id: str) -> UnknownDecisionError:
-    """Return the error for an id that is not in the log.
+    """Return the error for an ID that is not in the log.
 
     Parameters
     ----------
     tables
-        The log's.
+        Tables of the log.
     id
-        Of a decision.
+        ID of a decision.
     """
     if tables.find(row_id(id, 1)) is not None:
         return UnknownDecisionError(
@@ -187,22 +191,22 @@ def unknown(tables: Tables, id: str) -> UnknownDecisionError:
 
 
 def checked_id(id: str, what: str = "an id") -> str:
-    """Return an id, or say what is wrong with it.
+    """Return an ID; raise a ValueError if it is invalid.
 
     Parameters
     ----------
     id
         A string that is not empty.
     what
-        What it is, for an error message.
+        Description of the value, for error messages.
     """
     if not isinstance(id, str) or not id:
-        raise ValueError(f"{what} must be a string that is not empty, got {id!r}")
+        raise ValueError(f"{what} must be a non-empty string, got {id!r}")
     return id
 
 
 def checked_reward(reward: float) -> float:
-    """Return a reward as a float, or say what is wrong with it.
+    """Return a reward as a float; raise a ValueError if it is invalid.
 
     Parameters
     ----------
@@ -214,5 +218,5 @@ def checked_reward(reward: float) -> float:
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not abs(value) < LARGEST or isinstance(reward, str):
-        raise ValueError(f"a reward must be one number, finite and smaller than {LARGEST:g}, got {shown(reward)}")
+        raise ValueError(f"a reward must be one finite number below {LARGEST:g} in absolute value, got {shown(reward)}")
     return value

@@ -1,8 +1,8 @@
-"""What a decision is about: a context and candidates, as vectors or raw, checked before anybody decides."""
+"""Context and candidates of a decision, as vectors or raw values, checked before the decision."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from lim2.checks import real_numbers
 from lim2.log import names
-from lim2.log.raw import JSON, as_json, named
+from lim2.log.raw import JSON, as_json, dumps, named
 
 
 class Situation(NamedTuple):
-    """A context and candidates; what is not there is None.
+    """Context and candidates of a decision; missing parts are None.
 
     Candidates are by name, or in the order of the decision's arms.
     """
@@ -23,6 +23,7 @@ class Situation(NamedTuple):
     items: NDArray[Any] | dict[Hashable, NDArray[Any]] | None  # vectors
     raw: JSON | None
     raw_items: dict[Hashable, JSON] | list[JSON] | None
+    encode: Callable[[JSON], bytes] = dumps  # what is raw, as JSON with sorted keys
 
 
 def as_context(context: ArrayLike, what: str = "a context") -> NDArray[Any]:
@@ -33,7 +34,7 @@ def as_context(context: ArrayLike, what: str = "a context") -> NDArray[Any]:
     context
         Real numbers, of any shape and type.
     what
-        What it is, for an error message.
+        Description of the value, for error messages.
 
     Examples
     --------
@@ -43,7 +44,7 @@ def as_context(context: ArrayLike, what: str = "a context") -> NDArray[Any]:
     if isinstance(context, Mapping):
         raise ValueError(
             f"{what} must be an array of numbers, got a dictionary: lim2.Bandit takes raw contexts and items; "
-            f"raw= and raw_items= keep them beside vectors"
+            f"raw= and raw_items= store them in addition to vectors"
         )
     array = real_numbers(context, what)
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
@@ -55,7 +56,7 @@ def situation(
     raw: Any = None,
     raw_items: Mapping[Any, Any] | Sequence[Any] | None = None,
 ) -> Situation:
-    """Return what a decision is about, checked and converted; raise ValueError if it cannot be logged.
+    """Return context and candidates, checked and converted; raise a ValueError if they cannot be logged.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def situation(
         Whatever `as_json` can convert.
     """
     if context is None and raw is None:
-        raise ValueError("a decision needs a context: a vector, or a raw one as raw=")
+        raise ValueError("a decision needs a context: give a vector as context=, or a raw context as raw=")
     for candidates in (items, raw_items):
         if isinstance(candidates, Mapping):
             names.dumps(candidates)
@@ -83,19 +84,19 @@ def in_order(items: Any, arms: tuple[Hashable, ...]) -> Any:
     Parameters
     ----------
     items
-        By name, or in this order already.
+        Items by name, or in this order.
     arms
         The decision's.
     """
     if isinstance(items, Mapping):
         missing = [arm for arm in arms if arm not in items]
         if missing:
-            raise ValueError(f"the decision could choose {missing[0]!r}, which is not among the items")
+            raise ValueError(f"the decision has the candidate {missing[0]!r}, which is missing in items")
         items = [items[arm] for arm in arms]
         if items and isinstance(items[0], np.ndarray):
             items = as_context(np.stack(items))
     if len(items) != len(arms):
-        raise ValueError(f"there must be one item per arm of the decision, {len(arms)}, got {len(items)}")
+        raise ValueError(f"items must have one entry per arm of the decision, {len(arms)}, got {len(items)}")
     return items
 
 
@@ -110,5 +111,5 @@ def _vectors(items: ArrayLike | Mapping[Any, ArrayLike]) -> NDArray[Any] | dict[
     by_name = {name: as_context(item, f"the item {name!r}") for name, item in items.items()}
     shapes = {array.shape for array in by_name.values()}
     if len(shapes) > 1 or len(next(iter(shapes), (1,))) != 1:
-        raise ValueError(f"items must be vectors of one length, got the shapes {sorted(shapes)}")
+        raise ValueError(f"items must be vectors of the same length, got the shapes {sorted(shapes)}")
     return by_name

@@ -17,15 +17,15 @@ def row_id(slate: str, position: int) -> str:
     Parameters
     ----------
     slate
-        Its id.
+        ID of the slate.
     position
-        From 1.
+        Position, counted from 1.
     """
     return f"{slate}/{position}"
 
 
 def rows_of(slate: Sequence[Decision], about: Situation) -> list[tuple[Decision, Situation]]:
-    """Return what each position's row holds: the first all candidates, the others their own item only.
+    """Return the content of each position's row: all candidates for the first, only its own item for the others.
 
     Parameters
     ----------
@@ -35,10 +35,10 @@ def rows_of(slate: Sequence[Decision], about: Situation) -> list[tuple[Decision,
         Context and candidates.
     """
     if not len(slate):
-        raise ValueError("the slate is empty: it needs a decision per position")
+        raise ValueError("the slate is empty: it needs at least one decision")
     shown = [entry.arm for entry in slate]
     if len(set(shown)) < len(shown):
-        raise ValueError(f"a slate shows every item once, got {shown!r}")
+        raise ValueError(f"a slate must show each item at most once, got {shown!r}")
     return [(slate[0], about), *(_alone(entry, about) for entry in slate[1:])]
 
 
@@ -46,7 +46,7 @@ def _alone(entry: Decision, about: Situation) -> tuple[Decision, Situation]:
     arms = tuple(entry.arms)
     place = arms.index(entry.arm) if entry.arm in arms else -1
     if place < 0:
-        raise ValueError(f"the slate shows {entry.arm!r}, which is not among its candidates {arms!r}")
+        raise ValueError(f"the slate shows {entry.arm!r}, which is not one of its candidates {arms!r}")
     only = slice(place, place + 1)
     means, stds, propensities = (np.asarray(getattr(entry, name))[only] for name in ("means", "stds", "propensities"))
     decision = Decision(entry.arm, entry.propensity, (entry.arm,), means, stds, propensities, entry.exploit)
@@ -61,7 +61,7 @@ def by_position(slate: str, rewards: Mapping[Any, float]) -> list[tuple[str, flo
     Parameters
     ----------
     slate
-        Its id.
+        ID of the slate.
     rewards
         Position, as 2 or ``"slot 2"`` -> reward.
 
@@ -72,14 +72,14 @@ def by_position(slate: str, rewards: Mapping[Any, float]) -> list[tuple[str, flo
     """
     pairs = [(row_id(slate, position_named(key)), reward) for key, reward in rewards.items()]
     if not pairs:
-        raise ValueError("rewards of a slate are given by position, such as {1: 0.0, 2: 1.0}; got none")
+        raise ValueError("rewards of a slate must be given by position, such as {1: 0.0, 2: 1.0}, got none")
     if len(dict(pairs)) < len(pairs):
-        raise ValueError(f"the rewards {dict(rewards)!r} name a position twice")
+        raise ValueError(f"rewards must name each position at most once, got {dict(rewards)!r}")
     return pairs
 
 
 def position_named(key: Any) -> int:
-    """Return the position that a key such as 2 or ``"slot 2"`` names.
+    """Return the position given by a key such as 2 or ``"slot 2"``.
 
     Parameters
     ----------
@@ -90,4 +90,4 @@ def position_named(key: Any) -> int:
         return int(key)
     if isinstance(key, str) and key.startswith("slot ") and key[5:].isascii() and key[5:].isdigit() and int(key[5:]):
         return int(key[5:])
-    raise ValueError(f"a position is a whole number from 1, such as 2, or 'slot 2'; got {key!r}")
+    raise ValueError(f"a position must be a whole number, at least 1, such as 2 or 'slot 2', got {key!r}")

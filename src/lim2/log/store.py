@@ -1,15 +1,24 @@
-"""What a log needs of a database. All else about a log is written once, above this, whichever database it is.
+"""Interface between a log and its database. The rest of the log is the same for every database.
 
-A `Store` opens transactions; `Tables` is what can be done within one. A store keeps four promises, on which all of the
-log stands: a transaction is written whole or not at all; what `write` has returned survives the process; transactions
-that write come one after another; and positions are dense, in the order in which events become visible.
+A `Store` runs transactions; `Tables` are the operations within one. A store gives four guarantees:
+
+- Atomicity: a transaction is written completely or not at all.
+- Durability: once `write` has returned, the data survives the process.
+- Isolation: transactions that write run one after another. Those that only insert decisions (`Work.inserts`) may
+  overlap with others; if two insert the same ID, one is refused.
+- Dense positions: events become visible in the order of their positions, so a reader of one sees all before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+from lim2.extras import needs
+from lim2.log.errors import LostLeaseError
 
 Result = TypeVar("Result")
 Row = tuple[Any, ...]  # a decision, as the values of `entries.COLUMNS`
@@ -22,7 +31,7 @@ Which = Literal["pending", "rewarded", "all"]
 
 
 class Found(NamedTuple):
-    """A decision, as far as settling it needs."""
+    """The parts of a decision that are needed to settle it."""
 
     seq: int
     time: float
@@ -31,7 +40,7 @@ class Found(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A decision with what has become of it."""
+    """A decision with its status and reward."""
 
     seq: int
     position: int  # up to which the agent that made it had learned
@@ -41,7 +50,7 @@ class Stored(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What an agent learns from, and the row of the decision that it is about; empty if it is about none."""
+    """An event, and the row of its decision; the row is empty if the event has no decision."""
 
     position: int
     kind: str
@@ -52,18 +61,18 @@ class Event(NamedTuple):
 
 
 class Model(NamedTuple):
-    """An agent that was published.
+    """A published agent.
 
     Parameters
     ----------
     version
-        From 1; a later one is larger.
+        Version number, counted from 1.
     position
-        Up to which it had learned.
+        Position in the log up to which the agent has learned.
     time
-        When it was published.
+        Time of publication.
     data
-        What `lim2.from_bytes` makes the agent of.
+        The agent as bytes, to be read by `lim2.from_bytes`.
     """
 
     version: int
@@ -72,113 +81,213 @@ class Model(NamedTuple):
     data: bytes
 
 
+class Whole(NamedTuple):
+    """A decision with its rewards and events, for copying."""
+
+    seq: int
+    learned: int  # up to which the agent that made it had learned
+    row: Row
+    event: PlainEvent | None  # that settled it
+    rewards: list[tuple[float, float, str | None]]  # time, reward and name of those that were kept, as they came
+
+
+class PlainEvent(NamedTuple):
+    """A stored event, for copying."""
+
+    position: int
+    time: float
+    kind: str
+    reward: float | None
+    change: str | None
+    token: str | None
+
+
+@dataclass(frozen=True)
+class Work:
+    """A function to run within a transaction, with hints for the store. A plain function works, too.
+
+    Parameters
+    ----------
+    do
+        The function.
+    ids
+        IDs of decisions that it will read: a store can read those of many callers at once.
+    inserts
+        Whether it only inserts decisions: it then need not wait for transactions that settle decisions.
+    """
+
+    do: Callable[[Tables], Any]
+    ids: Sequence[str] = ()
+    inserts: bool = False
+
+    def __call__(self, tables: Tables) -> Any:
+        """Run the function."""
+        return self.do(tables)
+
+
 class Lease(Protocol):
-    """The right to learn from a log, which one process has at a time. It ends with the process, whatever happens."""
+    """Exclusive right to learn from a log. One process holds it at a time, and it ends with the process.
+
+    Each new lease has a larger epoch, and the log stores the latest one. A transaction compares the two to see whether
+    another process has taken over the lease (`check_lease`).
+    """
+
+    @property
+    def epoch(self) -> int:
+        """Number of the lease."""
+
+    @property
+    def held(self) -> bool:
+        """Whether this process still holds the lease: False after it was released or its connection was lost.
+
+        It never becomes True again: ask the log for a new lease.
+        """
 
     def release(self) -> None:
-        """Let another one have it."""
+        """Release the lease, so that another process can take it."""
 
 
 class Tables(Protocol):
     """The content of a log within one transaction."""
 
+    # How much is done at once
+
+    def expect(self, ids: Sequence[str]) -> None:
+        """Announce that these decisions will be read; a store may read them together."""
+
+    def flush(self) -> None:
+        """Write buffered rows, and raise any error; the end of a transaction calls it."""
+
     # What belongs to the whole log
 
     def get(self, name: str) -> Any:
-        """Return a value; None if there is none."""
+        """Return a stored value, or None."""
 
     def put(self, name: str, value: Any) -> None:
-        """Set a value: a number or a string."""
+        """Store a number or a string under a name; None removes it."""
 
     def counts(self) -> dict[str, int]:
-        """Return how many decisions are pending, and how many events there are of each kind; no row is counted."""
+        """Return the number of pending decisions and of events of each kind, from stored counters."""
 
     # Decisions
 
-    def insert(self, row: Row, position: int) -> None:
-        """Add a decision, made by an agent that had learned up to a position."""
+    def insert(self, row: Row, position: int, name: str | None = None) -> None:
+        """Insert a decision of an agent that had learned up to a position.
+
+        A name is an ID given by the user to the decision or its slate. If it is taken, this call or `flush` raises a
+        TakenIdError.
+        """
 
     def taken(self, ids: Sequence[str]) -> bool:
-        """Return whether a decision has one of these ids."""
+        """Return whether a decision has one of these IDs."""
 
     def find(self, id: str) -> Found | None:
-        """Return a decision, None if it is not there."""
+        """Return a decision, or None."""
 
     def overdue(self, before: float) -> list[Found]:
-        """Return the pending decisions that were made until a time, the oldest first."""
+        """Return the pending decisions made up to a time, oldest first."""
 
     def oldest(self) -> float | None:
-        """Return when the oldest pending decision was made; None if none is pending."""
+        """Return the time of the oldest pending decision, or None."""
 
     def activate(self, seq: int) -> None:
-        """Make a decision active."""
+        """Activate a decision."""
 
     def decision(self, id: str) -> Stored | None:
-        """Return a decision and what has become of it; None if it is not there."""
+        """Return a decision with its status and reward, or None."""
 
     def decisions(self, which: Which, after: int, limit: int) -> list[Stored]:
-        """Return some decisions with a larger seq, in its order."""
+        """Return up to ``limit`` decisions with a larger seq, in order of seq."""
 
-    def newest(self) -> int:
-        """Return the seq of the newest decision, 0 if there is none."""
+    def newest(self, count: int) -> int:
+        """Return the seq after which exactly the newest ``count`` decisions follow; 0 if there are not more."""
 
     def unrewarded(self, after: int) -> int:
-        """Return how many decisions with a larger seq wait or were dropped; of slates, first positions count."""
+        """Return the number of pending or dropped decisions with a larger seq; a slate counts by its first position."""
 
     # Rewards that are collected before a decision settles, or that came too late
 
     def add_reward(self, seq: int, time: float, reward: float, name: str | None) -> None:
-        """Keep a reward of a decision."""
+        """Store a reward of a decision."""
 
     def rewards(self, seq: int) -> list[tuple[float, str | None]]:
-        """Return the kept rewards of a decision with their names, in the order in which they came."""
+        """Return the stored rewards of a decision with their names, in order of arrival."""
 
     # Events
 
     def append(self, time: float, kind: str, seq: int | None, reward: float | None, change: str | None = None) -> int:
-        """Add an event, at the next position, which is returned; the decision that it is about is settled by it."""
+        """Append an event, which settles its decision; return its position."""
 
     def relabel(self, position: int, kind: str) -> None:
         """Change the kind of an event."""
 
     def event(self, position: int) -> Event | None:
-        """Return an event without the decision's row; None if it is not there."""
+        """Return an event without the decision's row, or None."""
 
     def events(self, after: int, upto: int, limit: int) -> list[Event]:
-        """Return some events after a position, with the rows of their decisions, in order."""
+        """Return up to ``limit`` events after a position, with the rows of their decisions, in order."""
 
     def changes(self, after: int = 0, before: int | None = None) -> list[tuple[str, str]]:
-        """Return kind and text of the changes of arms between two positions, both left out, in order."""
+        """Return kind and text of the changes of arms strictly between two positions, in order."""
 
     def last(self) -> int:
-        """Return the position of the last event there was, deleted ones included."""
+        """Return the position of the last event, including deleted ones."""
 
     def first_after(self, position: int, time: float) -> int | None:
-        """Return the first position after another one whose event is younger than a time."""
+        """Return the first later position whose event is younger than a time."""
 
     # Batches, which are learned as one
 
     def next_batch(self, position: int) -> tuple[int | None, int | None]:
-        """Return after which position the next batch begins, that one or a later one, and where it ends."""
+        """Return start and end of the next batch, which begins after this position or a later one."""
 
     def add_batch(self, position: int, end: int) -> None:
-        """Note that what comes after a position, up to another one, is a batch."""
+        """Store that the events after one position, up to another, are a batch."""
 
     # Models
 
     def add_model(self, position: int, time: float, data: bytes) -> int:
-        """Add a model, drop all but the latest two, and return its version."""
+        """Add a model, delete all but the latest two, and return its version."""
 
     def model(self, after: int) -> Model | None:
-        """Return the latest model if its version is larger than a number."""
+        """Return the latest model if its version is larger than ``after``, else None."""
 
     # Deleting
 
     def prune(self, upto: int) -> None:
-        """Delete the events up to a position, and the decisions that they settled; changes of arms stay."""
+        """Delete the events up to a position and their decisions; keep changes of arms."""
 
     def erase(self, key: str) -> int:
-        """Delete all decisions with a key; their events lose reward and decision, and become "erased"."""
+        """Delete all decisions with a key; their events lose reward and decision and become "erased"."""
+
+
+class Copy(Protocol):
+    """The content of a log for copying: one log yields it, another one takes it."""
+
+    def meta(self) -> dict[str, Any]:
+        """Return all values of the log, with ``"last"`` and ``"version"`` and without counts."""
+
+    def wholes(self, after: int, limit: int) -> list[Whole]:
+        """Return up to ``limit`` decisions with a larger seq, in order of seq."""
+
+    def others(self, after: int, limit: int) -> list[PlainEvent]:
+        """Return up to ``limit`` events without a decision after a position, in order, with all changes of arms."""
+
+    def batches(self) -> list[tuple[int, int]]:
+        """Return start and end of all batches."""
+
+    def models(self) -> list[Model]:
+        """Return the models."""
+
+    def take(
+        self,
+        meta: dict[str, Any],
+        wholes: Iterable[Whole],
+        others: Iterable[PlainEvent],
+        batches: Iterable[tuple[int, int]],
+        models: Iterable[Model],
+    ) -> None:
+        """Write the content into an empty log. Decisions get a new seq, in the given order."""
 
 
 class Store(Protocol):
@@ -186,54 +295,111 @@ class Store(Protocol):
 
     @property
     def name(self) -> str:
-        """Where it is, for messages."""
+        """Location of the log, for messages."""
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing can be written."""
+        """Whether the log is open for reading only."""
 
     def look(self, work: Callable[[Tables], Result]) -> Result:
-        """Return what some work reads, all of it as the log was at one moment."""
+        """Run a function that reads, on a consistent snapshot, and return its result."""
 
     def write(self, work: Callable[[Tables], Result]) -> Result:
-        """Do some work within a transaction, and return its result: all of it is kept then, or nothing.
+        """Run a function within a transaction and return its result; on failure nothing is written.
 
-        Calls of several threads share a commit. Work must not depend on the thread in which it is done.
+        Concurrent calls share a commit. The function must not depend on the thread that runs it, and may run again
+        after a rollback. See `Work`.
         """
 
     async def awrite(self, work: Callable[[Tables], Result]) -> Result:
-        """Do the same without blocking the event loop."""
+        """Do the same as `write` without blocking the event loop."""
 
     def lead(self) -> Lease | None:
-        """Return the right to learn, None if somebody else has it."""
+        """Return the learner's lease, or None if another process holds it."""
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call a function whenever any process may have appended events or published a model.
+
+        The store calls it in a thread of its own, and it must return at once: let it set an event. Some stores never
+        call it, and a call can be lost with a connection, so poll from time to time as well.
+
+        Returns
+        -------
+        Callable
+            Function that ends the notifications.
+        """
 
     def nbytes(self) -> int:
         """Return the size of the log."""
 
     def purge(self) -> None:
-        """Let nothing of what was deleted be left behind."""
+        """Remove all traces of deleted rows from the disk."""
 
-    def copy(self, path: Path | str) -> None:
-        """Write a consistent copy to a new file while others go on using the log."""
+    def copying(self, write: bool = False) -> AbstractContextManager[Copy]:
+        """Open the whole content of the log for reading, or for writing in one transaction."""
+
+    def backup(self, path: Path | str) -> None:
+        """Write a consistent copy to a new file while the log is in use."""
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
+
+
+def check_lease(tables: Tables, lease: Lease | None) -> None:
+    """Raise a LostLeaseError if the lease has been taken over.
+
+    Parameters
+    ----------
+    tables
+        Tables of the log, within the transaction that writes.
+    lease
+        Lease of the learner; None: no lease is needed.
+    """
+    if lease is not None and not (lease.held and lease.epoch == tables.get("epoch")):
+        raise LostLeaseError(
+            "the lease of this log was lost, and another learner may hold it: nothing was written. Ask for a new "
+            "lease (log.lead), and continue from the latest model (log.model)."
+        )
+
+
+def rivals(row_id: str, name: str) -> list[str]:
+    """Return the IDs that must be free before a user's name is used: its own, and that of a slate or a decision.
+
+    Parameters
+    ----------
+    row_id
+        ID of the decision, or of the position of a slate.
+    name
+        Name given by the user.
+
+    Examples
+    --------
+    >>> rivals("order", "order"), rivals("slate/2", "slate")
+    (['order', 'order/1'], ['slate/2', 'slate'])
+    """
+    return [row_id, f"{name}/1" if row_id == name else name]
 
 
 def open_store(address: Path | str, synchronous: str, read_only: bool) -> Store:
-    """Open the store that an address names.
+    """Open the store at an address.
 
     Parameters
     ----------
     address
-        A path, or ``sqlite:`` and a path.
+        A path, or ``sqlite:`` and a path; or ``postgresql://...#name``, see `lim2.log.postgres`.
     synchronous, read_only
         See `DecisionLog`.
     """
     text = str(address)
     scheme, colon, rest = text.partition("://")
+    if colon and scheme in ("postgresql", "postgres"):
+        with needs("a log in PostgreSQL", "postgres"):
+            from lim2.log.postgres.store import PostgresStore
+        return PostgresStore(text, synchronous, read_only)
     if colon and scheme != "sqlite":
-        raise ValueError(f"a log is a file, given by its path or as sqlite:PATH; there is no store for {scheme}://")
+        raise ValueError(
+            f"unknown kind of log {scheme}://: give the path of a file, sqlite:PATH or postgresql://HOST/DATABASE#NAME"
+        )
     from lim2.log.sqlite.store import SQLiteStore  # not for everyone who imports lim2
 
     return SQLiteStore(rest if colon else text.removeprefix("sqlite:"), synchronous, read_only)

@@ -1,4 +1,4 @@
-"""Logged decisions with their rewards, as arrays: what off-policy evaluation reads, from a log or from elsewhere."""
+"""Logged decisions and rewards as arrays, the input of off-policy evaluation."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from lim2.log.frames import Frame, read_decisions, read_items
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Decisions and rewards, a row each, in the order in which they were made.
+    """Table of logged decisions and rewards, one row per decision, in the order of the decisions.
 
-    There are n rows and K arms; a row's candidates are some of the arms. Make one by `Table.of` from arrays, by
-    `Table.from_frame` from a frame or file with named columns, or by `DecisionLog.table`.
+    There are n rows and K arms; a row's candidates are some of the arms. Make a table with `Table.of` from arrays, with
+    `Table.from_frame` from a data frame or file, or with `DecisionLog.table`.
 
     Parameters
     ----------
     contexts
-        (n, ...) vectors; or (n,) raw contexts, if there are no vectors.
+        Vectors (n, ...), or raw contexts (n,) if there are no vectors.
     arms
-        The names of all that was ever eligible.
+            Names of all arms that were ever eligible.
     chosen
-        (n,) the arm played, as an index of `arms`.
+            Index of the arm played in each row, (n,).
     propensity
-        (n,) with which it was played.
+            Propensity of the arm played in each row, (n,).
     rewards
-        (n,)
+            Reward of each row, (n,).
     candidates
-        What could have been played in each row, with what is known of each: see `Candidates`.
+            Eligible arms of each row, see `Candidates`.
     raw
-        (n,) raw contexts, if they were kept.
+            Raw contexts (n,), if they were stored.
     missing
-        Decisions that are not in the table because they have no reward.
+            Number of decisions that were left out because they have no reward.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Table:
             known = np.zeros(n, dtype=bool)
             known[self.candidates.rows[self.played]] = True
             row = int(np.flatnonzero(~known)[0]) if not known.all() else "some"
-            raise ValueError(f"what was played must be among the row's candidates, once: it is not in row {row}")
+            raise ValueError(f"the arm played must be among the row's candidates exactly once, but is not in row {row}")
 
     @classmethod
     def of(
@@ -85,30 +85,30 @@ class Table:
         items: Any = None,
         raw: Sequence[Any] | None = None,
     ) -> Table:
-        """Return a table of data from elsewhere.
+        """Return a table made from arrays or lists of another system.
 
         Parameters
         ----------
         contexts
-            (n, n_features) vectors; or n dictionaries: raw contexts.
+            Vectors (n, n_features), or n dictionaries as raw contexts.
         played
-            The arm of each row.
+                Name of the arm played in each row.
         rewards, propensity
-            (n,)
+                Reward and propensity of the arm played in each row, (n,).
         arms
-            All arms; None: those that were played or eligible, in the order in which they first appear.
+                Names of all arms; None: those that were played or eligible, in order of first appearance.
         eligible
-            What could be played: (n, K) booleans, or n sequences of names. None: what `items` of the row has, or what
-            has a propensity above 0, or every arm.
+                Eligible arms: booleans (n, K), or n sequences of names. None: the row's `items`, else the arms with a
+                propensity above 0, else all arms.
         propensities
-            (n, K); or, where the candidates are given by name, n sequences in their order. None: unknown.
+                Propensities of all arms (n, K), or n sequences in the order of the candidates. None: unknown.
         means
-            Some predictions of the rewards that did not use them, in the same form.
+                Predicted rewards in the same form, made without using the rewards of the table.
         items
-            Features: name -> vector or dictionary, for all rows; or one such per row; or an array (k, e) per row, and
-            then the row's arms are called 0 to k - 1.
+                Features: one mapping from name to vector or dictionary for all rows; or one mapping per row; or an
+                array (k, e) per row, whose arms are named 0 to k - 1.
         raw
-            n raw contexts, beside vectors.
+                n raw contexts, in addition to vectors.
 
         Examples
         --------
@@ -124,7 +124,7 @@ class Table:
         if not ((given > 0) & (given <= 1 + 1e-9)).all():
             row = int(np.flatnonzero(~((given > 0) & (given <= 1 + 1e-9)))[0])
             raise ValueError(
-                f"the propensity of what was played must be above 0 and at most 1, got {given[row]} in row {row}"
+                f"the propensity of the arm played must be above 0 and at most 1, got {given[row]} in row {row}"
             )
         return cls(
             contexts=read_contexts(contexts, len(played)),
@@ -153,32 +153,33 @@ class Table:
         item: str | None = None,
         item_features: str | Sequence[str] | None = None,
     ) -> Table:
-        """Return a table of another system's log: a row per decision, with named columns.
+        """Return a table made from a data frame or file with one row per decision.
 
         Parameters
         ----------
         frame
-            A frame of polars or pandas, or the path of a CSV or Parquet file.
+            A polars or pandas data frame, or the path of a CSV or Parquet file.
         arm, reward, propensity
-            The columns of what was played, what it earned, and the probability with which it was played.
+            Columns of the arm played, its reward and its propensity.
         context
-            The columns of the context; or, as a string, what their names begin with.
+            Columns of the context: a list of names, or a string with which their names begin.
         raw
-            Whether contexts, and items, are dictionaries of their columns, for a `lim2.Bandit`; strings and missing
-            values are welcome then. Otherwise they are vectors of numbers.
+            Whether contexts and items become dictionaries, for a `lim2.Bandit`. They may then hold strings and missing
+            values. Otherwise they are vectors of numbers.
         arms
-            All arms; None: those that were played or eligible.
+            Names of all arms; None: those that were played or eligible.
         eligible
-            A column with the list of arms that could be played (as JSON in a text column). None: every arm in every
-            row; with `propensities` by arm, those above 0.
+            Column with the list of eligible arms (as JSON in a text column). None: all arms in every row; with
+            `propensities` by arm, those above 0.
         propensities
-            Of all candidates: a column with lists, in the order of `eligible`; or arm -> column.
+            Propensities of all candidates: a column of lists in the order of `eligible`, or a mapping from arm to
+            column.
         items
-            Features of the arms: a frame or path with a row per arm.
+            Features of the arms: a data frame or path with one row per arm.
         item
-            The column of `items` that names the arm.
+            Column of `items` with the name of the arm.
         item_features
-            The other columns of `items` to use, as for `context`. None: all.
+            Columns of `items` to use as features, in the form of `context`. None: all others.
 
         Examples
         --------
@@ -200,7 +201,7 @@ class Table:
         return len(self.rewards)
 
     def __getitem__(self, rows: NDArray[Any] | slice) -> Table:
-        """Return some of the rows: a mask, indices, or a slice."""
+        """Return the rows given by a mask, indices or a slice."""
         index = np.arange(len(self))[rows]
         return Table(
             self.contexts[index],
@@ -214,7 +215,7 @@ class Table:
         )
 
     def replay(self, agent: Any) -> int:
-        """Let an agent learn every row in order; return how many.
+        """Let an agent learn every row in order; return their number.
 
         Parameters
         ----------
@@ -249,7 +250,7 @@ class Table:
         Parameters
         ----------
         row
-            Its number.
+            Index of the row.
         """
         first, last = self.candidates.starts[row : row + 2]
         return tuple(self.arms[arm] for arm in self.candidates.arms[first:last])
@@ -260,9 +261,9 @@ class Table:
         Parameters
         ----------
         row
-            Its number.
+            Index of the row.
         raw
-            Whether the raw ones are wanted, where vectors are there as well.
+            Whether to return raw features if there are vectors as well.
         """
         features = self.candidates.raw_items if raw else self.candidates.items
         if features is None:
@@ -279,24 +280,24 @@ class Table:
 
     @property
     def played(self) -> Ints:
-        """(n,) what was played, as an index of the candidates of all rows."""
+        """Index of the arm played in each row, among the candidates of all rows, (n,)."""
         return np.flatnonzero(self.candidates.arms == np.repeat(self.chosen, self.candidates.sizes))
 
     # Dense forms, for arms that are few
 
     @property
     def eligible(self) -> NDArray[np.bool_]:
-        """(n, K) which arms could have been played."""
+        """Eligible arms of each row, (n, K)."""
         return self.candidates.dense(np.ones(len(self.candidates.arms), dtype=bool), len(self.arms), False)
 
     @property
     def propensities(self) -> Array | None:
-        """(n, K) of all arms, 0 where not eligible; None if they are unknown."""
+        """Propensities of all arms, (n, K), 0 if not eligible; None if they are unknown."""
         flat = self.candidates.propensities
         return None if flat is None else self.candidates.dense(flat, len(self.arms), 0.0)
 
     @property
     def means(self) -> Array | None:
-        """(n, K) what the deciding agent expected, NaN where not eligible; None if it had no expectations."""
+        """Expected rewards of the deciding agent, (n, K), NaN if not eligible; None if unknown."""
         flat = self.candidates.means
         return None if flat is None else self.candidates.dense(flat, len(self.arms), np.nan)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,11 +11,11 @@ import numpy as np
 from lim2.decision import Decision
 from lim2.log import names
 from lim2.log.entries import PLAIN, Extras, LoggedDecision, new_id, to_row
-from lim2.log.errors import TakenIdError
+from lim2.log.errors import TakenIdError, taken
 from lim2.log.settling import checked_id
 from lim2.log.situation import Situation, in_order
 from lim2.log.slates import row_id
-from lim2.log.store import Row, Store, Tables
+from lim2.log.store import Row, Store, Tables, rivals
 
 
 class Made(NamedTuple):
@@ -36,8 +38,8 @@ def check_free(store: Store, id: str | None) -> None:
     id
         A user's own; None if there is none.
     """
-    if id is not None and store.look(lambda tables: _is_taken(tables, checked_id(id))):
-        raise _taken(id)
+    if id is not None and store.look(lambda tables: tables.taken(rivals(checked_id(id), id))):
+        raise taken(id)
 
 
 def rows_of_made(made: list[Made], now: float) -> list[Row]:
@@ -62,22 +64,28 @@ def rows_of_made(made: list[Made], now: float) -> list[Row]:
     return rows
 
 
-def insert(tables: Tables, made: list[Made], rows: list[Row], position: int) -> None:
+@dataclass(frozen=True)
+class Insertion:
     """Write decisions, all or none.
 
     Parameters
     ----------
-    tables
-        The log's.
-    made, rows
-        The decisions, and their rows.
+    names
+        The ids that a user has given to them, or to their slates; None for those that were made.
+    rows
+        The decisions.
     position
         Up to which position of the log the agent had learned.
     """
-    for one, row in zip(made, rows, strict=True):
-        if one.id is not None and _is_taken(tables, one.id, row[0]):
-            raise _taken(one.id)
-        tables.insert(row, position)
+
+    names: Sequence[str | None]
+    rows: Sequence[Row]
+    position: int
+
+    def __call__(self, tables: Tables) -> None:
+        """Do it, within a transaction."""
+        for name, row in zip(self.names, self.rows, strict=True):
+            tables.insert(row, self.position, name)
 
 
 def logged(made: list[Made], rows: list[Row]) -> list[LoggedDecision]:
@@ -115,14 +123,3 @@ def as_logged(made: Made, row: Row) -> LoggedDecision:
         items=raw_items if items is None else np.array(items), raw=about.raw, raw_items=raw_items, position=slot,
         key=more.key, metadata=more.metadata, active=more.active,
     )  # fmt: skip
-
-
-def _is_taken(tables: Tables, id: str, row: str | None = None) -> bool:
-    """Return whether an id names a decision or a slate, or a row has been written."""
-    if row is None or row == id:
-        return tables.taken([id, row_id(id, 1)])
-    return tables.taken([id, row])  # a position of a slate
-
-
-def _taken(id: str) -> TakenIdError:
-    return TakenIdError(f"the id {id!r} is taken by an earlier decision: ids are used once")

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -129,13 +129,17 @@ def attackers(folder: Path, witness: Witness) -> Iterator[Coordinator]:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def attack(folder: Path, names: list[str], kills: int) -> Witness:
-    """Let processes attack the log of a folder, and kill one of them at a time; return what they have said."""
+def attack(folder: Path, names: list[str], kills: int, harm: Callable[[int], None] = lambda _: None) -> Witness:
+    """Let processes attack the log of a folder, and kill one of them at a time; return what they have said.
+
+    What else is to be harmed is called before each kill, with its number.
+    """
     moments, witness = random.Random(0), Witness()
     with attackers(folder, witness) as coordinator:
         for name in names:
             coordinator.start(name)
-        for _ in range(kills):
+        for number in range(kills):
+            harm(number)
             name = moments.choice(names)
             coordinator.listen(name, moments.choice(TALKATIVE if name.startswith("decider") else QUIET))
             for _ in range(moments.randrange(20_000)):  # a little later, never at the same point

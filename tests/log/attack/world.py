@@ -21,6 +21,12 @@ EXPIRE_AFTER = 1.5  # seconds
 DEFAULT = -9.0  # the reward of a decision that expires, which no context earns
 
 
+def address(folder: Path, name: str = "log") -> Path | str:
+    """Return where a log of the attack is: in its folder, or in the database that the environment names."""
+    url = os.environ.get("LIM2_ATTACK_DATABASE")
+    return folder / f"{name}.db" if url is None else f"{url}#{folder.name} {name}"
+
+
 def open_log(
     address: Path | str,
     *,
@@ -34,7 +40,7 @@ def open_log(
         expire_after=None if read_only else EXPIRE_AFTER,
         default_reward=None if read_only else DEFAULT,
         keep=keep,
-        synchronous="normal",  # a kill takes nothing from the system's buffers
+        synchronous=os.environ.get("LIM2_ATTACK_SYNCHRONOUS", "normal"),  # a kill takes nothing from the system
         clock=clock,
         read_only=read_only,
     )

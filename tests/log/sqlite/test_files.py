@@ -206,6 +206,16 @@ def test_what_a_second_interrupt_left_open_is_rolled_back_by_the_next_call(tmp_p
         assert not writing(log).in_transaction
 
 
+def test_the_file_stays_small(tmp_path: Path) -> None:
+    agent = make_agent()
+    with make_log(tmp_path, keep=50) as log:
+        live(log, agent, 200)
+        size = log.state.nbytes
+        for seed in range(3):
+            live(log, agent, 200, seed=seed)
+        assert log.state.nbytes <= 1.1 * size
+
+
 def test_what_is_not_a_log_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "text.db"
     text.write_text("not a database, " * 100)

@@ -11,22 +11,20 @@ import os
 import sqlite3
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lim2.log.errors import LogError, file_error
-from lim2.log.sqlite.group import Group, Request
+from lim2.log.group import Group, Request, together
+from lim2.log.sqlite.copying import SQLiteCopy
 from lim2.log.sqlite.opening import connect, connect_to_read
 from lim2.log.sqlite.tables import SQLiteTables
 from lim2.log.store import Result, Tables
 
 # Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
 _inherited: list[Any] = []
-
-
-class _RefusedError(Exception):
-    """One of several requests fails."""
 
 
 class _Connection(NamedTuple):
@@ -127,34 +125,14 @@ class SQLiteStore:
         return result
 
     def _together(self, requests: list[Request], meanwhile: Callable[[], list[Request]]) -> None:
-        """Do the work of several requests in one transaction, in the group's thread; what fails is undone alone.
-
-        Usually none fails. If one does, all are undone, and done once more, each behind a savepoint.
-        """
-
-        def at_once(tables: Tables) -> None:
-            requests.extend(meanwhile())
-            try:
-                for request in requests:
-                    request.result = request.work(tables)
-            except Exception as error:
-                raise _RefusedError from error
-
-        def one_by_one(tables: Tables) -> None:
-            for request in requests:
-                self._step(handle.writing.tables.connection, tables, request)
-
-        try:
+        def transact(work: Callable[[Tables], None], at_once: bool) -> None:  # noqa: ARG001
             handle = self._current()
-            try:
-                self._run(handle.writing, "BEGIN IMMEDIATE", at_once, handle.group)
-            except _RefusedError:
-                self._run(handle.writing, "BEGIN IMMEDIATE", one_by_one, handle.group)
-        except BaseException as error:  # noqa: BLE001 (raised where the requests came from)
-            for request in requests:
-                request.failed(error)
+            self._run(handle.writing, "BEGIN IMMEDIATE", work, handle.group)
 
-    def _step(self, connection: sqlite3.Connection, tables: Tables, request: Request) -> None:
+        together(requests, meanwhile, transact, self._step)
+
+    def _step(self, tables: SQLiteTables, request: Request) -> None:
+        connection = tables.connection
         connection.execute("SAVEPOINT request")
         try:
             request.result = request.work(tables)
@@ -202,7 +180,15 @@ class SQLiteStore:
             if error.sqlite_errorname.startswith("SQLITE_BUSY"):
                 return None
             raise file_error(self.path, error, "cannot be led") from error
-        return _Lease(beside)
+        try:
+            return _Lease(beside, self.write(_next_epoch))
+        except BaseException:
+            beside.close()
+            raise
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
+        """Never call: SQLite tells nobody that others have written."""
+        return lambda: None
 
     def nbytes(self) -> int:  # noqa: D102
         return self.path.stat().st_size
@@ -219,7 +205,20 @@ class SQLiteStore:
                 f"{self.path.name}-wal, which another process is reading: call again when that has ended"
             )
 
-    def copy(self, path: Path | str) -> None:  # noqa: D102
+    @contextmanager
+    def copying(self, write: bool = False) -> Iterator[SQLiteCopy]:  # noqa: D102
+        self._current()
+        connection = self._connected().tables.connection if write else connect_to_read(self.path)
+        try:
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            yield SQLiteCopy(connection)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise file_error(self.path, error) from error
+        finally:
+            connection.close()
+
+    def backup(self, path: Path | str) -> None:  # noqa: D102
         target = Path(path)
         if target.exists():
             raise LogError(f"{target} exists: a copy never overwrites, name a new file")
@@ -247,12 +246,19 @@ class SQLiteStore:
 class _Lease:
     """An exclusive lock on a file beside the log's."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, epoch: int) -> None:
+        self._connection, self.epoch, self.held = connection, epoch, True
 
     def release(self) -> None:
         """Let another one have it."""
+        self.held = False
         self._connection.close()
+
+
+def _next_epoch(tables: Tables) -> int:
+    epoch = (tables.get("epoch") or 0) + 1
+    tables.put("epoch", epoch)
+    return epoch
 
 
 def _leader_of(path: Path) -> Path:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from lim2.log.entries import COLUMNS
+from lim2.log.errors import taken
 from lim2.log.sqlite.schema import TOKEN
-from lim2.log.store import Event, Found, Model, Row, Stored, Which
+from lim2.log.store import Event, Found, Model, Row, Stored, Which, rivals
 
 _N = len(COLUMNS.split(", "))
 _OF_DECISION = ", ".join(f"d.{column}" for column in COLUMNS.split(", "))
@@ -37,6 +38,14 @@ class SQLiteTables:
     def _all(self, query: str, *values: Any) -> list[Any]:
         return self.connection.execute(query, values).fetchall()
 
+    # Nothing is kept back
+
+    def expect(self, ids: Sequence[str]) -> None:
+        """Read nothing in advance."""
+
+    def flush(self) -> None:
+        """Everything has been written."""
+
     # What belongs to the whole log
 
     def get(self, name: str) -> Any:  # noqa: D102
@@ -44,7 +53,10 @@ class SQLiteTables:
         return None if row is None else row[0]
 
     def put(self, name: str, value: Any) -> None:  # noqa: D102
-        self._one("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, value)
+        if value is None:
+            self._one("DELETE FROM meta WHERE key = ?", name)
+        else:
+            self._one("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, value)
 
     def counts(self) -> dict[str, int]:  # noqa: D102
         rows = self._all("SELECT key, value FROM meta WHERE key LIKE 'count %'")
@@ -52,7 +64,9 @@ class SQLiteTables:
 
     # Decisions
 
-    def insert(self, row: Row, position: int) -> None:  # noqa: D102
+    def insert(self, row: Row, position: int, name: str | None = None) -> None:  # noqa: D102
+        if name is not None and self.taken(rivals(row[0], name)):
+            raise taken(name)
         self._one(_INSERT, *row, position)
 
     def taken(self, ids: Sequence[str]) -> bool:  # noqa: D102
@@ -83,8 +97,9 @@ class SQLiteTables:
         rows = self._all(f"{_STORED} WHERE d.seq > ? AND {_WHICH[which]} ORDER BY d.seq LIMIT ?", after, limit)
         return [_stored(row) for row in rows]
 
-    def newest(self) -> int:  # noqa: D102
-        return int(self._one("SELECT coalesce(max(seq), 0) FROM decisions")[0])
+    def newest(self, count: int) -> int:  # noqa: D102
+        row = self._one("SELECT seq FROM decisions ORDER BY seq DESC LIMIT 1 OFFSET ?", count)
+        return 0 if row is None else int(row[0])
 
     def unrewarded(self, after: int) -> int:  # noqa: D102
         query = (
@@ -153,10 +168,11 @@ class SQLiteTables:
     # Models
 
     def add_model(self, position: int, time: float, data: bytes) -> int:  # noqa: D102
+        old = "DELETE FROM models WHERE version <= (SELECT max(version) FROM models) - ?"
+        self._one(old, _MODELS_KEPT - 1)  # first, so that the new one takes their pages: half as much is written
         query = "INSERT INTO models (position, time, data) VALUES (?, ?, ?)"
         version = self.connection.execute(query, (position, time, data)).lastrowid
         assert version is not None
-        self._one("DELETE FROM models WHERE version <= ?", version - _MODELS_KEPT)
         return version
 
     def model(self, after: int) -> Model | None:  # noqa: D102

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from lim2.log.sqlite import group as groups
-from lim2.log.sqlite.group import Group, Request
+from lim2.log import group as groups
+from lim2.log.group import Group, Request
+
+pytestmark = pytest.mark.one_store
 
 
 class InterruptError(BaseException):

@@ -1,0 +1,279 @@
+"""Connections to a database, shared by the logs of a process, and the errors when they are lost.
+
+The threads that do the work of logs take a connection for one transaction and give it back. A connection that fails is
+closed, and with it all that lie idle: the next call connects anew, in its own thread, so it fails at once and with
+the reason while the database is unreachable, and works as soon as it is back.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import weakref
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from lim2.log.errors import LogFileError, StoreUnavailableError
+
+LIMIT = 16  # connections of a process to one database, beside those that lead and listen
+WAIT = 60  # seconds for which another process may hold a lock, or stand still within a transaction
+Connection = psycopg.Connection[Any]
+
+# What holds where the address says nothing: how soon a lost network is noticed, for which libpq waits for hours.
+PATIENCE = {
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+    "client_encoding": "utf8",
+    "fallback_application_name": "lim2",
+}
+
+ADVICE = {
+    "25006": "the database is read-only: read_only=True opens a log to evaluate and to replay; or it is a standby.",
+    "3D000": "make the database first: createdb.",
+    "42501": "the user may not do that: grant it, or let the owner of the schema lim2 open the log once.",
+    "53100": "the disk is full. Make room, and call again: nothing of this call was written.",
+    "55P03": "another process has written for a minute. Look for one that hangs, and call again.",
+}
+
+
+class Address(NamedTuple):
+    """Address of a log."""
+
+    conninfo: str  # for libpq
+    log: str  # its name within the database
+    shown: str  # without the password
+
+
+def parsed(text: str) -> Address:
+    """Return a parsed address.
+
+    Parameters
+    ----------
+    text
+        Address of a log, see `lim2.log.postgres`.
+
+    Examples
+    --------
+    >>> parsed("postgresql://ann:secret@db.example/shop#clicks")[1:]
+    ('clicks', 'postgresql://ann@db.example/shop#clicks')
+    """
+    url, _, fragment = text.partition("#")
+    name = unquote(fragment) or "default"
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise ValueError(f"{_without_password(url)} is not a valid database address: {error}") from error
+    patience = {
+        key: value for key, value in PATIENCE.items() if key not in given and f"PG{key.upper()}" not in os.environ
+    }
+    return Address(make_conninfo(url, **patience), name, f"{_without_password(url)}#{name}")
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    query = "&".join(part for part in parts.query.split("&") if not part.startswith("password="))
+    return f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}{'?' if query else ''}{query}"
+
+
+def connect(address: Address, synchronous: str = "full") -> Connection:
+    """Return a new connection, in which every statement is a transaction unless one is begun.
+
+    Parameters
+    ----------
+    address
+        Address of the log.
+    synchronous
+        ``"full"`` or ``"normal"``, see `DecisionLog`.
+    """
+    try:
+        connection: Connection = psycopg.connect(address.conninfo, autocommit=True)
+    except psycopg.Error as error:
+        raise failure(address, error) from error
+    _alive.add(connection)
+    try:
+        connection.execute(
+            f"SET synchronous_commit = {'on' if synchronous == 'full' else 'off'}; SET lock_timeout = '{WAIT}s'; "
+            f"SET idle_in_transaction_session_timeout = '{WAIT}s'; SET client_min_messages = error; "
+            "SET plan_cache_mode = force_generic_plan"  # a plan over many partitions takes longer than the query
+        )
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, psycopg.Error):
+            raise failure(address, error) from error
+        raise
+    return connection
+
+
+def is_quiet(connection: Connection) -> bool:
+    """Return whether an idle connection is usable: the server sends nothing unasked, except when it ends.
+
+    Parameters
+    ----------
+    connection
+        Idle connection.
+    """
+    return not connection.closed and not select.select([connection.fileno()], [], [], 0.0)[0]
+
+
+def is_lost(error: BaseException | None) -> bool:
+    """Return whether an error means that the database is unreachable, not that a statement was wrong.
+
+    Parameters
+    ----------
+    error
+        Any error.
+    """
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    state = error.sqlstate
+    return state is None or state[:2] == "08" or state in ("57P01", "57P02", "57P03", "53300")
+
+
+def failure(address: Address, error: psycopg.Error, committing: bool = False) -> LogFileError:
+    """Return a database error as one that names the log and the remedy.
+
+    Parameters
+    ----------
+    address
+        Address of the log.
+    error
+        Error of psycopg.
+    committing
+        Whether the database may have committed.
+    """
+    text = " ".join(str(error).split())
+    if is_lost(error):
+        what = "it is unknown whether this call was written: give it the same id again" if committing else "try again"
+        lost = StoreUnavailableError(f"the database {address.shown} cannot be reached: {text}; {what}")
+        lost.unknown = committing
+        return lost
+    advice = ADVICE.get(error.sqlstate or "", "nothing of this call was written.")
+    return LogFileError(f"the log {address.shown} cannot be used: {text}; {advice}")
+
+
+class Connections:
+    """The connections of this process to one database.
+
+    Parameters
+    ----------
+    address
+        Address of a log in the database.
+    synchronous
+        The same as for `connect`.
+    """
+
+    def __init__(self, address: Address, synchronous: str) -> None:
+        self._address, self._synchronous = address, synchronous
+        self._room = threading.Semaphore(LIMIT)
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self.users = 0  # logs that are open
+
+    def take(self) -> Connection:
+        """Return a connection; StoreUnavailableError if there is none to be had."""
+        if not self._room.acquire(timeout=WAIT):
+            raise StoreUnavailableError(
+                f"the log {self._address.shown} cannot be reached: all {LIMIT} connections of this process have been "
+                f"in use for a minute"
+            )
+        while True:
+            with self._lock:
+                found = self._idle.pop() if self._idle else None
+            if found is None:
+                break
+            if is_quiet(found):
+                return found
+            found.close()
+        try:
+            return connect(self._address, self._synchronous)
+        except BaseException:
+            self._room.release()
+            raise
+
+    def give_back(self, connection: Connection) -> None:
+        """Return a connection to the pool; close a failed one and all idle ones.
+
+        Parameters
+        ----------
+        connection
+            Connection from `take`, outside of a transaction.
+        """
+        dropped: list[Connection] = []
+        with self._lock:
+            if connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE and self.users:
+                self._idle.append(connection)
+            else:
+                dropped = [connection, *self._idle]
+                self._idle.clear()
+        self._room.release()
+        for one in dropped:
+            one.close()
+
+    def close_idle(self) -> None:
+        """Close what lies idle."""
+        with self._lock:
+            dropped, self._idle = self._idle, []
+        for one in dropped:
+            one.close()
+
+
+_alive: weakref.WeakSet[Connection] = weakref.WeakSet()  # all connections of this process
+_opened: dict[tuple[str, str], Connections] = {}
+_opening = threading.Lock()
+_inherited: list[Any] = []  # what a fork has copied, and nobody may use
+
+
+def shared(address: Address, synchronous: str) -> Connections:
+    """Return the connections of this process to a database, and count one user more.
+
+    Parameters
+    ----------
+    address
+        Address of a log in the database.
+    synchronous
+        The same as for `connect`.
+    """
+    key = (address.conninfo, synchronous)
+    with _opening:
+        found = _opened.setdefault(key, Connections(address, synchronous))
+        found.users += 1
+        return found
+
+
+def let_go(connections: Connections) -> None:
+    """Count one user less; the last one closes them.
+
+    Parameters
+    ----------
+    connections
+        Pool from `shared`.
+    """
+    with _opening:
+        connections.users -= 1
+        if connections.users:
+            return
+        for key in [key for key, value in _opened.items() if value is connections]:
+            del _opened[key]
+    connections.close_idle()
+
+
+def _after_fork() -> None:
+    """Drop the parent's connections in a child process, where they would outlive it with their locks."""
+    global _opened, _opening, _alive
+    _inherited.append((_opened, list(_alive)))
+    for connection in _alive:
+        if not connection.closed:
+            os.close(connection.fileno())
+    _opened, _opening, _alive = {}, threading.Lock(), weakref.WeakSet()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
