@@ -285,8 +285,8 @@ def broken(**changes: Any) -> Memory:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"free": 1}, "does not hold"),
-        ({"held": 2}, "does not hold"),
+        ({"free": 1}, "unused rows"),
+        ({"held": 2}, "unused rows"),
         ({"capacity": 2}, "capacity is 2"),
         ({"arms": np.array([0, 1, 2])}, "arms beyond"),
         ({"arms": np.array([0, -1, 0])}, "arms beyond"),

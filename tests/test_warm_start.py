@@ -74,17 +74,21 @@ def test_a_log_counts_as_its_table(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Any, Any, str]] = {
-    "raw contexts for an agent": (agent_of, RAW, "raw contexts only"),
-    "vectors for a bandit": (lambda: lim2.Bandit(arms=ARMS), VECTORS, "no raw contexts"),
-    "no items": (lambda: lim2.LinearTS(n_features=3, n_item_features=2), VECTORS, "no items as vectors"),
-    "no raw items": (lim2.Bandit, RAW, "no raw items"),
-    "no table": (agent_of, CONTEXTS, "takes a lim2.log.Table, or a DecisionLog"),
+    "raw contexts for an agent": (agent_of, RAW, "only raw contexts"),
+    "vectors for a bandit": (
+        lambda: lim2.Bandit(arms=ARMS),
+        VECTORS,
+        "learns from raw contexts, but the table has none",
+    ),
+    "no items": (lambda: lim2.LinearTS(n_features=3, n_item_features=2), VECTORS, "learns from items as vectors"),
+    "no raw items": (lim2.Bandit, RAW, "learns from raw items"),
+    "no table": (agent_of, CONTEXTS, "table must be a lim2.log.Table or a DecisionLog"),
     "an unknown arm": (lambda: lim2.LinearTS(arms=["red"], n_features=3), VECTORS, "arm"),
     "another size": (lambda: lim2.LinearTS(arms=ARMS, n_features=4), VECTORS, "contexts must be"),
     "rows for arms": (
         lambda: lim2.LinearTS(2, 3),
         Table.of(CONTEXTS[:1], [0], [1.0], [1.0], items=[np.ones((2, 2))]),
-        "no names of their own",
+        "have no names",
     ),
 }
 

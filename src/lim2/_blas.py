@@ -1,7 +1,7 @@
-"""Hold BLAS to one thread while an agent computes.
+"""Limit BLAS to one thread while an agent computes.
 
 An agent's matrices are small: splitting a 50 x 50 product between threads costs more than the product, and sums
-taken in another order change the last bits. Parallelism belongs across agents, not inside one.
+in another order change the last bits. Run several agents in parallel instead.
 """
 
 import ctypes
@@ -32,8 +32,8 @@ def _openblas_switches() -> list[_Switch]:
 class OneThread:
     """A reentrant context manager, safe when several threads are inside: the last one out restores the setting.
 
-    The setting of OpenBLAS is global to the process, so other threads' BLAS calls are held to one thread as well
-    while an agent computes. Other BLAS libraries are left as they are.
+    The setting of OpenBLAS is global to the process, so BLAS calls of other threads are limited as well while an agent
+    computes. Other BLAS libraries are not changed.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class OneThread:
         self._inside = 0
 
     def _after_fork(self) -> None:
-        """Start anew in a child: the threads that were inside, and may have held the lock, are not in it."""
+        """Reset in a child process: the threads that were inside, and may have held the lock, do not exist in it."""
         self._begin()
         self._give_back()
 

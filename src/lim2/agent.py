@@ -1,7 +1,7 @@
-"""The shell around every algorithm: it names the arms, holds the random streams, learns, and swaps states whole.
+"""The agent around every algorithm: it names the arms, holds the random streams and replaces the state per update.
 
-It is the only mutable thing. A state is a value (``state.py``), so an update that fails has changed nothing, and a
-snapshot is a reference. How it decides is in ``deciding.py``.
+The agent is the only mutable object. A state is a value (``state.py``), so a failed update changes nothing, and a
+snapshot is a reference. Decisions are in ``deciding.py``.
 """
 
 import copy
@@ -37,22 +37,23 @@ _logger = logging.getLogger("lim2")
 
 
 class Agent(Decider):
-    """A contextual bandit agent: ``act``, get a reward, ``update``.
+    """Contextual bandit agent: call ``act``, observe a reward, call ``update``.
 
-    ``lim2.LiM2(...)`` and its like make agents. An agent is for one thread at a time, except that :meth:`snapshot` and
-    :meth:`save` may be called while another thread updates it. Other threads decide by a snapshot.
+    ``lim2.LiM2(...)`` and the other functions in ``lim2.AGENTS`` make agents. Use an agent in one thread at a time.
+    Only :meth:`snapshot` and :meth:`save` may be called while another thread updates it. Other threads decide with
+    a snapshot.
 
     Parameters
     ----------
     algorithm
-        What it plays by, with all settings.
+        The algorithm with all settings.
 
     Attributes
     ----------
     algorithm
         The algorithm and its settings.
     metadata
-        A dict of JSON values that belongs to the user, and is saved with the agent.
+        A dict of JSON values for the user, saved with the agent.
 
     Examples
     --------
@@ -75,7 +76,7 @@ class Agent(Decider):
         self._begin(algorithm, Streams(algorithm.seed))
         state = algorithm.init(len(names), self._streams.init)
         self._core = _core(names, state, np.zeros(len(names), dtype=np.intp), 0)
-        self._asked = np.zeros(len(names), dtype=np.intp)  # decisions for each arm made by taking turns
+        self._asked = np.zeros(len(names), dtype=np.intp)  # round-robin decisions per arm
         self._starting = algorithm.turns > 0
 
     def _begin(self, algorithm: Algorithm, its_streams: Streams) -> None:
@@ -87,21 +88,31 @@ class Agent(Decider):
     # Learning
 
     def update(self, context: ArrayLike, arm: Hashable, reward: float) -> None:
-        """Learn from the reward that an arm earned in a context; it need not follow the ``act`` that chose it."""
+        """Learn the reward of an arm in a context. Updates may come in any order and long after ``act``.
+
+        Parameters
+        ----------
+        context
+            A 1-D array of n_features.
+        arm
+            Name of the arm that was played.
+        reward
+            Its reward.
+        """
         self.refuse_beside_log()
         self._learn(self._context(context), self._arm(arm), self._reward(reward))
 
     def update_many(self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike, batch: Size = 1) -> None:
-        """Learn from many rewards: from all of them or, if one fails, from none.
+        """Learn many rewards: all of them or, if one fails, none.
 
         Parameters
         ----------
         contexts, arms, rewards
-            (n, n_features), n names and (n,): a row, an arm and a reward each.
+            Array (n, n_features), n names of arms, and array (n,).
         batch
-            How many rewards are learned by one update. 1: each by one of its own, as a loop over :meth:`update` would.
-            ``"auto"``: an eighth of the rounds so far, at most 256; where :attr:`batches` is False, 1. A batch takes
-            far less time, see ``docs/batches.md``.
+            Number of rewards learned in one update. 1: one update per reward, the same as a loop over :meth:`update`.
+            ``"auto"``: an eighth of the rounds so far, at most 256, or 1 if :attr:`batches` is False. Large batches are
+            much faster, see ``docs/batches.md``.
 
         Examples
         --------
@@ -114,22 +125,22 @@ class Agent(Decider):
         self.learn_all(contexts, arms, rewards, batch)
 
     def warm_start(self, table: Any, batch: Size = "auto", progress: Progress | None = None) -> int:
-        """Learn a table of logged rewards, in order and at full speed; all of it or, if anything fails, nothing.
+        """Learn all rewards of a table in order or, if one fails, none. Return their number.
 
         Parameters
         ----------
         table
-            A ``lim2.log.Table``, or a :class:`lim2.DecisionLog`, which counts as its table. Other than after
-            ``log.apply(agent)``, the agent has no position in the log afterwards.
+            A ``lim2.log.Table``, or a :class:`lim2.DecisionLog`, whose table is used. Unlike ``log.apply(agent)``, this
+            does not store a log position in the agent.
         batch
-            As for :meth:`update_many`.
+                Number of rewards learned in one update, see :meth:`update_many`.
         progress
             Called after every batch as ``progress(done, total)``.
 
         Returns
         -------
         int
-            How many rewards were learned.
+            Number of rewards learned.
 
         Examples
         --------
@@ -144,17 +155,17 @@ class Agent(Decider):
     def _checked(
         self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike
     ) -> tuple[NDArray[Any], Ints, Array]:
-        """Return contexts, indices of arms and rewards that are known to be right."""
+        """Return contexts, arm indices and rewards as arrays; raise a ValueError if they are invalid."""
         xs = self._contexts(contexts)
         if isinstance(arms, str) or not isinstance(arms, Iterable) or (isinstance(arms, np.ndarray) and not arms.ndim):
-            raise ValueError(f"arms must be {len(xs)} arms, one per context, got {arms!r}")
+            raise ValueError(f"arms must be a sequence of {len(xs)} arms, one per context, got {arms!r}")
         played = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)
         if len(played) != len(xs):
-            raise ValueError(f"arms must be {len(xs)} arms, one per context, got {len(played)}")
+            raise ValueError(f"arms must have {len(xs)} entries, one per context, got {len(played)}")
         indices = np.fromiter(map(self._arm, played), dtype=np.intp, count=len(xs))
         earned = as_floats(rewards, "rewards")
         if earned.shape != (len(xs),):
-            raise ValueError(f"rewards must be {len(xs)} numbers, one per context, got shape {earned.shape}")
+            raise ValueError(f"rewards must have shape ({len(xs)},), one per context, got shape {earned.shape}")
         if not (np.abs(earned) < LARGEST).all():
             for reward in earned.tolist():  # to say which
                 self._reward(reward)
@@ -168,7 +179,7 @@ class Agent(Decider):
         batch: Size,
         progress: Progress | None = None,
     ) -> int:
-        """Learn from all rewards, in batches, or from none; return how many there were."""
+        """Learn all rewards in batches or, if one fails, none; return their number."""
         self.refuse_beside_log()
         size = batches.checked(batch, self.batches, self.algorithm.no_batches)
         xs, indices, earned = self._checked(contexts, arms, rewards)
@@ -182,7 +193,7 @@ class Agent(Decider):
 
     @contextmanager
     def all_or_nothing(self, also: Iterable[trees.Write] = ()) -> Iterator[None]:
-        """Learn several rewards; if anything fails meanwhile, none of them is learned, and ``also`` is written."""
+        """Restore the agent, and make the assignments ``also``, if anything in the ``with`` block fails."""
         before, position, self._shared = self._core, self._streams.learn.bit_generator.state, True
         undone = [(self.__dict__, "_core", before), (self.__dict__, "_shared", True), *also]
         try:
@@ -194,23 +205,23 @@ class Agent(Decider):
             raise
 
     def learn_row(self, context: NDArray[Any], arm: Hashable, reward: float, also: Iterable[trees.Write] = ()) -> None:
-        """Learn from a vector that is known to be right; ``also`` is written together with the new state."""
+        """Learn from a vector without checking it; make the assignments ``also`` together with the new state."""
         self._learn(context, self._arm(arm), self._reward(reward), also)
 
     def learn_logged(self, context: ArrayLike, arm: Hashable, reward: float, also: Iterable[trees.Write]) -> None:
-        """Learn from a reward of a log, as :meth:`update` does; ``also``, its position, is written with it."""
+        """Learn a reward from a log, as :meth:`update` does; set ``also``, its log position, in the same step."""
         self._learn(self._context(context), self._arm(arm), self._reward(reward), also)
 
     def learn_logged_many(
         self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike, also: Iterable[trees.Write]
     ) -> None:
-        """Learn from rewards of a log as one batch; ``also``, the position of the last, is written with it."""
+        """Learn rewards from a log as one batch; set ``also``, the log position of the last, in the same step."""
         self.learn_rows(*self._checked(contexts, arms, rewards), also)
 
     def learn_rows(self, contexts: NDArray[Any], arms: Ints, rewards: Array, also: Iterable[trees.Write] = ()) -> None:
-        """Learn one batch of what is known to be right, arms as indices; ``also`` is written with the new state.
+        """Learn one batch without checking it, arms as indices; make the assignments ``also`` in the same step.
 
-        A batch of one reward is learned as :meth:`update` does, bit for bit.
+        A batch of one reward gives the same result as :meth:`update`, bit for bit.
         """
         if len(rewards) == 1:
             self._learn(contexts[0], int(arms[0]), float(rewards[0]), also)
@@ -224,33 +235,33 @@ class Agent(Decider):
             trees.put(also)
 
     def refuse_beside_log(self) -> None:
-        """Raise a ValueError if the agent learns from a log, which would give it the same reward again."""
+        """Raise a ValueError if the agent learns from a log: it would learn the same reward twice."""
         if "log_id" in self.metadata:
             raise ValueError(
-                "this agent learns from a decision log: record the reward by log.reward(id, reward), and "
-                "log.apply(agent) learns it. To go on without the log, delete log_id, log_position and log_event from "
-                "agent.metadata."
+                "this agent learns from a decision log, so a direct update would count twice: call "
+                "log.reward(id, reward) and log.apply(agent). To continue without the log, delete log_id, log_position "
+                "and log_event from agent.metadata."
             )
 
     def _learn(self, context: NDArray[Any], arm: int, reward: float, also: Iterable[trees.Write] = ()) -> None:
-        """Learn from one reward."""
+        """Learn one reward."""
         self._advance(self.algorithm.learn, (context, arm, reward), arm, (arm, 1), also)
 
     def _advance(
         self, learn: Callable[..., Any], seen: tuple[Any, ...], arm: int, pulled: Any, also: Iterable[trees.Write]
     ) -> None:
-        """Swap the state for the one after an update, and write ``also`` with it; if it fails, nothing has happened.
+        """Replace the state by the updated one and make the assignments ``also``; on failure, change nothing.
 
         Parameters
         ----------
         learn, seen
-            A function of the algorithm, and what it learns from.
+            The algorithm's update function, and its data.
         arm
-            The latest.
+                Index of the last arm played.
         pulled
-            The arms that were played, and how often each was.
+                The arms played, and the number of pulls of each.
         also
-            What is written with it.
+                Assignments made together with the new state.
         """
         algorithm, rng = self.algorithm, self._streams.learn
         with one_thread:
@@ -271,7 +282,7 @@ class Agent(Decider):
                         shape = () if type(row) is float else getattr(row, "shape", None)
                         if shape != array.shape[1:] and np.shape(row) != array.shape[1:]:
                             raise ValueError(
-                                f"a row of shape {np.shape(row)} does not fit {array.shape}: of {self.name}"
+                                f"{self.name}: a row of shape {np.shape(row)} does not fit an array {array.shape}"
                             )
                 with streams.lock:
                     if self._shared:  # by a snapshot that came in between: what it sees must stay
@@ -288,7 +299,7 @@ class Agent(Decider):
             _logger.debug("%s: %r", self.name, self.info)
 
     def _own_core(self) -> Core:
-        """Copy a state that somebody else has, too."""
+        """Copy a state that a snapshot or another caller shares, and return the copy."""
         with streams.lock:
             core = self._core
             self._core = core._replace(state=trees.copied(core.state), pulls=core.pulls.copy())
@@ -296,18 +307,26 @@ class Agent(Decider):
             return self._core
 
     def add_arm(self, name: Hashable, like: Hashable | None = None, *, also: Iterable[trees.Write] = ()) -> None:
-        """Add a new arm, which is owed its ``initial_pulls`` like the others at the start.
+        """Add an arm. It is first played ``initial_pulls`` times, like the other arms at the start.
 
         Parameters
         ----------
         name
-            What it is called.
+            Name of the new arm.
         like
-            An arm to start as: its beliefs, its part of the network and, as far as there is room, its tuples in memory
-            are copied. None: start from the prior. Either way nothing changes for the other arms, except that the
-            network is shared.
+            Name of an arm to copy: its posterior, its part of the network and, as far as there is room, its tuples in
+            memory. None: the new arm starts from the prior. The posteriors of the other arms do not change.
         also
-            Written together with the change; for a log.
+            Assignments made together with the change; used by a log.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> agent = lim2.LinearTS(arms=["red", "blue"], n_features=1, seed=0)
+        >>> agent.update([1.0], "red", 1.0)
+        >>> agent.add_arm("green", like="red")
+        >>> agent.arms, agent.means([1.0]).round(3).tolist()
+        (('red', 'blue', 'green'), [0.889, 0.0, 0.889])
         """
         core = self._core
         names = arm_names((*core.names, name))
@@ -320,10 +339,18 @@ class Agent(Decider):
         self._change_arms(_core(names, new, pulls, core.rounds), asked, rng, also)
 
     def remove_arm(self, name: Hashable, *, also: Iterable[trees.Write] = ()) -> None:
-        """Forget an arm: its beliefs, its part of the network and its tuples in memory."""
+        """Remove an arm: its posterior, its part of the network and its tuples in memory.
+
+        Parameters
+        ----------
+        name
+            Name of the arm.
+        also
+            Assignments made together with the change; used by a log.
+        """
         core, arm = self._core, self._arm(name)
         if len(core.names) == 1:
-            raise ValueError(f"{name!r} is the only arm: an agent needs at least one")
+            raise ValueError(f"cannot remove {name!r}, the only arm: an agent needs at least one")
         names = core.names[:arm] + core.names[arm + 1 :]
         with one_thread:
             new = trees.copied(self.algorithm.remove_arm(core.state, arm))
@@ -333,7 +360,7 @@ class Agent(Decider):
     def _change_arms(
         self, core: Core, asked: Ints, rng: np.random.Generator | None = None, also: Iterable[trees.Write] = ()
     ) -> None:
-        """Swap core, turns and, where a new arm was drawn, the stream that it was drawn from; all in one call."""
+        """Replace core, turn counts and, for a new arm, the random stream that initialised it; all in one step."""
         starting = bool((self.algorithm.turns - np.maximum(asked, core.pulls)).max() > 0)
         changes = {"_core": core, "_asked": asked, "_starting": starting, "_shared": False}
         writes: list[trees.Write] = [(self.__dict__, name, value) for name, value in changes.items()]
@@ -345,10 +372,9 @@ class Agent(Decider):
     # Copies and files
 
     def snapshot(self) -> Snapshot:
-        """Return the agent as it is now, to decide by in other threads while this one learns.
+        """Return a read-only view of the current agent, which other threads can decide with while this one learns.
 
-        Nothing that happens to the agent afterwards changes a snapshot. It is a reference: the next update copies the
-        state once.
+        Later changes to the agent do not change a snapshot. Taking one is cheap: only the next update copies the state.
 
         Examples
         --------
@@ -365,51 +391,52 @@ class Agent(Decider):
 
     @property
     def state(self) -> Any:
-        """The state of the algorithm, a value: what happens to the agent afterwards does not change it."""
+        """The state of the algorithm, a value: later updates do not change it."""
         with streams.lock:
             self._shared = True
             return self._core.state
 
     def copy(self) -> Self:
-        """Return an agent that is the same, streams included, and goes on by itself."""
+        """Return an independent copy of the agent, random streams included."""
         return copy.deepcopy(self)
 
     def clone(self) -> "Agent":
-        """Return a fresh agent with the same settings."""
+        """Return a new, untrained agent with the same settings."""
         return Agent(self.algorithm)
 
     def reseed(self, seed: int | None = None) -> None:
-        """Decide from new random streams; what is learned does not depend on them.
+        """Replace the random streams of decisions; learning does not depend on them.
 
         Parameters
         ----------
         seed
-            With the same seed, the same decisions. None: a seed from the system.
+            Seed of the new streams. None: a random seed from the operating system.
         """
         self._streams.reseed(seed)
 
     def get_params(self) -> dict[str, Any]:
-        """Return every setting as it was given, by the name of its argument."""
+        """Return all settings as they were given, as a mapping from argument name to value."""
         return {field.name: getattr(self.algorithm, field.name) for field in fields(self.algorithm)}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to a file, whole or not at all, whatever happens to the process or the machine.
+        """Write the agent to a file atomically: a crash leaves either the old file or the new one.
 
-        :func:`lim2.load` makes an agent of it that learns on, bit for bit, as this one would. When this returns the
-        file is on disk. The format is described in ``docs/file-format.md``. What cannot be saved, such as an
-        exploration of your own or names of arms that are not JSON values, is a ValueError before anything is written.
+        When the call returns, the file is on disk. :func:`lim2.load` reads it; the loaded agent learns exactly, bit for
+        bit, as this one would. A ValueError is raised before anything is written if the agent cannot be saved, for
+        example with a custom exploration or with names of arms that are not JSON values. The format is described in
+        ``docs/file-format.md``.
 
         Parameters
         ----------
         path
-            Where to; its folder must exist. A file that is there is replaced, and keeps its permissions.
+            Path of the file, in an existing folder. An existing file is replaced and keeps its permissions.
         """
         from lim2.persistence.files import write
 
         write(Path(path), self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """Return what :meth:`save` would write; :func:`lim2.from_bytes` makes an agent of it."""
+        """Return the bytes that :meth:`save` would write; :func:`lim2.from_bytes` reads them."""
         from lim2.loading import dump  # here, because it knows all algorithms
 
         return dump(self)
@@ -429,14 +456,14 @@ class Agent(Decider):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        # Unpickled arrays can be read-only views of memory that belongs to others: they are copied on arrival.
+        # Unpickled arrays can be read-only views of foreign memory, so they are copied.
         self._core = self._core._replace(state=trees.copied(self._core.state), pulls=self._core.pulls.copy())
         self._asked = self._asked.copy()
 
     def parts(self) -> tuple[Core, Ints, dict[str, Any]]:
-        """Return what a file holds of the agent: its core, its turns, and the positions of its streams.
+        """Return the parts that a file stores: the core, the turn counts and the positions of the random streams.
 
-        They are of one moment, even while another thread updates it.
+        The parts are consistent even while another thread updates the agent.
         """
         with streams.lock:  # no update ends meanwhile
             self._shared = True
@@ -455,28 +482,28 @@ class Agent(Decider):
         state: Any,
         counts: tuple[Ints, Ints, int],
     ) -> Self:
-        """Return the agent that has these parts; ``counts`` are pulls, turns and rounds. Loading ends here."""
+        """Return an agent with these parts; ``counts`` are pulls, turns and rounds. Used by loading."""
         pulls, asked, rounds = counts
         agent = object.__new__(cls)
         agent._begin(algorithm, its_streams)
         agent._change_arms(_core(names, state, pulls, rounds), asked)
         return agent
 
-    # What it says of itself
+    # Properties
 
     @property
     def batches(self) -> bool:
-        """Whether several rewards can be learned by one update."""
+        """Whether the algorithm can learn several rewards in one update."""
         return self.algorithm.batches
 
     @property
     def pulls(self) -> Ints:
-        """How many updates of each arm there were."""
+        """Number of updates per arm."""
         return self._core.pulls.copy()
 
     @property
     def info(self) -> Info | None:
-        """What the latest update did; None before the first, and in a copy. Computed when asked for."""
+        """Diagnostics of the latest update, computed on access; None before the first update, and in a copy."""
         core = self._core
         if core.latest is None:
             return None
@@ -485,7 +512,7 @@ class Agent(Decider):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the agent's state occupies."""
+        """Size of the agent's state in bytes."""
         return trees.nbytes(self._core.state)
 
     def __repr__(self) -> str:
@@ -498,7 +525,7 @@ class Agent(Decider):
     def _reward(self, reward: float) -> float:
         value = float(reward) if isinstance(reward, float) else as_float(reward)
         if not abs(value) < LARGEST:
-            raise ValueError(f"a reward must be finite and smaller than {LARGEST:g}, got {value!r}")
+            raise ValueError(f"a reward must be finite and below {LARGEST:g} in absolute value, got {value!r}")
         return value
 
 

@@ -1,4 +1,4 @@
-"""Every agent by its name: what makes one, from its settings."""
+"""All agents by name: functions that make an agent from the settings of its algorithm."""
 
 import warnings
 from collections.abc import Callable
@@ -13,7 +13,7 @@ P = ParamSpec("P")
 
 
 class Maker(Protocol[P]):
-    """Makes an agent that plays by an algorithm, from the algorithm's settings."""
+    """Function that makes an agent from the settings of its algorithm."""
 
     __name__: str
 
@@ -25,7 +25,7 @@ class Maker(Protocol[P]):
 
 
 def agent_of(algorithm: Callable[P, Algorithm]) -> Maker[P]:
-    """Return what makes an agent that plays by an algorithm; with ``n_item_features`` it is an :class:`ItemAgent`."""
+    """Return a function that makes agents with this algorithm; with ``n_item_features``, an :class:`ItemAgent`."""
 
     def make(*args: P.args, **settings: P.kwargs) -> Agent | ItemAgent:
         made = algorithm(*args, **settings)
@@ -67,13 +67,18 @@ AGENTS: dict[str, Callable[..., Agent]] = {
 
 
 def register(algorithm: type[Algorithm]) -> Callable[..., Agent]:
-    """Make an algorithm of your own known by its name, to :func:`lim2.load` and in ``lim2.AGENTS``; return its maker.
+    """Register your own algorithm in ``lim2.AGENTS`` and for :func:`lim2.load`; return the function that makes agents.
 
-    Registering it again, as an edited module does, replaces it. The names of lim2's own algorithms are taken.
+    Registering the same name again replaces it. The names of lim2's own algorithms are reserved.
+
+    Parameters
+    ----------
+    algorithm
+        The class of the algorithm. Its name becomes the name of the agent.
     """
     name = algorithm.__name__
     if name in _OWN:
-        raise ValueError(f"{name!r} is an algorithm of lim2: give yours another name")
+        raise ValueError(f"{name!r} is an algorithm of lim2: rename your class")
     make: Callable[..., Agent] = agent_of(algorithm)
     algorithms.ALGORITHMS[name], AGENTS[name] = algorithm, make
     return make
@@ -88,12 +93,12 @@ _INSTEAD = {"exploration": "temperature and optimism (with temperature=0.0 nothi
 
 
 def TransportTS(*args: Any, **settings: Any) -> Agent:  # noqa: N802
-    """Return an agent that plays by AdaptiveTS, which replaces TransportTS; deprecated."""
+    """Return an AdaptiveTS agent, which replaces TransportTS; deprecated."""
     for name in settings:
         if name in _GONE:
-            instead = f"use {_INSTEAD[name]}" if name in _INSTEAD else "AdaptiveTS has no counterpart"
-            raise TypeError(f"the setting {name!r} went with TransportTS: {instead}")
-    message = "TransportTS is replaced by AdaptiveTS; the name goes in the next version"
+            instead = f"use {_INSTEAD[name]}" if name in _INSTEAD else "AdaptiveTS has no counterpart, leave it out"
+            raise TypeError(f"the setting {name!r} was removed together with TransportTS: {instead}")
+    message = "TransportTS was replaced by AdaptiveTS, and the name will be removed in 0.3: use lim2.AdaptiveTS"
     warnings.warn(message, DeprecationWarning, stacklevel=2)
     made: Agent = AdaptiveTS(*args, **settings)
     return made

@@ -1,4 +1,4 @@
-"""What arms are called: any hashable values, each standing for an index."""
+"""Names of arms: any hashable values, each mapped to an index."""
 
 import operator
 from collections.abc import Hashable, Iterable
@@ -8,10 +8,11 @@ import numpy as np
 
 # How many names an error message lists.
 SHOWN = 10
+_STRINGS = {str}
 
 
 def arm_names(arms: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Return names of arms in order, or say what is wrong with them.
+    """Return the names of arms in order; raise a ValueError if they are invalid.
 
     Examples
     --------
@@ -19,10 +20,12 @@ def arm_names(arms: Iterable[Hashable]) -> tuple[Hashable, ...]:
     ('red', 'green')
     >>> arm_names(["red", "red"])
     Traceback (most recent call last):
-    ValueError: the arm 'red' is there twice: every arm needs a name of its own
+    ValueError: the arm 'red' is given twice: every arm needs a distinct name
     """
     if isinstance(arms, str | bytes | set | frozenset) or not isinstance(arms, Iterable):
         raise ValueError(f"arms must be a sequence of names, such as ['red', 'green'], got {arms!r}")
+    if type(arms) is dict and arms and set(map(type, arms)) == _STRINGS:  # nearly always, and nothing is wrong
+        return tuple(arms)
     # NumPy's scalars become Python's, which print and pickle plainly
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in arms)
     if not names:
@@ -30,9 +33,9 @@ def arm_names(arms: Iterable[Hashable]) -> tuple[Hashable, ...]:
     known: set[Hashable] = set()
     for name in names:
         if name is None or not isinstance(name, Hashable) or not _equals_itself(name):
-            raise ValueError(f"{name!r} cannot be the name of an arm: names are hashable values, such as strings")
+            raise ValueError(f"{name!r} cannot be the name of an arm: use a hashable value, such as a string")
         if name in known:
-            raise ValueError(f"the arm {name!r} is there twice: every arm needs a name of its own")
+            raise ValueError(f"the arm {name!r} is given twice: every arm needs a distinct name")
         known.add(name)
     return names
 
@@ -45,7 +48,7 @@ def _equals_itself(name: Any) -> bool:
 
 
 def is_same(name: Hashable, given: Any) -> bool:
-    """Return whether a value equal to an arm's name may stand for it: 1.0 and True equal 1, but are not the arm 1.
+    """Return whether a value equal to an arm's name names the arm: 1.0 and True equal 1, but are not the arm 1.
 
     Examples
     --------
@@ -65,7 +68,7 @@ def is_same(name: Hashable, given: Any) -> bool:
 
 
 def describe(names: tuple[Hashable, ...]) -> str:
-    """Return the arms in words, for an error message.
+    """Return the arms as text for an error message.
 
     Examples
     --------

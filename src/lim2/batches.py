@@ -1,8 +1,8 @@
-"""How many rewards are learned at once: batches of a fixed size, or such as grow with what is known.
+"""Sizes of batches: fixed, or growing with the number of rewards learned.
 
-An algorithm that bears it learns a batch by one update (``Algorithm.learn_many``). That costs far less than one update
-per reward, and a little of the reward, because what is learned comes later. While little is known, every reward
-matters: growing batches are at most an eighth of what was learned before.
+Some algorithms learn a batch in one update (``Algorithm.learn_many``). That is much faster than one update per reward,
+and costs a little reward, because learning is delayed. Early rewards matter most, so growing batches are at most an
+eighth of the rewards learned before.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ SHARE, LARGEST = 8, 256  # a growing batch is at most an eighth of the rounds be
 
 
 def growing(rounds: int) -> int:
-    """Return the size of the next batch after so many rounds: an eighth of them, from 1 to 256.
+    """Return the size of the next batch: an eighth of the rounds so far, from 1 to 256.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def growing(rounds: int) -> int:
 
 
 def slices(n: int, batch: Size, rounds: int) -> Iterator[slice]:
-    """Yield the batches of n rewards, which an agent learns after so many rounds.
+    """Yield the batches of n rewards for an agent that has learned ``rounds`` rewards.
 
     Examples
     --------
@@ -45,20 +45,20 @@ def slices(n: int, batch: Size, rounds: int) -> Iterator[slice]:
 
 
 def checked(batch: Size, bears: bool, refusal: str) -> Size:
-    """Return the size of the batches that are meant; a ValueError if it makes no sense, or is more than is borne.
+    """Return the size of the batches; raise a ValueError if it is invalid or not supported.
 
     Parameters
     ----------
     batch
-        A whole number from 1, or ``"auto"``: growing batches, and 1 where no batches are borne.
+        A whole number, at least 1, or ``"auto"``: growing batches, or 1 if batches are not supported.
     bears
-        Whether batches are borne.
+        Whether batches are supported.
     refusal
-        What is said of a batch larger than 1 where they are not.
+        Error message for a batch larger than 1 if they are not.
     """
     if isinstance(batch, str):
         if batch != "auto":
-            raise ValueError(f'batch must be a whole number from 1, or "auto", got {batch!r}')
+            raise ValueError(f'batch must be "auto" or a whole number, at least 1, got {batch!r}')
         return "auto" if bears else 1
     size = positive_int("batch", batch)
     if size > 1 and not bears:

@@ -1,4 +1,4 @@
-"""Checks of settings, contexts and rewards: each returns the value as it is used, or says what is wrong with it."""
+"""Checks of settings, contexts and rewards: each returns the converted value or raises a ValueError."""
 
 import operator
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _norm = blas.dnrm2
 
 
 def plain(value: Any) -> Any:
-    """Return settings with Python's numbers in place of NumPy's, which may compute in another precision.
+    """Return settings with Python numbers instead of NumPy scalars, which may have another precision.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def shown(value: Any) -> str:
 
 
 def positive_int(name: str, value: int, least: int = 1, most: int = 2**40) -> int:
-    """Return a setting as an int, or say what is wrong with it."""
+    """Return a setting as an int within bounds; raise a ValueError if it is none."""
     try:
         number = operator.index(value)
     except TypeError as error:
@@ -67,21 +67,21 @@ def positive_int(name: str, value: int, least: int = 1, most: int = 2**40) -> in
 
 
 def share(name: str, value: float) -> float:
-    """Return a setting that must be from 0 up to, but not, 1, or say what is wrong with it."""
+    """Return a setting that must be at least 0 and below 1; raise a ValueError if it is not."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= value < 1.0:
-        raise ValueError(f"{name} must be a number from 0 up to, but not, 1, got {value!r}")
+        raise ValueError(f"{name} must be a number, at least 0 and below 1, got {value!r}")
     return float(value)
 
 
 def one_of(name: str, value: str, choices: Sequence[str]) -> str:
-    """Return a setting that must be one of a few words, or say which."""
+    """Return a setting that must be one of a few words; raise a ValueError if it is not."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
 
 
 def number(name: str, value: float, *, above: float | None = None, least: float | None = None) -> float:
-    """Return a setting as a finite float within its bound, or say what is wrong with it."""
+    """Return a setting as a finite float within its bound; raise a ValueError if it is none."""
     try:
         result = float("" if isinstance(value, str | bytes) else value)
     except (TypeError, ValueError, OverflowError) as error:
@@ -94,7 +94,7 @@ def number(name: str, value: float, *, above: float | None = None, least: float 
 
 
 def real_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Return values as an array of integers, floats or truth values; a ValueError names ``what`` holds something else.
+    """Return values as an array of integers, floats or booleans; raise a ValueError that names ``what`` otherwise.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def real_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
     ValueError: a context must hold real numbers only, got <U3 values
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ValueError(f"{what} has masked values: fill them in (values.filled(...)), or leave their rows out")
+        raise ValueError(f"{what} has masked values: fill them in (values.filled(...)), or leave out their rows")
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths
@@ -116,7 +116,7 @@ def real_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def as_floats(values: ArrayLike, what: str) -> Array:
-    """Return values as float64; an array that is so already is not copied."""
+    """Return values as float64; an array of float64 is not copied."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     return real_numbers(values, what).astype(np.float64, copy=False)
@@ -131,14 +131,14 @@ def as_float(value: Any, what: str = "a reward") -> float:
 
 
 def size_of(x: NDArray[Any]) -> float:
-    """Return the norm of all values, NaN if one is; whole numbers are always finite and small enough."""
+    """Return the norm of all values, NaN if one is NaN; integers are always finite and small enough."""
     if x.dtype.kind in "iub":
         return 0.0
     return float(_norm(x if x.ndim == 1 else x.ravel()))
 
 
 def why_not(x: NDArray[Any], what: str) -> str:
-    """Say what is wrong with values that are not finite, or too large."""
+    """Return the error message for values that are not finite or too large."""
     bad = np.argwhere(~np.isfinite(x))
     if bad.size:
         where = tuple(bad[0].tolist())

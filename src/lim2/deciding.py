@@ -1,4 +1,4 @@
-"""What can decide: an agent, and a snapshot of one. All that happens between a context and an arm."""
+"""Decisions of agents and snapshots: from a context to an arm."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ FLOAT64 = np.dtype(np.float64)
 
 
 class Core(NamedTuple):
-    """Everything that an update changes: it is replaced whole."""
+    """Everything that an update changes; it is replaced as a whole."""
 
     names: tuple[Hashable, ...]  # of the arms, in the order of their indices
     places: Mapping[Hashable, int]  # the index of each name
@@ -32,7 +32,7 @@ class Core(NamedTuple):
 
 
 class Decider:
-    """Chooses arms by a state of an algorithm; learns nothing.
+    """Base class of agents and snapshots: chooses arms but does not learn.
 
     Attributes
     ----------
@@ -56,17 +56,18 @@ class Decider:
     def act(self, context: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False) -> Any:
         """Choose an arm for a context, among all arms or the eligible ones.
 
-        Until every arm has been decided for, or updated, ``initial_pulls`` times, the arms take turns. Rewards may be
-        late: turns are counted when decided.
+        At the start the arms are played in turn until each has been chosen or updated ``initial_pulls`` times. A turn
+        counts when the decision is made, so rewards may be late.
 
         Parameters
         ----------
         context
             A 1-D array of n_features.
         arms
-            The eligible arms; None for all.
+            Names of the eligible arms. None: all arms.
         exploit
-            Play the arm with the largest mean: no exploration, no turn, no ``min_propensity``, nothing drawn.
+            Choose the arm with the largest posterior mean: no exploration, no initial turns, no ``min_propensity``, no
+            random draw.
         """
         core, x = self._core, self._context(context)
         return core.names[self._choose(core.state, x, None if arms is None else self._eligible(arms), exploit)]
@@ -85,9 +86,9 @@ class Decider:
     def act_many(
         self, contexts: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False
     ) -> NDArray[Any]:
-        """Choose an arm for each row of contexts, as a loop over :meth:`act` would.
+        """Choose an arm for each row of contexts, the same as a loop over :meth:`act`.
 
-        Returns an array of whole numbers for arms that are called by such, and of objects for others.
+        Returns an array of integers if the arms are named by integers, otherwise an array of objects.
         """
         xs = self._contexts(contexts)
         eligible = None if arms is None else self._eligible(arms)
@@ -112,26 +113,43 @@ class Decider:
         return _named(chosen, self._core.names)
 
     def decide(self, context: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False) -> Decision:
-        """Choose an arm as :meth:`act` does, and return what a decision log needs: see :class:`lim2.Decision`.
+        """Choose an arm as :meth:`act` does, and return it with its propensity as a :class:`lim2.Decision`.
 
-        The agent draws what ``act`` would have drawn, so the two choose the same arm from the same state.
+        From the same state, ``decide`` and ``act`` use the same random draws and choose the same arm.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> agent = lim2.LinearTS(arms=["red", "blue"], n_features=1, seed=0)
+        >>> agent.update_many([[1.0]] * 4, ["red", "red", "blue", "blue"], [1.0, 1.0, 0.0, 0.0])
+        >>> decision = agent.decide([1.0])
+        >>> decision.arm, round(decision.propensity, 3), decision.means.round(3).tolist()
+        ('red', 0.839, [0.941, 0.0])
         """
         return self._ordered(context, arms, exploit, 1)[0]
 
     def rank(
         self, context: ArrayLike, arms: Iterable[Hashable] | None = None, k: int | None = None, *, exploit: bool = False
     ) -> list[Decision]:
-        """Order arms by one draw of the score of each, the best first; return a decision per position.
+        """Rank arms by one draw of each score, best first; return one decision per position.
 
-        Every one has the same arms. Its propensity is the probability with which its arm is first. An arm whose turn it
-        is, or that ``min_propensity`` asks for, comes first.
+        All decisions have the same eligible arms. The propensity of each is the probability that its arm comes first.
+        An arm played for its initial turn or for ``min_propensity`` comes first.
 
         Parameters
         ----------
         context, arms, exploit
-            As for :meth:`act`.
+            The same as for :meth:`act`.
         k
-            How many are returned. None: all.
+            Number of positions. None: one per eligible arm.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> agent = lim2.LinearTS(arms=["red", "blue"], n_features=1, seed=0)
+        >>> agent.update_many([[1.0]] * 4, ["red", "red", "blue", "blue"], [1.0, 1.0, 0.0, 0.0])
+        >>> [decision.arm for decision in agent.rank([1.0])]
+        ['red', 'blue']
         """
         return self._ordered(context, arms, exploit, k)
 
@@ -162,16 +180,24 @@ class Decider:
     def propensities(
         self, contexts: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False
     ) -> Array:
-        """Return the probability with which the next decision chooses each arm; nothing is drawn or changed.
+        """Return the probability that the next decision chooses each arm, without drawing or changing anything.
 
         Parameters
         ----------
         contexts
-            One context, giving (k,) for k eligible arms, or rows, giving (n, k): each as if it came next.
+            One context, which gives (k,) for k eligible arms, or n rows, which give (n, k), each as if it came next.
         arms
-            The eligible arms, in the order of the result; None for all.
+            Names of the eligible arms, in the order of the result. None: all arms.
         exploit
-            As for :meth:`act`.
+            The same as for :meth:`act`.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> agent = lim2.LinearTS(arms=["red", "blue"], n_features=1, seed=0)
+        >>> agent.update_many([[1.0]] * 4, ["red", "red", "blue", "blue"], [1.0, 1.0, 0.0, 0.0])
+        >>> agent.propensities([1.0]).round(3).tolist(), agent.propensities([1.0], arms=["blue"]).tolist()
+        ([0.839, 0.161], [1.0])
         """
         subset = None if arms is None else self._eligible(arms)
         with one_thread:
@@ -179,14 +205,22 @@ class Decider:
             return self._propensities(score if subset is None else score.of(subset), subset, exploit)
 
     def means(self, contexts: ArrayLike) -> Array:
-        """Return the expected score of every arm: (n_arms,) for one context, (n, n_arms) for rows of contexts.
+        """Return the posterior mean of every arm's score: (n_arms,) for one context, (n, n_arms) for n rows.
 
-        NaN for an algorithm without beliefs.
+        It is NaN for an algorithm without a posterior.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> agent = lim2.LinearTS(arms=["red", "blue"], n_features=1, seed=0)
+        >>> agent.update_many([[1.0]] * 4, ["red", "red", "blue", "blue"], [1.0, 1.0, 0.0, 0.0])
+        >>> agent.means([[1.0], [2.0]]).round(3).tolist()
+        [[0.941, 0.0], [1.412, 0.0]]
         """
         return self._score(contexts).mean
 
     def variances(self, contexts: ArrayLike) -> Array:
-        """Return the variance of every arm's score, in the shape of :meth:`means`; infinite where it has none."""
+        """Return the posterior variance of every arm's score, in the shape of :meth:`means`; infinite if undefined."""
         return self._score(contexts).variance
 
     def _score(self, contexts: ArrayLike) -> StudentT:
@@ -215,7 +249,7 @@ class Decider:
         return self._streams.serve if self._serves else self._streams.act
 
     def _unscored(self, eligible: Ints | None) -> int | None:
-        """Choose an arm for the floor's or the start's sake; None when scores should decide."""
+        """Return the arm that ``min_propensity`` or the initial turns choose; None if the scores decide."""
         chosen = None
         if self._floor:
             # One draw says whether, and which: each arm has a piece of length min_propensity.
@@ -232,11 +266,11 @@ class Decider:
         return chosen
 
     def _owed(self) -> Ints:
-        """Return how many more turns each arm is owed at the start."""
+        """Return the number of initial turns left for each arm."""
         return self.algorithm.turns - np.maximum(self._asked, self._core.pulls)
 
     def _whose_turn(self, eligible: Ints | None) -> int | None:
-        """Return the arm whose turn it is at the start; None when no eligible arm is owed one."""
+        """Return the eligible arm whose initial turn it is; None if no eligible arm has one left."""
         owed = self._owed()
         candidates = owed if eligible is None else owed[eligible]
         first = int(candidates.argmax())
@@ -253,27 +287,27 @@ class Decider:
 
     @property
     def arms(self) -> tuple[Any, ...]:
-        """The names of the arms."""
+        """Names of the arms."""
         return self._core.names
 
     @property
     def n_arms(self) -> int:
-        """The number of arms."""
+        """Number of arms."""
         return len(self._core.names)
 
     @property
     def context_shape(self) -> tuple[int, ...]:
-        """The shape of a context."""
+        """Shape of a context."""
         return self._shape
 
     @property
     def n_features(self) -> int:
-        """How many numbers a context has."""
+        """Number of features of a context."""
         return int(np.prod(self._shape))
 
     @property
     def rounds(self) -> int:
-        """How many updates there were."""
+        """Number of updates so far."""
         return self._core.rounds
 
     # Checks of input
@@ -315,18 +349,18 @@ class Decider:
     def _eligible(self, arms: Iterable[Hashable]) -> Ints:
         if not isinstance(arms, Iterable) or isinstance(arms, str):
             example = list(self.arms[:2])
-            raise ValueError(f"arms must be a sequence of the eligible arms, such as {example!r}, got {arms!r}")
+            raise ValueError(f"arms must be a sequence of eligible arms, such as {example!r}, got {arms!r}")
         indices = [self._arm(arm) for arm in arms]
         if not indices:
-            raise ValueError("arms is empty: at least one arm must be eligible; None means all of them")
+            raise ValueError("arms is empty: name at least one eligible arm, or pass None for all")
         if len(set(indices)) < len(indices):
             twice = next(self.arms[index] for index in indices if indices.count(index) > 1)
-            raise ValueError(f"the eligible arm {twice!r} is there twice: name every eligible arm once")
+            raise ValueError(f"arms names {twice!r} twice: name each eligible arm once")
         return np.array(indices, dtype=np.intp)
 
 
 def no_propensities(policy: Any) -> str:
-    """Say that a policy does not know its propensities, and what to do."""
+    """Return the error message for a policy without propensities."""
     return (
         f"{policy!r} does not give its propensities, so only `act` works: give it a method `propensities(score)`, see "
         "lim2.exploration.KnowsPropensities"
@@ -334,7 +368,7 @@ def no_propensities(policy: Any) -> str:
 
 
 def check_positions(k: int | None, candidates: int) -> int:
-    """Return how many positions a ranking has; a ValueError unless there are so many candidates."""
+    """Return the number of positions of a ranking; raise a ValueError if there are not enough candidates."""
     if k is None:
         return candidates
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= candidates:
@@ -343,7 +377,7 @@ def check_positions(k: int | None, candidates: int) -> int:
 
 
 def order_of(drawn: Array | None, first: int | None, count: int) -> list[int]:
-    """Return the places of the largest scores, the largest first; a place that is given comes before them.
+    """Return the indices of the largest scores in descending order; ``first``, if given, comes before them.
 
     Examples
     --------
@@ -359,7 +393,7 @@ def order_of(drawn: Array | None, first: int | None, count: int) -> list[int]:
 
 
 def _largest(scores: Array, eligible: Ints | None) -> int:
-    """Return the index of the eligible arm with the largest score; the first of equals."""
+    """Return the index of the eligible arm with the largest score; ties go to the first."""
     return int(scores.argmax()) if eligible is None else int(eligible[scores[eligible].argmax()])
 
 

@@ -1,4 +1,4 @@
-"""What a decision log needs to know of a decision, and of a slate."""
+"""Decisions and slates, with all that a decision log needs."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ D = TypeVar("D", bound="Decision", covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """An arm that was chosen, and how it came about.
+    """A chosen arm with its propensity and the posterior it was chosen from.
 
     Parameters
     ----------
     arm
         The arm that was chosen.
     propensity
-        The probability with which it was chosen, given the context and all that the agent had learned.
+        Probability of choosing this arm, given the context and the state of the agent.
     arms
-        The arms that could be chosen; the arrays below are in their order.
+        The eligible arms; the arrays below are in the same order.
     means, stds
-        Mean and standard deviation of every arm's score, as the agent believed; NaN for an agent without beliefs.
+        Posterior mean and standard deviation of every arm's score; NaN for an agent without a posterior.
     propensities
-        The probability with which each of them was chosen.
+        Probability of choosing each eligible arm.
     exploit
-        Whether the best arm was asked for, without exploration.
+        Whether the decision was made without exploration.
     """
 
     arm: Hashable
@@ -42,14 +42,15 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Slate(Generic[D]):
-    """A ranking that is shown: a decision per position, the first position first.
+    """A ranking: one decision per position, in order.
 
     Parameters
     ----------
     id
-        By which the rewards of its positions are given, such as ``{2: 1.0}`` or ``{"slot 2": 1.0}``.
+        ID of the slate, used to give rewards by position, such as ``{2: 1.0}`` or ``{"slot 2": 1.0}``.
     decisions
-        One per position, all among the same candidates. The propensity of each is that of being first.
+        One decision per position, all with the same candidates. The propensity of each is the probability that its arm
+        comes first.
     """
 
     id: str
@@ -57,7 +58,7 @@ class Slate(Generic[D]):
 
     @property
     def arms(self) -> tuple[Hashable, ...]:
-        """What is shown, in order."""
+        """Names of the arms or items, in order of position."""
         return tuple(decision.arm for decision in self.decisions)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""What the latest update of an agent did, for those who watch it."""
+"""Diagnostics of the latest update of an agent."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -6,35 +6,35 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Info:
-    """A record of the latest update; None where an algorithm has no such thing, or the update did not do it.
+    """Diagnostics of the latest update. A field is None if the algorithm does not have it or the update did not set it.
 
-    Counts are since the agent was made, so the difference of two records counts what happened in between.
+    Counts are cumulative since the agent was made. Subtract two records to count what happened in between.
 
     Parameters
     ----------
     rounds
-        Updates so far, this one included.
+        Number of updates so far, including this one.
     arm
         The arm that was updated.
     loss
         Mean squared error of the training batch, before the network's step.
     gradient_norm
-        Norm of the gradient, before it was clipped.
+        Norm of the gradient before clipping.
     skipped
-        Count of training steps left out because their gradient was not finite.
+        Number of training steps skipped because their gradient was not finite.
     drift
-        How far the update moved the features of the training batch, relative to their size: root mean squares.
+        Root mean square change of the features of the training batch, relative to their root mean square.
     residual
-        How far the matched covariances are from giving the new features the variances that the old features had, over
-        the training batch: root mean square of the differences, relative to that of the variances.
+        Matching error: root mean square difference between the variances under the new features and those under the old
+        features, over the training batch, relative to the root mean square of the variances.
     projections
-        Count of covariances that had to be projected back to the positive semi-definite ones.
+        Number of covariances that were projected back onto the positive semi-definite cone.
     stored, evicted
-        How many tuples the memory holds, and the count of those that have left it.
+        Number of tuples in memory, and number of tuples evicted so far.
     refits
-        Count of the rounds in which ``AdaptiveTS`` refitted its beliefs to new features.
+        Number of rounds in which ``AdaptiveTS`` refitted its posterior to new features.
     changes
-        Count of the changes that ``AdaptiveTS`` has detected.
+        Number of changes that ``AdaptiveTS`` has detected.
     """
 
     rounds: int

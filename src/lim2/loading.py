@@ -1,8 +1,8 @@
-"""Agents to files and back: what of an agent is saved, and how it is made again.
+"""Save and load agents.
 
-Saved are the settings, which are the fields of the algorithm, and every leaf of its state; so a new algorithm or
-component is saved without a line here. Loading makes the state from its leaves and checks it: nothing is drawn or
-trained, and nothing is allocated that the file does not hold.
+A file holds the settings, which are the fields of the algorithm, and every leaf of its state, so that new algorithms
+need no code here. Loading rebuilds the state from its leaves and checks it: it draws and trains nothing, and allocates
+no more than the file holds.
 """
 
 import json
@@ -40,7 +40,7 @@ _HEADER = {"agent", "arms", "settings", "rounds", "streams", "metadata", "values
 
 
 def dump(agent: Agent) -> bytes:
-    """Return the content of an agent's file; equal agents give equal content."""
+    """Return an agent as the bytes of a file; equal agents give equal bytes."""
     algorithm = agent.algorithm
     if ALGORITHMS.get(agent.name) is not type(algorithm):
         raise ValueError(
@@ -73,13 +73,13 @@ def _setting(name: str, value: Any) -> Any:
             return described or {"given": type(value).__name__, "shown": repr(value)}
     if name == "exploration" and not isinstance(value, str | None) and type(value) not in KNOWN.values():
         raise ValueError(
-            f"an exploration of type {type(value).__qualname__} cannot be saved; those that can: {', '.join(KNOWN)}"
+            f"an exploration of type {type(value).__qualname__} cannot be saved; use one of {', '.join(KNOWN)}"
         )
     return encoded(value, name, KNOWN)
 
 
 def _checked_metadata(metadata: Any) -> Any:
-    """Return metadata if it comes back from JSON as it is."""
+    """Return metadata if JSON preserves it; raise a ValueError otherwise."""
     try:
         same = isinstance(metadata, dict) and json.loads(json.dumps(metadata, allow_nan=False)) == metadata
     except (ValueError, TypeError, RecursionError) as error:
@@ -96,20 +96,20 @@ def _checked_metadata(metadata: Any) -> Any:
 
 
 def parse(content: bytes, *, seed: int | None = None, representation: Representation | None = None) -> Agent:
-    """Return the agent that :func:`dump` returned the content of; a LoadError if anything is wrong with it."""
+    """Return the agent that :func:`dump` wrote; raise a LoadError if the content is invalid."""
     return made_of(*unpack(content), seed=seed, representation=representation)
 
 
 def made_of(
     header: dict[str, Any], arrays: dict[str, NDArray[Any]], *, seed: int | None, representation: Representation | None
 ) -> Agent:
-    """Return the agent that an unpacked file holds; a LoadError if anything is wrong with it."""
+    """Return the agent of an unpacked file; raise a LoadError if the content is invalid."""
     try:
         agent = _made(header, arrays, representation)
     except LoadError:
         raise
     except FAILURES as error:
-        raise LoadError(f"no agent can be made of the file, it was altered or does not fit: {error}") from error
+        raise LoadError(f"the file does not describe a valid agent, it may have been altered: {error}") from error
     if seed is not None:
         agent.reseed(seed)
     return agent
@@ -117,7 +117,7 @@ def made_of(
 
 def _made(header: dict[str, Any], arrays: dict[str, NDArray[Any]], representation: Representation | None) -> Agent:
     if set(header) != _HEADER:
-        raise LoadError(f"the header has {', '.join(sorted(header))}, which is not what a saved agent has")
+        raise LoadError(f"the file's header does not describe an agent: it has {', '.join(sorted(header))}")
     coded, values, metadata = (header[key] for key in ("settings", "values", "metadata"))
     if not all(isinstance(part, dict) for part in (coded, values, metadata)) or not isinstance(header["arms"], list):
         raise LoadError("settings, values and metadata must be JSON objects, and arms a list")
@@ -128,7 +128,7 @@ def _made(header: dict[str, Any], arrays: dict[str, NDArray[Any]], representatio
     flat = {path: array.copy() for path, array in arrays.items()}
     flat |= {path: decoded(value, {}) for path, value in values.items()}
     if len(flat) < len(arrays) + len(values) or not all(path.startswith("state/") for path in flat):
-        raise LoadError("a part of the state is there twice, or has another name")
+        raise LoadError("a part of the state appears twice, or has an unknown name")
     flat = {path.removeprefix("state/"): leaf for path, leaf in flat.items()}
     state = trees.rebuilt(algorithm.state_type, flat, algorithm.kinds())
     trees.check(state, algorithm.sizes(len(names)))
@@ -142,9 +142,9 @@ def _algorithm(name: Any, coded: Mapping[str, Any], given: Representation | None
     """Return the algorithm with its settings."""
     kind = ALGORITHMS.get(name) if isinstance(name, str) else None
     if kind is None and name == "TransportTS":
-        raise LoadError("TransportTS is gone: AdaptiveTS replaces it, but cannot go on from its files: make a new one")
+        raise LoadError("TransportTS was replaced by AdaptiveTS, which cannot load its files: make a new agent")
     if kind is None:
-        raise LoadError(f"the agent {name!r} is not known: was it saved by a newer version of lim2?")
+        raise LoadError(f"unknown agent {name!r}: register it with lim2.agents.register, or use a newer lim2")
     settings = {key: decoded(value, KNOWN) for key, value in coded.items() if key != "representation"}
     if "representation" in coded:
         settings["representation"] = _representation(coded["representation"], given, arrays)
@@ -155,15 +155,15 @@ def _algorithm(name: Any, coded: Mapping[str, Any], given: Representation | None
 
 
 def _representation(coded: Any, given: Representation | None, arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """Return the representation that the file describes, or the one given, which must be of the same type."""
+    """Return the representation described by the file, or the one given, which must be of the same type."""
     if isinstance(coded, dict) and set(coded) == {"given", "shown"}:
         if given is None:
             raise LoadError(
                 f"the agent has a representation that a file cannot describe, {coded['shown']}: make it as before and "
-                "load the agent with lim2.load(path, representation=...)"
+                "pass it to lim2.load(path, representation=...)"
             )
         if type(given).__name__ != coded["given"] or (coded["given"] == "Torch" and repr(given) != coded["shown"]):
-            raise LoadError(f"the agent has the representation {coded['shown']}, which {given!r} is not")
+            raise LoadError(f"the agent has the representation {coded['shown']}, but {given!r} was given")
         return given
     described = coded.get("object") if isinstance(coded, dict) else None
     if given is not None:
@@ -178,14 +178,14 @@ def _representation(coded: Any, given: Representation | None, arrays: Mapping[st
 
 
 def _check_settings(algorithm: Algorithm, n_arms: int) -> None:
-    """Raise unless the settings make sense, for the arms that there were and for those that there are."""
+    """Raise a ValueError unless the settings are valid for the initial and the current arms."""
     algorithm.validate()
     check_floor(algorithm.min_propensity, n_arms)
     np.random.SeedSequence(algorithm.seed)
 
 
 class _Counts(NamedTuple):
-    """What the shell counts."""
+    """Counts of the agent."""
 
     pulls: Annotated[Ints, "arm", "count"]
     asked: Annotated[Ints, "arm", "count"]
@@ -193,11 +193,11 @@ class _Counts(NamedTuple):
 
 
 def _counts(arrays: dict[str, NDArray[Any]], rounds: Any, n_arms: int) -> _Counts:
-    """Return the counts of the shell; the arrays are taken out of those of the file."""
+    """Remove the counts of the agent from the file's arrays, and return them."""
     if not {"pulls", "asked"} <= set(arrays):
         raise LoadError("the pulls of the arms are missing")
     counts = _Counts(arrays.pop("pulls").copy(), arrays.pop("asked").copy(), rounds)
     trees.check(counts, {"arm": n_arms})
     if sum(counts.pulls.tolist()) > rounds:
-        raise LoadError(f"the arms were pulled more often than there were rounds, which is {rounds}")
+        raise LoadError(f"the arms have more pulls in total than there were rounds, {rounds}")
     return counts

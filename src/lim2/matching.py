@@ -1,9 +1,9 @@
-"""Component 4, likelihood matching: carry a covariance across a change of features.
+"""Component 4, likelihood matching: carry a covariance over to new features.
 
-When the network changes, the features of a context change from ``old`` to ``new``, while what is believed about its
-reward should not. A covariance A of the weights is moved so that the variance of the score, z'Az, is the same for the
-new features as it was for the old ones: minimise sum_j (new_j' A new_j - s_j^2)^2 with s_j^2 = old_j' A0 old_j over
-positive semi-definite A. Three methods:
+When the network changes, the features of a context change from ``old`` to ``new``, but the posterior of its reward
+should stay the same. Matching changes the covariance A of the weights so that the variance of the score, z'Az, is the
+same for the new features as for the old ones: minimise sum_j (new_j' A new_j - s_j^2)^2 with s_j^2 = old_j' A0 old_j
+over positive semi-definite A. Three methods:
 
 ``"batch"``
     One projected gradient step on the mean over the samples, clipped, plus a small multiple of I: the published runs.
@@ -46,10 +46,10 @@ METHODS = ("batch", "sample", "solve")
 
 
 class Matched(NamedTuple):
-    """A matched covariance, and how far the variances of old and new features differ before and after.
+    """A matched covariance, and the difference between the variances of old and new features before and after matching.
 
     ``before`` and ``after`` are root mean squares of new'A new - old'A0 old over the samples, with A the covariance
-    before and after matching; ``projections`` counts eigenvalue thresholdings that changed something.
+    before and after matching. ``projections`` is the number of projections that changed the covariance.
     """
 
     cov: Array
@@ -74,17 +74,20 @@ def match(
     Parameters
     ----------
     cov
-        (g, g), symmetric positive semi-definite, the covariance for the old features.
+        Covariance for the old features, (g, g), symmetric positive semi-definite.
     old, new
-        (n, g), features of the same contexts before and after the change.
+        Features of the same contexts before and after the change, (n, g).
     method
-        ``"batch"``, ``"sample"`` or ``"solve"``, see the module; None changes nothing, and reports the residual.
+        ``"batch"``: one projected gradient step on the mean over the samples, as in the published runs. ``"sample"``:
+        one step per sample, the paper's Algorithm PGD. ``"solve"``: transport by a least-squares map. None: no
+        matching, only the residual is reported.
     rate
         Step size of the two gradient methods.
     clip, jitter
-        Of ``"batch"``: largest Frobenius norm of the gradient, and the multiple of I added after the projection.
+        For ``"batch"``: largest Frobenius norm of the gradient, and the multiple of I added after the projection.
     ridge
-        Of ``"solve"``: how strongly the map is drawn to the identity, relative to the mean square of a feature.
+        For ``"solve"``: strength of the penalty that draws the map to the identity, relative to the mean square of a
+        feature.
 
     Examples
     --------
@@ -121,16 +124,16 @@ def _check_match(cov: Array, old: Array, new: Array) -> None:
         )
     for name, array in (("cov", cov), ("old", old), ("new", new)):
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} has values that are not finite")
+            raise ValueError(f"{name} must be finite, and has NaN or infinite values")
     size = np.abs(cov).max(initial=0.0)
     if np.abs(cov - cov.T).max(initial=0.0) > 1e-8 * size:
-        raise ValueError("cov is not symmetric")
+        raise ValueError("cov must be symmetric, and is not")
     if len(cov) and np.linalg.eigvalsh(cov)[0] < -1e-8 * size:
-        raise ValueError("cov is not positive semi-definite")
+        raise ValueError("cov must be positive semi-definite, and is not")
 
 
 class Prior(NamedTuple):
-    """Prior covariances (n_arms, g, g), lower bounds of their smallest eigenvalues, and the count of projections."""
+    """Prior covariances (n_arms, g, g), lower bounds of their smallest eigenvalues, and the number of projections."""
 
     cov: Array
     floor: Array
@@ -138,9 +141,9 @@ class Prior(NamedTuple):
 
 
 def project(cov: Array) -> tuple[Array, bool]:
-    """Return the nearest positive semi-definite matrix, and whether anything had to change.
+    """Return the nearest positive semi-definite matrix, and whether it differs.
 
-    Only the eigenpairs below 0 are computed, which is mostly one.
+    Only the negative eigenpairs are computed, usually one.
 
     Examples
     --------
@@ -166,7 +169,7 @@ def _negative_eigenpairs(cov: Array) -> tuple[Array, Array]:
 
 
 def transport_map(old: Array, new: Array, ridge: float = 0.01) -> Array:
-    """Return M, the least-squares map with new M close to old, drawn to the identity where the data say nothing."""
+    """Return M, the least-squares map with new M close to old, drawn to the identity in directions without data."""
     gram = new.T @ new
     width = len(gram)
     rho = ridge * float(np.trace(gram)) / width
@@ -183,14 +186,14 @@ def transport_map(old: Array, new: Array, ridge: float = 0.01) -> Array:
 
 @dataclass(frozen=True)
 class Matching:
-    """The matching step for all arms at once.
+    """Matching step for all arms at once.
 
     Parameters
     ----------
     method
         ``"batch"``, ``"sample"`` or ``"solve"``.
     rate, clip, jitter, ridge
-        As in :func:`match`. The rate of round t is ``rate / (t + 1)``; the caller decides on t.
+        The same as for :func:`match`. The rate of round t is ``rate / (t + 1)``; the caller gives t.
     """
 
     method: str = "batch"
@@ -212,7 +215,7 @@ class Matching:
     def step(self, prior: Prior, old: Array, new: Array, groups: Groups, rate: float) -> Prior:
         """Match every arm's covariance; ``groups`` lists (arm, rows of its samples), in row order.
 
-        An arm without a sample is left as it is, except by ``"solve"``, whose map is learned from all samples.
+        An arm without a sample does not change, except with ``"solve"``, whose map is learned from all samples.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             if self.method == "solve":
@@ -226,7 +229,7 @@ class Matching:
             return (self._batch if self.method == "batch" else self._samples)(prior, new, gap, groups, rate)
 
     def residual(self, prior: Prior, old: Array, new: Array, groups: Groups, rate: float) -> float:
-        """Return how far a step leaves the variances of new features from those of the old ones, relative to these."""
+        """Return the relative difference between the variances of new and old features after a step."""
         matched = self.step(prior, old, new, groups, rate)
         wanted, got = np.empty((2, len(old)))
         for arm, rows in groups:
@@ -284,7 +287,7 @@ class Matching:
 
 
 def _by_samples(cov: Array, floor: float, new: Array, gap: Array, rate: float) -> tuple[Array, float, int]:
-    """Take one step per sample; return the covariance, a lower bound of its eigenvalues, and how many projections."""
+    """Take one step per sample; return the covariance, a lower bound of its eigenvalues and a count of projections."""
     overlap = np.dot(new, new.T)
     squares = overlap.diagonal().copy()
     overlap *= overlap
@@ -322,16 +325,15 @@ def _in_turn(cov: Array, new: Array, targets: Array, rate: float) -> tuple[Array
 
 
 def _is_usable(covs: Array) -> bool:
-    """Whether a matched covariance can be worked with.
+    """Return whether a matched covariance is usable.
 
-    Steps by sample, and transport, have nothing that keeps them from growing without bound when features are huge or
-    vanish; such a step is left out.
+    Steps by sample and transport can grow without bound if features are huge or vanish; such a step is skipped.
     """
     return bool(np.abs(covs).max() < LARGEST_ENTRY)
 
 
 def _is_positive(matrix: Array) -> bool:
-    """Whether a Cholesky factorisation exists: certain inside the cone, false on its edge."""
+    """Return whether a Cholesky factorisation exists: true inside the cone, false on its boundary."""
     return bool(lapack.dpotrf(matrix.T, lower=1, clean=0)[1] == 0)
 
 

@@ -1,8 +1,8 @@
-"""Component 3, memory: what an agent remembers of its past, bounded or not.
+"""Component 3, memory: past tuples, bounded or not.
 
-A :class:`Memory` is a version of the buffer E (or of the whole history): a value. Versions share storage. A new tuple
-is written to a row in which the version before holds nothing, so the version before stays valid for one more step, and
-an update that fails has changed nothing. Who needs an older version copies it (``state.copied``).
+A :class:`Memory` is a version of the buffer E, or of the whole history: a value. Versions share storage. A new tuple
+is written to a row that the previous version does not use, so the previous version stays valid for one more step, and
+a failed update changes nothing. To keep an older version, copy it (``state.copied``).
 """
 
 import itertools
@@ -60,27 +60,27 @@ class Memory(NamedTuple):
         return rows, [0, *itertools.accumulate(self.counts.tolist())]
 
     def weights(self, keep: float) -> Array | None:
-        """Return what each row still counts, ``keep`` to the power of its age; None where all count alike."""
+        """Return the weight of each row, ``keep`` to the power of its age; None if all weights are equal."""
         return None if keep == 1.0 else np.power(keep, self.stored - 1.0 - self.stamps)
 
     def age(self, stamp: int) -> int:
-        """Return how many tuples were stored after the one with this stamp."""
+        """Return the number of tuples stored after the one with this stamp."""
         return self.stored - 1 - stamp
 
     @property
     def evicted(self) -> int:
-        """How many tuples have left; a copy for another arm has the same stamp as its original."""
+        """Number of evicted tuples; a copy for another arm has the same stamp as its original."""
         return self.stored - len(np.unique(self.stamps[self.rows()]))
 
     def canonical(self) -> "Memory":
-        """Return the same memory in storage of its own, without spare rows: what is saved."""
+        """Return a copy of the memory without spare rows, as it is saved."""
         rows, held = self.rows(), self.held
         arrays = self.contexts[rows], self.arms[rows], self.rewards[rows], self.stamps[rows]
         return Memory(*arrays, None, self.heads, self.counts, held, held, self.stored, self.capacity)
 
 
 class Evicted(NamedTuple):
-    """A tuple that had to leave."""
+    """An evicted tuple."""
 
     context: NDArray[Any]
     arm: int
@@ -99,14 +99,14 @@ class Batch(NamedTuple):
 
     @property
     def groups(self) -> list[tuple[int, slice]]:
-        """The arms in it, each with its rows of the batch."""
+        """The arms of the batch, each with its rows."""
         starts = np.flatnonzero(np.diff(self.arms, prepend=-1)).tolist()
         bounds = itertools.pairwise([*starts, len(self.arms)])
         return [(int(self.arms[start]), slice(start, stop)) for start, stop in bounds]
 
 
 def empty(capacity: int | None, n_arms: int, shape: tuple[int, ...]) -> Memory:
-    """Return a memory that holds nothing; storage grows with what is stored, up to the capacity and one row.
+    """Return an empty memory; its storage grows with the stored tuples, up to the capacity plus one row.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def empty(capacity: int | None, n_arms: int, shape: tuple[int, ...]) -> Memory:
 
 
 def store_latest(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> Memory:
-    """Store a tuple; if the memory is full, the oldest of all leaves. Slots are in order of age."""
+    """Store a tuple; if the memory is full, evict the oldest of all. Slots are in order of age."""
     memory = _written(memory, context, arm, reward)
     if memory.capacity is None or memory.held < memory.capacity:
         return _appended(memory, arm)
@@ -137,10 +137,10 @@ def store_latest(memory: Memory, context: NDArray[Any], arm: int, reward: float)
 
 
 def store(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> tuple[Memory, Evicted | None]:
-    """Store a tuple; if the memory is full, remove the oldest of its arm.
+    """Store a tuple; if the memory is full, evict the oldest of its arm.
 
-    The first tuple of an arm takes the place of the oldest one of the arm that holds most. Returns the new version and
-    the tuple that left.
+    The first tuple of an arm replaces the oldest one of the arm with the most tuples. Return the new version and the
+    evicted tuple.
     """
     memory = _written(memory, context, arm, reward)
     contexts, arms, rewards, stamps, order, heads, counts, free, held, stored, capacity = memory
@@ -169,7 +169,7 @@ def store(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> tup
 
 
 def store_many(memory: Memory, contexts: NDArray[Any], arms: Ints, rewards: Array) -> Memory:
-    """Store tuples in turn. Expects a memory of no fixed capacity.
+    """Store tuples in turn, in a memory without a fixed capacity.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def store_many(memory: Memory, contexts: NDArray[Any], arms: Ints, rewards: Arra
 
 
 def _written(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> Memory:
-    """Write a tuple to the free row, of larger storage if there is none: what the memory holds stays as it is."""
+    """Write a tuple to the free row, after enlarging the storage if there is none; stored tuples do not change."""
     free = memory.free
     if free == len(memory.rewards):
         size = max(2 * free, FIRST_ROWS)
@@ -205,7 +205,7 @@ def _written(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> 
 
 
 def _with_storage(memory: Memory, size: int, kind: np.dtype[Any]) -> Memory:
-    """Return the same memory in storage of so many rows."""
+    """Return the memory with storage of ``size`` rows."""
     rows = len(memory.rewards)
     kept = memory.contexts if rows else memory.contexts.astype(kind)  # the first brings its type
     return memory._replace(
@@ -222,7 +222,7 @@ def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 def _appended(memory: Memory, arm: int) -> Memory:
-    """Hold what was written to the free row in the next slot."""
+    """Add the tuple in the free row as the next slot."""
     contexts, arms, rewards, stamps, order, _, counts, free, held, stored, capacity = memory
     counts = counts.copy()
     counts[arm] += 1
@@ -233,7 +233,7 @@ def _appended(memory: Memory, arm: int) -> Memory:
 
 
 def _next_free(order: Ints, held: int) -> int:
-    """Return the first free row, given the rows of all slots and behind them the free ones; beyond the last if none."""
+    """Return the first free row, given the rows of all slots followed by the free ones; beyond the last if none."""
     return int(order[held]) if held < len(order) else held
 
 
@@ -256,7 +256,7 @@ def sample(
     """
     size *= batches
     if not memory.held:
-        raise ValueError("there is nothing to sample: the memory is empty")
+        raise ValueError("cannot sample from an empty memory: store a tuple first")
     if weights is None:
         # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
         slots = (rng.random(size) * memory.held).astype(np.intp)
@@ -282,13 +282,13 @@ def sample(
 
 
 def add_arm(memory: Memory, capacity: int | None) -> Memory:
-    """Return a memory with one more arm, of another capacity; None for that which it has."""
+    """Return a memory with one more arm and a new capacity; None keeps the capacity."""
     counts = np.append(memory.counts, 0)
     return _resized(memory.canonical()._replace(counts=counts, heads=None), capacity)
 
 
 def remove_arm(memory: Memory, arm: int, capacity: int | None) -> Memory:
-    """Return a memory without an arm's tuples; the arms after it move up. What the others hold stays."""
+    """Return a memory without an arm's tuples; later arms move up. Other tuples do not change."""
     memory = memory.canonical()
     kept = np.flatnonzero(memory.arms != arm)
     arms, counts, held = memory.arms[kept], np.delete(memory.counts, arm), len(kept)
@@ -304,7 +304,7 @@ def _resized(memory: Memory, capacity: int | None) -> Memory:
 
 
 def rows_of(memory: Memory, arms: range) -> list[Ints]:
-    """Return the rows of each of a few arms that follow one another, in the order of slots; one pass over all slots.
+    """Return the rows of each of a few consecutive arms, in the order of slots, in one pass over all slots.
 
     Examples
     --------
@@ -322,10 +322,10 @@ def rows_of(memory: Memory, arms: range) -> list[Ints]:
 
 
 def oldest_in_shares(memory: Memory, size: int) -> Ints:
-    """Return the stamp of the oldest tuple of each arm that stays, if ``size`` tuples may.
+    """Return the stamp of the oldest tuple of each arm to keep, if ``size`` tuples are kept in total.
 
-    The newest of every arm stay, and of no arm more than of another; an arm that holds less than its share leaves the
-    rest to others. An arm of which none stay gets the stamp that comes next. Expects a memory of no fixed capacity.
+    Each arm keeps its newest tuples, in equal shares; an arm with fewer tuples leaves its rest to others. An arm that
+    keeps none gets the next stamp. The memory must have no fixed capacity.
 
     Examples
     --------
@@ -348,7 +348,7 @@ def oldest_in_shares(memory: Memory, size: int) -> Ints:
 
 
 def _shares(counts: Ints, size: int) -> Ints:
-    """Return how many of each arm's tuples stay if ``size`` of all may: equal shares; what is left over goes in turn.
+    """Return how many tuples each arm keeps if ``size`` are kept in total: equal shares, the remainder in turn.
 
     Examples
     --------
@@ -366,9 +366,9 @@ def _shares(counts: Ints, size: int) -> Ints:
 
 
 def kept(memory: Memory, stays: NDArray[np.bool_]) -> Memory:
-    """Return a memory without the tuples of some slots. Expects a memory of no fixed capacity.
+    """Return a memory with only some slots; the memory must have no fixed capacity.
 
-    No context is copied: what comes next is written where those were that left.
+    No context is copied: later tuples are written into the freed rows.
     """
     rows, held = memory.rows(), int(stays.sum())
     spare = np.arange(memory.free, len(memory.rewards)) if memory.order is None else memory.order[memory.held :]
@@ -378,9 +378,9 @@ def kept(memory: Memory, stays: NDArray[np.bool_]) -> Memory:
 
 
 def copy_tuples(memory: Memory, like: int, arm: int) -> tuple[Memory, Ints]:
-    """Give an arm the tuples of another, as old as they are, the newest first.
+    """Copy the tuples of one arm to another, with the same stamps, newest first.
 
-    Returns the memory, and the rows of what there was no room for.
+    Return the memory, and the rows that did not fit.
     """
     rows = memory.rows()
     rows = rows[memory.arms[rows] == like]
@@ -397,17 +397,17 @@ def copy_tuples(memory: Memory, like: int, arm: int) -> tuple[Memory, Ints]:
 
 
 def check(memory: Memory) -> None:
-    """Raise a ValueError unless a loaded memory is one that storing leads to."""
+    """Raise a ValueError unless a loaded memory is possible."""
     held, arms, stamps, capacity = memory.held, memory.arms, memory.stamps, memory.capacity
     if memory.order is not None or memory.free != held or len(arms) != held:
-        raise ValueError("the memory has rows that it does not hold")
+        raise ValueError("the memory has unused rows")
     if capacity is not None and not max(held, 1) <= capacity:
-        raise ValueError(f"the memory holds {held} tuples, its capacity is {capacity}")
+        raise ValueError(f"the memory holds {held} tuples, but its capacity is {capacity}")
     n_arms = len(memory.counts)
     if held and not (0 <= arms.min() <= arms.max() < n_arms and 0 <= stamps.min() <= stamps.max() < memory.stored):
         raise ValueError(f"the memory has arms beyond 0 to {n_arms - 1}, or stamps beyond 0 to {memory.stored - 1}")
     if not np.array_equal(np.bincount(arms, minlength=n_arms), memory.counts):
-        raise ValueError("the memory's counts are not those of its tuples")
+        raise ValueError("the memory's counts do not match its tuples")
     if len(np.unique(np.stack((arms, stamps)), axis=1).T) != held:
         raise ValueError("two tuples of an arm have the same stamp")
     for name, values in (("contexts", memory.contexts), ("rewards", memory.rewards)):

@@ -1,4 +1,4 @@
-"""``lim2.load``: an agent, an agent for items, or a bandit, whichever a file holds."""
+"""``lim2.load`` and ``lim2.from_bytes``: read a saved agent, item agent or bandit."""
 
 import os
 from pathlib import Path
@@ -12,27 +12,26 @@ from lim2.representation import Representation
 
 
 def load(path: str | os.PathLike[str], *, seed: int | None = None, representation: Representation | None = None) -> Any:
-    """Return the agent or bandit that was saved to a file; it learns on, bit for bit, as the saved one would have.
+    """Return the agent or bandit saved in a file. It learns exactly, bit for bit, as the saved one would have.
 
-    An agent that was made with a seed also goes on deciding as the saved one would have. One without a seed decides
-    from a fresh random stream in every process that loads it.
+    An agent that was made with a seed also makes the same decisions as the saved one would have. An agent without a
+    seed decides from a new random stream in every process that loads it.
 
     Parameters
     ----------
     path
-        A file written by ``agent.save`` or ``bandit.save``, by this version of lim2 or an older one.
+        A file written by ``agent.save`` or ``bandit.save`` of this or an older version of lim2.
     seed
-        Decide from a new random stream, as ``agent.reseed(seed)`` does; None: as above.
+        Seed of new random streams for decisions, see :meth:`lim2.Agent.reseed`. None: as described above.
     representation
-        The representation that the agent was made with, if it is one that a file cannot describe: a
-        ``lim2.representation.Torch`` with a module of your own or with an optimizer of PyTorch, or a class of your own.
-        Its parameters may be any: they are replaced by the saved ones.
+        The representation of the agent, needed only if a file cannot describe it: a ``lim2.representation.Torch`` with
+        a custom module or a PyTorch optimizer, or a custom class. The saved parameters replace its parameters.
 
     Raises
     ------
     LoadError
-        A ValueError: the file is not a saved agent, was truncated or altered, is of another version, or does not fit
-        the representation. There is no half-loaded agent.
+        The file is not a saved agent, was truncated or altered, has an unsupported version, or does not fit the
+        representation. It is a ValueError.
     OSError
         The file cannot be read.
     ModuleNotFoundError
@@ -60,14 +59,14 @@ def load(path: str | os.PathLike[str], *, seed: int | None = None, representatio
 
 
 def from_bytes(data: bytes, *, seed: int | None = None, representation: Representation | None = None) -> Any:
-    """Return the agent or bandit that ``to_bytes`` was called of, or whose file this is; see :func:`load`.
+    """Return the agent or bandit stored in the bytes that ``to_bytes`` returned; see :func:`load`.
 
     Parameters
     ----------
     data
-        What ``agent.to_bytes()`` returned.
+        The result of ``agent.to_bytes()``, or the content of a saved file.
     seed, representation
-        As for :func:`load`.
+        The same as for :func:`load`.
 
     Examples
     --------

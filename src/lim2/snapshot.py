@@ -1,4 +1,4 @@
-"""An agent as it was at one moment, for other threads to decide by while it goes on learning."""
+"""Read-only snapshots of an agent, which other threads can decide with while the agent learns."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,12 +7,12 @@ from lim2.deciding import Decider
 
 
 class Snapshot(Decider):
-    """What :meth:`lim2.Agent.snapshot` returns: it decides as the agent would have then, and never changes.
+    """Read-only snapshot of an agent, made by :meth:`lim2.Agent.snapshot`. It decides but never learns.
 
-    Any number of threads may call it at once. Its decisions draw from a random stream that all snapshots of an agent
-    share, apart from that of ``agent.act``: with a seed, and one thread at a time, they are the same in every run; of
-    several threads each decision is drawn correctly, in the order of the calls. At the start of an agent, arms take
-    turns across all its snapshots.
+    Any number of threads may use it at once. All snapshots of an agent share one random stream, separate from that of
+    ``agent.act``. With a seed and one thread at a time, decisions are the same in every run. With several threads, each
+    decision is drawn correctly, but the order of calls decides which draw it gets. All snapshots of an agent share the
+    initial turns of its arms.
 
     Examples
     --------

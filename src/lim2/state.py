@@ -1,10 +1,10 @@
-"""What a state is: a tree of named tuples, with arrays and numbers as leaves. All that is generic about state is here.
+"""States: trees of named tuples, with arrays and numbers as leaves, and all generic functions on them.
 
-A state is a value. An algorithm returns a new one and never writes to an array of the old one, with two exceptions that
-this file and ``memory.py`` hide: :class:`Writes` lets a rank-one update replace one arm's row without copying all,
-and a memory writes a new tuple where the version before holds nothing.
+A state is a value. An algorithm returns a new state and never modifies the old one, with two exceptions that this file
+and ``memory.py`` hide: :class:`Writes` lets a rank-one update replace one arm's row without copying the rest, and a
+memory writes a new tuple into a row that the previous version does not use.
 
-An annotation says what an array's axes are, and what must hold of it::
+An annotation gives an array's axes and properties::
 
     mu: Annotated[Array, "arm g"]           # one row per arm
     cov: Annotated[Array, "arm g g", "psd"]
@@ -37,7 +37,7 @@ _ROUNDING = 1e-7  # how far below 0 an eigenvalue may lie, relative to the large
 
 
 class Field(NamedTuple):
-    """What an annotation says: the type of a field, the names of its axes if it is an array, and its properties."""
+    """Content of an annotation: type of the field, names of the axes of an array, and properties."""
 
     kind: Any
     axes: tuple[str, ...] | None
@@ -47,7 +47,7 @@ class Field(NamedTuple):
 
 @functools.cache
 def fields_of(node: Any) -> dict[str, Field]:
-    """Return what the annotations of a named tuple say."""
+    """Return the annotations of a named tuple."""
     return {name: _field(hint) for name, hint in get_type_hints(node, include_extras=True).items()}
 
 
@@ -69,7 +69,7 @@ def is_node(value: Any) -> bool:
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every leaf of a state with its path, e.g. ``posterior/mu``; a part that is absent is the leaf None.
+    """Yield every leaf of a state with its path, e.g. ``posterior/mu``; an absent part is the leaf None.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def mapped(tree: Tree, change: Callable[[Any], Any]) -> Tree:
-    """Return a tree of the same form with other leaves."""
+    """Return a tree of the same form, with a function applied to each leaf."""
     if is_node(tree):
         return type(tree)(*(mapped(part, change) for part in tree))  # type: ignore[attr-defined]
     if isinstance(tree, Mapping):
@@ -99,19 +99,19 @@ def mapped(tree: Tree, change: Callable[[Any], Any]) -> Tree:
 
 
 def copied(tree: Tree) -> Tree:
-    """Return a state whose arrays are its own."""
+    """Return a deep copy of a state."""
     return mapped(tree, lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
 
 
 def canonical(tree: Any) -> Any:
-    """Return a state of which equal ones are equal in every byte: without what its storage has to spare."""
+    """Return the canonical form of a state, without spare storage: equal states are then equal in every byte."""
     if hasattr(tree, "canonical"):
         return tree.canonical()
     return type(tree)(*map(canonical, tree)) if is_node(tree) else tree
 
 
 def frozen(tree: Tree) -> Tree:
-    """Make all arrays of a state read-only, and return it; tests do so, so that an impure function is an error."""
+    """Make all arrays of a state read-only and return it; in tests, an impure function then fails."""
     for _, leaf in leaves(tree):
         if isinstance(leaf, np.ndarray):
             leaf.flags.writeable = False
@@ -119,7 +119,7 @@ def frozen(tree: Tree) -> Tree:
 
 
 def nbytes(tree: Any) -> int:
-    """Return the bytes of a state's arrays."""
+    """Return the size of a state's arrays in bytes."""
     return sum(leaf.nbytes for _, leaf in leaves(tree) if isinstance(leaf, np.ndarray))
 
 
@@ -129,19 +129,19 @@ Write = tuple[Any, Any, Any]  # an array, the arm whose row changes, and its new
 
 
 def put(writes: Iterable[Write]) -> None:
-    """Write values into arrays or mappings, in one call of C: no exception comes between them."""
+    """Assign values in arrays or mappings in one C call, so that no exception interrupts them."""
     deque(starmap(setitem, list(writes)), maxlen=0)
 
 
 class Writes(NamedTuple):
-    """A new state in which only some arms' rows of some arrays change: ``state``, once these rows are written."""
+    """A new state that differs only in a few rows: it is ``state`` once these rows are written."""
 
     state: Any
     rows: list[Write]
 
 
 def written(new: Writes) -> Any:
-    """Return a state whole, with rows written into copies: the old state stays as it is."""
+    """Return the new state with the rows written into copies; the old state does not change."""
     copies: dict[int, NDArray[Any]] = {}
     for array, arm, row in new.rows:
         copies.setdefault(id(array), array.copy())[arm] = row
@@ -152,7 +152,7 @@ def written(new: Writes) -> Any:
 
 
 def with_row(rows: NDArray[Any], row: Any) -> NDArray[Any]:
-    """Return a new array with one more row; a number gives all its values.
+    """Return a new array with one more row; a number fills the row.
 
     Examples
     --------
@@ -177,9 +177,9 @@ def without_row(rows: NDArray[Any], row: int) -> NDArray[Any]:
 
 
 def with_arm(node: Tree, like: int | None, fresh: Any) -> Tree:
-    """Return a named tuple with one more arm: that of another, or the first arm of a ``fresh`` one.
+    """Return a named tuple with one more arm: a copy of arm ``like``, or the first arm of ``fresh``.
 
-    Every array whose first axis is ``arm`` gets a row; branches inside are not entered.
+    Every array whose first axis is ``arm`` gets a row; nested named tuples are not changed.
     """
     changed = {
         name: with_row(getattr(node, name), getattr(fresh, name)[0] if like is None else getattr(node, name)[like])
@@ -189,7 +189,7 @@ def with_arm(node: Tree, like: int | None, fresh: Any) -> Tree:
 
 
 def without_arm(node: Tree, arm: int) -> Tree:
-    """Return a named tuple without an arm; those after it move up. Branches inside are not entered."""
+    """Return a named tuple without an arm; later arms move up. Nested named tuples are not changed."""
     return node._replace(**{name: without_row(getattr(node, name), arm) for name in _per_arm(node)})  # type: ignore[attr-defined, no-any-return]
 
 
@@ -202,10 +202,10 @@ def _per_arm(node: Any) -> list[str]:
 
 
 def rebuilt(kind: type, flat: Mapping[str, Any], kinds: Mapping[str, Any], path: str = "") -> Any:
-    """Return the state of which these are the leaves; a ValueError says what does not fit.
+    """Return the state with these leaves; raise a ValueError if they do not fit.
 
-    ``kinds`` gives, by path, the type of a part whose annotation is ``Any``, or which the settings require; None where
-    they say that it is absent.
+    ``kinds`` gives, by path, the type of a part whose annotation is ``Any`` or that depends on the settings; None if
+    the part is absent.
     """
     values: dict[str, Any] = {}
     for name, field in fields_of(kind).items():
@@ -213,7 +213,7 @@ def rebuilt(kind: type, flat: Mapping[str, Any], kinds: Mapping[str, Any], path:
         inner = kinds.get(place, field.kind)
         absent = flat.get(place, 0) is None
         if absent != (inner is None) and not (absent and field.optional and place not in kinds):
-            raise ValueError(f"{place} is {'missing' if absent else 'there, but should not be'}")
+            raise ValueError(f"{place} is {'missing' if absent else 'present, but must be absent'}")
         if absent:
             values[name] = None
         elif is_node(inner):
@@ -226,15 +226,15 @@ def rebuilt(kind: type, flat: Mapping[str, Any], kinds: Mapping[str, Any], path:
             raise ValueError(f"{place} is missing")
     state = kind(**values)
     if not path and (unknown := sorted(set(flat) - {place for place, _ in leaves(state)})):
-        raise ValueError(f"{', '.join(unknown[:5])} is not known here")
+        raise ValueError(f"unknown parts: {', '.join(unknown[:5])}")
     return state
 
 
 def check(tree: Any, sizes: Mapping[str, Any], path: str = "") -> None:
-    """Raise a ValueError unless all leaves of a state are as their annotations say.
+    """Raise a ValueError unless all leaves of a state fit their annotations.
 
-    ``sizes`` gives the lengths of axes that are known, and takes up those of the others. An axis ``*name`` stands for
-    several: ``sizes`` has a shape under its name. A whole number with the name of an axis is its length.
+    ``sizes`` has the known lengths of axes, and the others are added to it. An axis ``*name`` stands for several:
+    ``sizes`` has a shape under its name. An integer field with the name of an axis is its length.
     """
     known = dict(sizes) if not path else sizes
     for name, field in fields_of(type(tree)).items():  # type: ignore[arg-type]
@@ -261,7 +261,7 @@ def _check_leaf(place: str, value: Any, field: Field, sizes: Any) -> None:
 
 def _check_number(place: str, value: Any, field: Field, sizes: Mapping[str, Any]) -> None:
     if field.kind is float and not abs(value) < LARGEST:
-        raise ValueError(f"{place} is {value!r}: not finite, or too large")
+        raise ValueError(f"{place} is {value!r}, which is not finite or too large")
     for note in field.properties:
         if not _holds(note, value):
             raise ValueError(f"{place} is {value!r}, expected a number that is {note}")
@@ -272,7 +272,7 @@ def _check_number(place: str, value: Any, field: Field, sizes: Mapping[str, Any]
 def _check_array(place: str, array: NDArray[Any], field: Field, sizes: Any) -> None:
     expected = {Array: np.dtype(np.float64), Ints: np.dtype(np.intp)}.get(field.kind)
     if expected is not None and array.dtype != expected:
-        raise ValueError(f"{place} is an array of {array.dtype}, expected {expected}")
+        raise ValueError(f"{place} has dtype {array.dtype}, expected {expected}")
     if field.axes is not None:
         shape: list[int] = []
         for axis in field.axes:
@@ -281,7 +281,7 @@ def _check_array(place: str, array: NDArray[Any], field: Field, sizes: Any) -> N
         if array.shape != tuple(shape):
             raise ValueError(f"{place} has shape {array.shape}, expected {tuple(shape)} = ({', '.join(field.axes)})")
     if array.dtype.kind == "f" and not (np.abs(array.astype(np.float64, copy=False)) < LARGEST).all():
-        raise ValueError(f"{place} has values that are not finite, or too large")
+        raise ValueError(f"{place} has values that are not finite or too large")
     for note in field.properties:
         if not np.all(_holds(note, array)):
             raise ValueError(f"{place} has values that are not {note}")
@@ -290,7 +290,7 @@ def _check_array(place: str, array: NDArray[Any], field: Field, sizes: Any) -> N
 
 
 def _holds(note: str, value: Any) -> Any:
-    """Return whether a number, or every one of an array, has a property; other notes hold of all."""
+    """Return whether a number, or every element of an array, has a property; True for unknown properties."""
     if note == "count":
         return (value >= 0) & (value < LARGEST_COUNT)
     if note == "moderate":

@@ -1,4 +1,4 @@
-"""The random streams of an agent, and what a fork does to them."""
+"""Random streams of an agent, and their behaviour after a fork."""
 
 import os
 import threading
@@ -29,10 +29,10 @@ if hasattr(os, "register_at_fork"):
 
 
 class Streams:
-    """Streams of their own for the initial parameters, deciding, learning, and the decisions of snapshots.
+    """Separate random streams for initial parameters, decisions, learning, and decisions of snapshots.
 
-    So what is learned depends on the updates alone. With a seed, everything can be repeated. Without one, a forked
-    process and one that loads a saved agent decide from streams of their own; learning goes on as before.
+    Learning therefore depends only on the updates. With a seed, everything is reproducible. Without a seed, a forked
+    process, or one that loads a saved agent, decides from new streams, and the stream of learning continues.
 
     Attributes
     ----------
@@ -52,36 +52,35 @@ class Streams:
         _alive.add(self)
 
     def reseed(self, seed: int | None) -> None:
-        """Decide from new streams; None takes a seed from the system."""
+        """Replace the streams of decisions; None takes a random seed from the operating system."""
         fresh = _fresh(seed)
         self.act, self.serve, self.seeded = fresh["act"], fresh["serve"], seed is not None
 
     def after_fork(self) -> None:
-        """Make these the streams of a child: generators of its own, which without a seed decide anew.
+        """Replace the generators in a child process; without a seed, decisions get new streams.
 
-        The generators that it was forked with may be locked forever, by a thread that was drawing from them and is not
-        in the child.
+        The parent's generators may be locked forever, by a thread that does not exist in the child.
         """
         self.__dict__.update({name: _twin(getattr(self, name)) for name in NAMES})
         if not self.seeded:
             self.reseed(None)
 
     def positions(self) -> dict[str, Any]:
-        """Return where the streams are, as JSON values; without a seed those for deciding are left out."""
+        """Return the positions of the streams as JSON values; without a seed, streams of decisions are left out."""
         kept = NAMES if self.seeded else [name for name in NAMES if name not in DECIDING]
         return {"seeded": self.seeded, **{name: _position(getattr(self, name)) for name in kept}}
 
     @classmethod
     def at(cls, positions: Any) -> "Streams":
-        """Return streams at these positions, or raise a ValueError; without a seed those for deciding are new."""
+        """Return streams at these positions; without a seed, streams of decisions are new."""
         seeded = positions.get("seeded") if isinstance(positions, Mapping) else None
         if not isinstance(seeded, bool):
-            raise ValueError("streams must say whether they are seeded, true or false")
+            raise ValueError("seeded must be true or false in the description of the streams")
         streams = cls(None)
         streams.seeded = seeded
         kept = [name for name in NAMES if seeded or name not in DECIDING]
         if set(positions) != {"seeded", *kept}:
-            raise ValueError(f"streams must be {', '.join(kept)} and seeded")
+            raise ValueError(f"the description of the streams must have {', '.join(kept)} and seeded")
         for name in kept:
             _set_position(getattr(streams, name), positions[name])
         return streams
@@ -97,7 +96,7 @@ def _fresh(seed: int | None) -> dict[str, np.random.Generator]:
 
 
 def _twin(rng: np.random.Generator) -> np.random.Generator:
-    """Return a generator at the same position with a lock of its own."""
+    """Return a generator at the same position with a separate lock."""
     twin = np.random.default_rng(0)
     twin.bit_generator.state = rng.bit_generator.state
     return twin

@@ -62,9 +62,9 @@ def test_names_that_are_unknown_or_wrong(variant: str) -> None:
         agent.update(good, "blue", 1.0)
     twice, nobody = ["red", 7, "red"], list[str]()
     for decide in (agent.act, agent.decide, agent.propensities):
-        with pytest.raises(ValueError, match="'red' is there twice"):
+        with pytest.raises(ValueError, match="arms names 'red' twice"):
             decide(good, arms=twice)
-        with pytest.raises(ValueError, match="at least one arm"):
+        with pytest.raises(ValueError, match="at least one eligible arm"):
             decide(good, arms=nobody)
     assert dump(agent) == before
 

@@ -56,9 +56,9 @@ def test_bad_input_changes_nothing(bad: str) -> None:
     agent = make("AdaptiveTS")
     play(agent, 20)
     before = dump(agent)
-    with pytest.raises(ValueError, match=r"must be|arms are|no arm|not an arm"):
+    with pytest.raises(ValueError, match=r"must be|must have|arms are|no arm|not an arm"):
         agent.update_many(*BAD[bad], batch=6)
-    with pytest.raises(ValueError, match=r"must be|arms are|no arm|not an arm"):
+    with pytest.raises(ValueError, match=r"must be|must have|arms are|no arm|not an arm"):
         agent.learn_logged_many(*BAD[bad], ())
     assert dump(agent) == before
 

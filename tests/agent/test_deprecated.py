@@ -13,7 +13,7 @@ from lim2.persistence.container import pack, unpack
 
 
 def test_the_name_makes_an_adaptive_agent_and_warns() -> None:
-    message = "TransportTS is replaced by AdaptiveTS; the name goes in the next version"
+    message = "TransportTS was replaced by AdaptiveTS, and the name will be removed in 0.3"
     with pytest.warns(DeprecationWarning, match=message) as caught:
         agent = lim2.TransportTS(3, 4, hidden=(6,), change_threshold=2.0, seed=0)
     assert caught[0].filename == __file__
@@ -24,7 +24,7 @@ def test_the_name_makes_an_adaptive_agent_and_warns() -> None:
 @pytest.mark.parametrize("name", _GONE)
 def test_settings_that_went_with_it_are_refused(name: str) -> None:
     instead = _INSTEAD.get(name, "AdaptiveTS has no counterpart").split(" (")[0]
-    with pytest.raises(TypeError, match=f"the setting '{name}' went with TransportTS: .*{instead}"):
+    with pytest.raises(TypeError, match=f"the setting '{name}' was removed together with TransportTS: .*{instead}"):
         lim2.TransportTS(3, 4, **{name: 1})
     assert name not in lim2.AdaptiveTS(3, 4).get_params()
 
@@ -39,5 +39,5 @@ def test_it_is_no_agent_that_can_be_named_or_planned() -> None:
 
 def test_its_files_are_refused() -> None:
     header, arrays = unpack(dump(lim2.LinearTS(2, 3, seed=0)))
-    with pytest.raises(lim2.LoadError, match="TransportTS is gone: AdaptiveTS replaces it"):
+    with pytest.raises(lim2.LoadError, match="TransportTS was replaced by AdaptiveTS, which cannot load its files"):
         parse(pack({**header, "agent": "TransportTS"}, arrays))

@@ -20,7 +20,7 @@ from lim2.representation import MLP, SGD
 from lim2.state import Array, Writes
 
 CONTEXT = np.linspace(-1.0, 1.0, N_FEATURES)
-TRACED = ("LiM2 with torch", "NeuralLinear with torch", "AdaptiveTS with torch")
+TRACED = ("LiM2 with torch", "AdaptiveTS with torch")
 CHANGES: dict[str, Callable[[lim2.Agent], None]] = {
     "add": lambda agent: agent.add_arm("new"),
     "add like": lambda agent: agent.add_arm("new", like=1),
@@ -190,9 +190,9 @@ def test_rows_that_do_not_fit_change_nothing() -> None:
 
 def test_arms_that_cannot_change() -> None:
     agent = lim2.Agent(Tally(2, 1))
-    with pytest.raises(NotImplementedError, match="the arms of a Tally cannot change"):
+    with pytest.raises(NotImplementedError, match="Tally does not support adding or removing arms"):
         agent.add_arm("new")
-    with pytest.raises(NotImplementedError, match="the arms of a Tally cannot change"):
+    with pytest.raises(NotImplementedError, match="Tally does not support adding or removing arms"):
         agent.remove_arm(0)
     assert agent.arms == (0, 1)
 

@@ -198,5 +198,5 @@ def test_errors_say_what_is_wrong() -> None:
         agent.update(GOOD, 0, "1")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="finite"):
         agent.update(GOOD, 0, np.inf)
-    with pytest.raises(ValueError, match="rewards must be 2 numbers, one per context"):
+    with pytest.raises(ValueError, match=r"rewards must have shape \(2,\), one per context"):
         agent.update_many([GOOD, GOOD], [0, 1], [[1.0, 2.0]])

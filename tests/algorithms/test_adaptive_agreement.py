@@ -15,9 +15,9 @@ from lim2.algorithms.adaptive_state import State
 from lim2.memory import Memory, sample
 from lim2.representation import MLP
 
-N_ARMS, N_FEATURES, ROUNDS = 4, 6, 300
+N_ARMS, N_FEATURES, ROUNDS = 4, 6, 200
 TOLERANCE = 1e-8
-CAP = 48  # tuples in the buffer: it is full after a sixth of the run
+CAP = 48  # tuples in the buffer: it is full after a quarter of the run
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},

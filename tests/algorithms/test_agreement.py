@@ -13,10 +13,10 @@ from lim2.memory import Memory, sample
 from lim2.representation import MLP, SGD, Adam, RMSProp
 from lim2.streams import Streams
 
-N_ARMS, N_FEATURES, ROUNDS = 4, 6, 300
+N_ARMS, N_FEATURES, ROUNDS = 4, 6, 200
 TOLERANCE = 1e-8
 SMALL: dict[str, Any] = {"hidden": (8,), "batch": 16}
-CAP = 40  # tuples in the buffer: it is full after an eighth of the run
+CAP = 40  # tuples in the buffer: it is full after a fifth of the run
 
 
 def network_like(agent: Any, **optimizer: Any) -> Network:
@@ -145,7 +145,7 @@ def test_lim2(settings: dict[str, Any], drawn: list[list[int]]) -> None:
 def test_lim2_with_more_stored_than_features_and_with_less(drawn: list[list[int]]) -> None:
     """Both forms of conditioning, in one arm and the other: 30 features, up to 150 tuples per arm."""
     agent = lim2.LiM2(N_ARMS, N_FEATURES, hidden=(30,), batch=16, buffer=150, seed=2)
-    run_together(agent, OracleLiM2(network_like(agent), N_ARMS, buffer=150), drawn, rounds=250)
+    run_together(agent, OracleLiM2(network_like(agent), N_ARMS, buffer=150), drawn, rounds=200)
     counts = agent.state.memory.counts
     assert counts.min() < 30 < counts.max()
 
@@ -230,7 +230,7 @@ def test_ntk(settings: dict[str, Any], drawn: list[list[int]]) -> None:
 @pytest.mark.parametrize("settings", [{}, {"intercept": False}, {"prior_precision": 2.0}], ids=str)
 def test_linear_ts(settings: dict[str, Any]) -> None:
     agent = lim2.LinearTS(N_ARMS, N_FEATURES, seed=10, **settings)
-    run_together(agent, OracleLinearTS(N_ARMS, N_FEATURES, **settings), rounds=600)
+    run_together(agent, OracleLinearTS(N_ARMS, N_FEATURES, **settings), rounds=400)
 
 
 def test_optimism_of_ucb() -> None:

@@ -1,4 +1,4 @@
-"""Forever, in bounded memory: 30,000 rounds in a process of their own."""
+"""Forever, in bounded memory: 15,000 rounds in a process of their own."""
 
 import json
 import math
@@ -18,16 +18,16 @@ def resident():
         return int(file.read().split()[1]) * 4096
 
 name, settings = json.loads(sys.argv[1])
-agent = lim2.AGENTS[name](3, 4, seed=0, **settings)
+agent = lim2.AGENTS[name](3, 16, seed=0, **settings)
 rng = np.random.default_rng(0)
 sizes, latest = [], []
-for t in range(30_000):
-    context = rng.normal(size=4)
+for t in range(15_000):
+    context = rng.normal(size=16)
     arm = agent.act(context)
     agent.update(context, arm, float(np.sin(context[arm])))
     if t % 5_000 >= 4_950:  # between two refits a buffer may hold more than after them: the most counts
         latest.append((agent.nbytes, len(pickle.dumps(agent))))
-    if t + 1 in (5_000, 30_000):
+    if t + 1 in (5_000, 15_000):
         sizes.append((*map(max, zip(*latest[-50:])), resident()))
 print(json.dumps(sizes))
 """
@@ -44,9 +44,9 @@ print(json.dumps(sizes))
         ("LinearTS", {"scaled": True}),
     ],
 )
-def test_thirty_thousand_rounds(name: str, settings: dict[str, Any]) -> None:
+def test_fifteen_thousand_rounds(name: str, settings: dict[str, Any]) -> None:
     call = [sys.executable, "-c", SCRIPT, json.dumps([name, settings])]
     early, late = json.loads(subprocess.run(call, capture_output=True, text=True, check=True).stdout)
     assert late[0] == early[0]
     assert late[1] <= early[1] + 200  # counters may need another byte
-    assert late[2] <= early[2] + 750_000  # 25,000 tuples of 4 numbers would be more than that
+    assert late[2] <= early[2] + 750_000  # 10,000 tuples of 16 numbers would be more than that

@@ -51,7 +51,7 @@ def test_state_is_bounded(variant: str) -> None:
     agent = make(variant)
     play(agent, 100)
     early = agent.copy().nbytes, len(dump(agent))
-    play(agent, 400, seed=1)
+    play(agent, 200, seed=1)
     late = agent.copy().nbytes, len(dump(agent))
     if VARIANTS[variant][0] in UNBOUNDED and "history" not in VARIANTS[variant][1]:
         assert late[0] > early[0]
@@ -97,15 +97,15 @@ def test_an_arm_that_always_pays_is_found(variant: str) -> None:
     settings = VARIANTS[variant][1]
     agent = make(variant, **{k: v for k, v in published.items() if k in settings and "covariance" not in settings})
     chosen = []
-    for context in contexts_of(400, seed=13):
+    for context in contexts_of(300, seed=13):
         arm = agent.act(context)
         agent.update(context, arm, 1.0 if arm == 1 else 0.0)
         chosen.append(arm)
-    share = np.mean(np.array(chosen[200:]) == 1)
+    share = np.mean(np.array(chosen[150:]) == 1)
     if believes(agent):
         assert share > 0.6
     else:
-        assert 0.2 < share < 0.47  # 200 draws at 1/3: four standard deviations either way
+        assert 0.18 < share < 0.49  # 150 draws at 1/3: four standard deviations either way
 
 
 # Raw columns

@@ -81,13 +81,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @both
 @pytest.mark.parametrize("options", SETTINGS.values(), ids=SETTINGS.keys())
 def test_training_by_samples(exploration: str, options: dict[str, Any]) -> None:
-    run_together(exploration, rounds=300, **{"iterations": 25, **options})
+    run_together(exploration, rounds=200, **{"iterations": 25, **options})
 
 
 @both
 @pytest.mark.parametrize("options", SETTINGS.values(), ids=SETTINGS.keys())
 def test_training_by_batches(exploration: str, options: dict[str, Any]) -> None:
-    rounds = 200 if not options or {"history", "covariance"} & options.keys() else 80
+    rounds = 150 if not options or {"history", "covariance"} & options.keys() else 80
     run_together(exploration, rounds, **{"training": "batch", "iterations": 3, "learning_rate": 0.1, **options})
 
 

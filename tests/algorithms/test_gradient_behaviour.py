@@ -238,7 +238,7 @@ def with_leaf(path: str, change: Callable[[Any], Any]) -> Callable[[State], Stat
         (1, with_leaf("precision/inverse", lambda a: -a), "not positive semi-definite"),
         (1, with_leaf("precision/inverse", lambda a: a[1:, 1:]), "precision/inverse has shape"),
         (2, lambda state: state._replace(moments=None), "moments is missing"),
-        (0, lambda state: state._replace(moments=no_moments((N_FEATURES,))), "moments is there, but should not be"),
+        (0, lambda state: state._replace(moments=no_moments((N_FEATURES,))), "moments is present, but must be absent"),
     ],
 )
 def test_impossible_states_are_refused(options: int, change: Callable[[State], State], message: str) -> None:

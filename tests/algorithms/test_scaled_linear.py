@@ -319,7 +319,7 @@ def test_scaled_implies_standardize() -> None:
 @pytest.mark.parametrize("name", ["prior_precision", "a0", "b0"])
 def test_a_start_of_ones_own_is_refused(name: str) -> None:
     own: dict[str, Any] = {name: 1.0}
-    with pytest.raises(ValueError, match=f"{name} has no meaning with scaled=True"):
+    with pytest.raises(ValueError, match=f"{name} cannot be used with scaled=True"):
         lim2.LinearTS(2, 2, scaled=True, **own)
     lim2.LinearTS(2, 2, **own)
 

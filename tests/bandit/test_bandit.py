@@ -220,9 +220,9 @@ def test_settings_that_make_no_sense() -> None:
         lim2.Bandit(["a", "b"], item_encoder=Encoder())
     with pytest.raises(ValueError, match="algorithm must be one of LinearTS"):
         lim2.Bandit(["a", "b"], algorithm="Nobody")
-    with pytest.raises(ValueError, match="algorithm must be the name or the maker"):
+    with pytest.raises(ValueError, match=r"algorithm must be a name in lim2\.AGENTS"):
         lim2.Bandit(["a", "b"], algorithm=dict)
-    with pytest.raises(ValueError, match="there twice"):
+    with pytest.raises(ValueError, match="given twice"):
         lim2.Bandit(["a", "a"])
     with pytest.raises(ValueError, match="empty"):
         lim2.Bandit({})
@@ -243,13 +243,13 @@ def test_settings_that_make_no_sense() -> None:
 def test_items_where_they_do_not_belong() -> None:
     with pytest.raises(ValueError, match="takes no items"):
         make("arms").decide(USERS[0], items_of(0))
-    with pytest.raises(ValueError, match="give it some, items="):
+    with pytest.raises(ValueError, match="give candidates as items="):
         make("items").decide(USERS[0])
-    with pytest.raises(ValueError, match="items must be features by name"):
+    with pytest.raises(ValueError, match="items must be a mapping"):
         make("items").decide(USERS[0], [{"price": 1.0}])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="empty"):
         make("items").decide(USERS[0], {})
-    with pytest.raises(ValueError, match="nothing is drawn jointly"):
+    with pytest.raises(ValueError, match="separate posteriors"):
         make("arms").decide(USERS[0], joint=True)
     decision = make("items").decide(USERS[0], items_of(0), joint=True)
     assert np.isnan(decision.propensities).all()
@@ -406,7 +406,7 @@ def test_arms_with_features_come_and_go() -> None:
             bad()
         assert content(bandit) == before
     for form in ("items",):
-        with pytest.raises(ValueError, match="come with every call"):
+        with pytest.raises(ValueError, match="this bandit has no arms"):
             make(form).add_arm("x", features={"a": 1})
-        with pytest.raises(ValueError, match="come with every call"):
+        with pytest.raises(ValueError, match="this bandit has no arms"):
             make(form).remove_arm("x")

@@ -62,6 +62,16 @@ def test_every_kind_of_column_is_saved(tmp_path: Path) -> None:
     assert other.decide(context).arm == bandit.decide(context).arm
 
 
+def test_a_file_from_before_a_setting_came_has_its_default() -> None:
+    header, arrays = unpack(content(played("items", 3, encoder=Encoder(times=False))))
+    for encoder in header["bandit"]["encoders"]:
+        del encoder["settings"]["times"]
+    other = parse(header, arrays, seed=None, representation=None)
+    assert [encoder.times for encoder in other._encoders] == [True, True]  # type: ignore[union-attr]
+    saved = loaded(content(played("items", 3, encoder=Encoder(times=False))))
+    assert [encoder.times for encoder in saved._encoders] == [False, True]  # type: ignore[union-attr]
+
+
 def test_names_of_every_kind() -> None:
     names: Any
     for names in (["a", 1, 2.5, ("a", 1), False], {"a": {"x": 1}, 1: {"x": 2}, ("b", 2): {"x": 3}}):

@@ -140,10 +140,10 @@ def test_unknown_arms_are_not_learned() -> None:
         with pytest.raises(ValueError, match="nobody"):
             bandit.learn(USERS[0], "nobody", 1.0)
         assert content(bandit) == before
-    with pytest.raises(ValueError, match="give it some"):
+    with pytest.raises(ValueError, match="give candidates as items="):
         make("items").learn(USERS[0], "sku1", 1.0)
     for other in (lim2.LinearTS(n_arms=2, n_features=1, seed=0).decide([1.0]), "x", None):
-        with pytest.raises(ValueError, match="update takes what decide or rank returned"):
+        with pytest.raises(ValueError, match="decision must be what decide or rank returned"):
             make("arms").update(other, 1.0)
 
 

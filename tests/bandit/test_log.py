@@ -101,9 +101,9 @@ def test_a_path_is_a_log(tmp_path: Path) -> None:
 
 def test_what_needs_a_log() -> None:
     bandit = make("arms")
-    with pytest.raises(LogError, match="reward needs a log"):
+    with pytest.raises(LogError, match="reward needs a decision log"):
         bandit.reward("x", 1.0)
-    with pytest.raises(LogError, match="evaluate needs a log"):
+    with pytest.raises(LogError, match="evaluate needs a decision log"):
         bandit.evaluate()
 
 
@@ -131,7 +131,7 @@ def test_bad_input_is_not_written_down(form: str, tmp_path: Path) -> None:
                 ask({"age": float("inf")}, question(form).get("items"))
         assert content(bandit) == before
         assert not log.pending()
-        with pytest.raises(ValueError, match="one reward"):
+        with pytest.raises(ValueError, match="a mapping by position for a slate"):
             bandit.update(bandit.rank(**question(form), k=2), 1.0)
         assert len(log.pending()) == 2
         assert learned(bandit) == learned(make(form))
@@ -297,7 +297,7 @@ def test_slates_of_an_agent_with_vectors_are_made_again(tmp_path: Path) -> None:
             log.apply(agent)
         assert log.replay(again, decisions=True) == 12
         assert again.means([1.0, 1.0]).tobytes() == agent.means([1.0, 1.0]).tobytes()
-        with pytest.raises(ValueError, match="does not rank items"):
+        with pytest.raises(ValueError, match="ranks arms, not items"):
             log.rank(agent, [1.0, 0.0], np.eye(3), 2)
 
 

@@ -61,12 +61,12 @@ def test_columns_are_exact_and_in_the_order_of_the_declaration() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"countri": "AT"}, "^countri is not a declared key; declared are basket.total, country"),
+        ({"countri": "AT"}, "^countri is not a declared key: declared are basket.total, country"),
         ({"basket": {"total": 1.0, "items": 3}}, r"^basket\.items is not a declared key"),
         ({3: "AT"}, "^the key 3 must be a string"),
         ({"country": "FR"}, "^country is 'FR': expected one of 'AT', 'DE'"),
         ({"country": True}, "^country is True: expected one of"),
-        ({"country": None}, "^country is missing; if that may be, declare it with optional=True"),
+        ({"country": None}, "^country is missing: give a value, or declare it with optional=True"),
         ({"level": 1.0}, "^level is 1.0: expected one of 1, 2, True"),
         ({"level": [1]}, "^level is a value of type list"),
         ({"basket": {"total": "10"}}, r"^basket\.total is '10': expected a number"),

@@ -343,6 +343,19 @@ def test_what_only_looks_like_a_time_is_a_category() -> None:
         assert ENCODER.explain(ENCODER.init(), {"x": text})[0].kind == "category"
 
 
+def test_without_times_a_string_in_iso_format_is_a_category() -> None:
+    plain, dated = Encoder(times=False), Encoder()
+    raw, other = {"at": "2026-11-16T10:00:00Z", "age": 3}, {"at": "2026-11-17", "age": 3}
+    known = plain.observe(plain.init(), raw)
+    assert list(known.columns) == ["age"]
+    assert [part.kind for part in plain.explain(known, {"at": raw["at"]}) if part.path == "at"] == ["category"] * 2
+    assert plain.encode(known, raw).tolist() != plain.encode(known, other).tolist()
+    many = plain.encode_many(known, [raw, other] * 20)
+    assert many.tobytes() == np.array([plain.encode(known, one) for one in [raw, other] * 20]).tobytes()
+    assert list(dated.observe(dated.init(), raw).columns) == ["age", "at"]
+    assert plain.observe(known, {"at": datetime(2026, 11, 16)}).columns["at"].kind == "time"  # no string
+
+
 def test_a_time_without_free_columns_is_hashed() -> None:
     encoder = Encoder(numbers=4, buckets=16)
     known = learned({"at": "2026-11-16T06:00:00Z"}, encoder=encoder)
@@ -419,7 +432,7 @@ def test_what_is_no_context_is_refused() -> None:
             ENCODER.encode(ENCODER.init(), raw)
     others: tuple[Any, ...] = ({"a": 1}, "AT", 3)
     for raws in others:
-        with pytest.raises(ValueError, match="several contexts must be"):
+        with pytest.raises(ValueError, match="contexts must be a sequence or a data frame"):
             ENCODER.encode_many(ENCODER.init(), raws)
     assert ENCODER.encode_many(ENCODER.init(), []).shape == (0, 40)
 
@@ -430,11 +443,11 @@ def test_what_is_no_context_is_refused() -> None:
         ({1: 2.0}, "^the key 1 must be a string"),
         ({True: "x"}, "^the key True must be a string"),
         ({"a": {("b",): 2.0}}, "^the key a value of type tuple of a must be a string"),
-        ({"a": {"b": 1}, "a.b": 2}, r"^a\.b is there twice"),
-        ({"a.b": 2, "a": {"b": 1}}, r"^a\.b is there twice"),
-        ({"k" * (LENGTH + 1): "x"}, f"^{'k' * 50}... has {LENGTH + 1} characters"),
-        ({"k" * (LENGTH + 1): 1.0}, f"^{'k' * 50}... has {LENGTH + 1} characters"),
-        ({"k" * (LENGTH + 1): {}}, f"^{'k' * 50}... has {LENGTH + 1} characters"),
+        ({"a": {"b": 1}, "a.b": 2}, r"^a\.b appears twice"),
+        ({"a.b": 2, "a": {"b": 1}}, r"^a\.b appears twice"),
+        ({"k" * (LENGTH + 1): "x"}, f"^the path {'k' * 50}... has {LENGTH + 1} characters"),
+        ({"k" * (LENGTH + 1): 1.0}, f"^the path {'k' * 50}... has {LENGTH + 1} characters"),
+        ({"k" * (LENGTH + 1): {}}, f"^the path {'k' * 50}... has {LENGTH + 1} characters"),
         ({f"k{i}": 1 for i in range(LEAVES + 1)}, f"^k{LEAVES} is one value too many"),
         ({"a": {f"k{i}": 1 for i in range(LEAVES + 1)}}, rf"^a\.k{LEAVES} is one value too many"),
     ],
@@ -489,7 +502,7 @@ def test_copies_leave_the_cache_behind() -> None:
 @pytest.mark.parametrize(
     "settings",
     [{"numbers": -1}, {"buckets": 0}, {"hashes": 0}, {"hashes": 9}, {"buckets": 1, "hashes": 2}, {"seed": -1},
-     {"numbers": 1.5}, {"seed": 2**63}, {"buckets": True}],
+     {"numbers": 1.5}, {"seed": 2**63}, {"buckets": True}, {"times": 1}],
 )  # fmt: skip
 def test_settings_that_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be"):
@@ -498,7 +511,7 @@ def test_settings_that_are_refused(settings: dict[str, Any]) -> None:
 
 def test_settings_are_plain_numbers() -> None:
     encoder = Encoder(numbers=np.int64(3), buckets=np.int32(8), seed=np.int64(5))  # type: ignore[arg-type]
-    assert encoder == Encoder(numbers=3, buckets=8, seed=5) and {type(n) for n in vars(encoder).values()} == {int}
+    assert encoder == Encoder(numbers=3, buckets=8, seed=5) and {type(n) for n in vars(encoder).values()} == {int, bool}
     assert encoder.encode(encoder.init(), EVENT).shape == (11,)
 
 
@@ -533,5 +546,5 @@ def test_the_shell_learns_on_update_only() -> None:
         encoder.update({**EVENT, "age": math.nan})
     assert encoder.known is known
     assert RawEncoder(encoder.settings, known).encode(EVENT).tobytes() == encoder.encode(EVENT).tobytes()
-    with pytest.raises(ValueError, match="columns are used"):
+    with pytest.raises(ValueError, match="columns are in use"):
         RawEncoder(Encoder(numbers=4), known)

@@ -109,7 +109,7 @@ def test_other_arguments_are_checked() -> None:
         ({"model": np.zeros(3)}, "predictions must be"),
         ({"crossfit": "none"}, "crossfit must be"),
         ({"folds": 1}, "folds must be"),
-        ({"reward_range": (0, 0.1)}, "hold all rewards"),
+        ({"reward_range": (0, 0.1)}, "cover all rewards"),
     ):
         with pytest.raises(ValueError, match=message):
             evaluate(table, policy, **settings)

@@ -237,7 +237,7 @@ def test_bandits_with_arms_choose_among_what_was_eligible_and_known() -> None:
 
 def test_agents_of_another_kind_are_refused_with_the_reason() -> None:
     numbered = item_table(0, 20, named=False)
-    with pytest.raises(ValueError, match="no names of their own"):
+    with pytest.raises(ValueError, match="have no names"):
         evaluate(numbered, lim2.LinearTS(n_arms=9, n_features=D))
     with pytest.raises(ValueError, match="takes raw contexts"):
         evaluate(numbered, RawLearner(["country"]))

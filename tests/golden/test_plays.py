@@ -1,6 +1,6 @@
 """The agents play what they played when the kept results were made: the same arms, means equal to 1e-8.
 
-With LIM2_GOLDEN=1 all 1,000 rounds are played; else the first 400 where no arms come or go.
+With LIM2_GOLDEN=1 all 1,000 rounds are played; else the first 200 where no arms come or go.
 """
 
 import os
@@ -25,7 +25,7 @@ def kept() -> Any:
 def test_the_agent_plays_as_it_did(play: Play, kept: Any) -> None:
     if play.real and not os.environ.get("LIM2_DATA"):
         pytest.skip("the dataset is absent: set LIM2_DATA")
-    rounds = ROUNDS if WHOLE or play.changes_arms else ROUNDS * 2 // 5
+    rounds = ROUNDS if WHOLE or play.changes_arms else ROUNDS // 5
     now = played(play, rounds)
     np.testing.assert_array_equal(now["arms"], kept[f"{play.name} / arms"][:rounds])
     for part in ("means", "variances"):

@@ -17,7 +17,7 @@ from lim2.loading import dump, parse
 
 ALL = (*SAMPLES, *TEXTS)
 WHOLE = bool(os.environ.get("LIM2_FUZZ"))
-CASES = 31_708 if WHOLE else 31_708 // 20
+CASES = 31_708 if WHOLE else 31_708 // 40
 ROUNDS = 50
 
 

@@ -78,7 +78,7 @@ def test_n_features_must_be_known_and_fit() -> None:
         with pytest.raises(ValueError, match="n_features"):
             lim2.LiM2(2, bad, representation=Torch(OneLayer(), WIDTH))  # type: ignore[arg-type]
     assert lim2.LiM2(2, [4]).context_shape == (4,)
-    with pytest.raises(ValueError, match=r"does not take.*\(7,\)"):
+    with pytest.raises(ValueError, match=r"does not accept.*\(7,\)"):
         agent_of(n_features=7)
     with pytest.raises(ValueError, match=r"width=50.*\(2, 12\)"):
         lim2.LiM2(2, N_FEATURES, representation=Torch(OneLayer()))
@@ -113,7 +113,7 @@ def test_the_first_context_decides_and_dtype_overrules() -> None:
     declared.update(images[0].astype(np.uint8), 0, 1.0)
     declared.update([0.5] * N_FEATURES, 0, 1.0)
     assert contexts_of(declared).dtype == np.float32
-    with pytest.raises(ValueError, match="does not take"):
+    with pytest.raises(ValueError, match="does not accept"):
         agent_of(OneLayer, dtype=np.uint8)
 
 

@@ -22,8 +22,8 @@ except ImportError as error:
     print(type(error).__name__, error)
 """
     told = run(BLOCK + code)
-    assert told.startswith(f"ModuleNotFoundError {name} needs PyTorch")
-    assert "pip install lim2[torch]" in told
+    assert told.startswith(f"MissingExtraError {name} needs torch")
+    assert "pip install 'lim2[torch]'" in told
 
 
 def test_all_else_works_without_it() -> None:

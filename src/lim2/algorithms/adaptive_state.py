@@ -1,4 +1,4 @@
-"""What AdaptiveTS knows: its state, the first one, and the one after an arm comes or goes."""
+"""State of AdaptiveTS: the initial one, and the one after adding or removing an arm."""
 
 import copy
 import math
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class State(NamedTuple):
-    """What AdaptiveTS knows after some rounds. An arm has the new view once the refit under way has reached it."""
+    """State of AdaptiveTS. An arm has the new view once the current refit has reached it."""
 
     network: Any  # f, in training
     view: View
@@ -49,8 +49,34 @@ class State(NamedTuple):
     changes: Count
 
 
+class ForItems(NamedTuple):
+    """Part of the state that scores items: only features that can be nonzero."""
+
+    view: View
+    kept: Ints  # these features, of all that the view gives
+    posterior: RootPosterior
+    linear: LinearPosterior
+    lead: float
+
+
+def without_zeros(how: "AdaptiveTS", state: State) -> State | ForItems:
+    """Return the part of the state that scores items, without columns that have never varied.
+
+    They are 0 in every row, and so make no difference to a score; an encoder's free columns and buckets are such.
+    """
+    view = state.view
+    if how.crossing is None or state.before is not None or view.scaling is None or view.projection is not None:
+        return state
+    kept, hidden = np.ones(how.width, dtype=bool), how.network.width
+    kept[hidden : hidden + len(view.scaling.factor)] = view.scaling.factor != 0.0
+    if kept.all():
+        return state
+    beliefs, linear = roots.of_features(state.posterior, kept), roots.of_features(state.linear, kept[hidden:])
+    return ForItems(view, np.flatnonzero(kept), beliefs, linear, state.lead)
+
+
 def first_state(how: "AdaptiveTS", n_arms: int, view: View) -> State:
-    """Return the state before the first reward."""
+    """Return the initial state."""
     beliefs, evicted = roots.prior(n_arms, how.width, 1.0, A0, A0), no_sums(n_arms, how.width)
     linear = LinearPosterior(*roots.prior(n_arms, how.linear + 1, 1.0, A0, A0))
     E, moments = memory.empty(None, n_arms, how.shape), no_moments(how.shape) if how.takes_floats else None
@@ -62,7 +88,7 @@ def first_state(how: "AdaptiveTS", n_arms: int, view: View) -> State:
 
 
 def with_new_arm(how: "AdaptiveTS", state: State, like: int | None, rng: np.random.Generator) -> State:
-    """Return a state with one more arm: from the start, or like another."""
+    """Return a state with one more arm: from the prior, or a copy of another."""
     state, twin, n_arms = _finished(how, state), copy.deepcopy(rng), len(state.oldest) + 1
     E = memory.add_arm(state.memory, None)
     if like is not None:
@@ -77,7 +103,7 @@ def with_new_arm(how: "AdaptiveTS", state: State, like: int | None, rng: np.rand
 
 
 def _new_beliefs(how: "AdaptiveTS", state: State, n_arms: int) -> tuple[RootPosterior, LinearPosterior]:
-    """Return what is believed of an arm that starts now."""
+    """Return the priors of a new arm."""
     (precision, a, b), hidden, rewards = refit.start(how, state, n_arms), how.network.width, state.rewards
     mu, root, count = np.zeros((1, how.width)), np.diag(1.0 / np.sqrt(precision))[None], np.array([a])
     mu[0, -1] = rewards.mean
@@ -87,7 +113,7 @@ def _new_beliefs(how: "AdaptiveTS", state: State, n_arms: int) -> tuple[RootPost
 
 
 def without_old_arm(how: "AdaptiveTS", state: State, arm: int) -> State:
-    """Return a state without an arm; those after it move up."""
+    """Return a state without an arm; later arms move up."""
     state, net = _finished(how, state), how.network
     return without_arm(state, arm)._replace(
         network=net.remove_arm(state.network, arm),

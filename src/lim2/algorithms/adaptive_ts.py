@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2.algorithms import refit, reward_scale
-from lim2.algorithms.adaptive_state import State, first_state, with_new_arm, without_old_arm
+from lim2.algorithms.adaptive_state import (
+    ForItems,
+    State,
+    first_state,
+    with_new_arm,
+    without_old_arm,
+    without_zeros,
+)
 from lim2.algorithms.base import Diagnostics
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
 from lim2.algorithms.start import A0, OPTIMISM, TEMPERATURE, turns_of
@@ -35,21 +42,21 @@ MARGIN, RANGE, TRIED, KEEP = 5.0, 25.0, 50, 0.9995
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdaptiveTS(WithNetwork):
-    """Neural-linear Thompson sampling in bounded memory that finds its own scales: meant as the default choice.
+    """Neural-linear Thompson sampling in bounded memory that finds its own scales. It is the recommended agent.
 
     The features are the hidden layer of a network, the context itself and a constant 1. Between refits a round is exact
-    Bayesian linear regression: the new tuple enters the posterior of its arm, in O(g^2); the network trains on the
-    buffer. At a refit, after every fifth of the rounds and at the latest after an eighth of the buffer, the network in
-    training becomes the one whose features count, columns and rewards are scaled anew by the moments of all of them,
-    and every arm is refitted: from the start in these scales, from sums over what has left the buffer, and from the
-    buffer. At most four arms are refitted in one round. So time and memory of a round do not grow.
+    Bayesian linear regression: the new tuple updates the posterior of its arm in O(g^2), and the network trains on the
+    buffer. A refit is due after every fifth of the rounds, at the latest after an eighth of the buffer. It takes over
+    the features of the trained network, rescales columns and rewards by their running moments, and refits every arm
+    from the prior in these scales, from sums over evicted tuples and from the buffer. At most four arms are refitted in
+    one round, so time and memory per round are bounded.
 
-    Beside these beliefs there are linear ones, without the hidden layer. Where they have predicted rewards better,
-    before learning from them, they decide.
+    A second, linear posterior does without the hidden layer. It decides if it has predicted rewards better, before
+    learning from them.
 
-    Raw columns are welcome: each is scaled by its own mean and deviation. Decisions do not depend on the scale or the
-    origin of rewards. When recent rewards are likelier if what was learned before them counts less, it does, and what
-    is older leaves the buffer. See ``docs/agent.md``.
+    Raw columns need no scaling: each is scaled by its own mean and standard deviation. Decisions do not depend on the
+    scale or the origin of rewards. The agent detects changes: if recent rewards are more likely when earlier data have
+    less weight, it reduces their weight and evicts older tuples. See ``docs/agent.md``.
 
     Parameters
     ----------
@@ -57,42 +64,42 @@ class AdaptiveTS(WithNetwork):
         Number of arms.
     n_features
         Size of a context; for a representation that takes arrays of several axes, e.g. images, their shape. May be left
-        out where the representation knows it.
+        out if the representation knows it.
     arms
-        Instead of ``n_arms``: the names of the arms, any hashable values.
+        Names of the arms, any hashable values, instead of ``n_arms``.
     hidden
         Sizes of the network's hidden layers.
     learning_rate
-        First rate of the network's optimizer, RMSProp with rate decay and clipping. For another optimizer give a
+        Initial rate of the network's optimizer, RMSProp with rate decay and clipping. For another optimizer give a
         ``representation``.
     representation
         Another network, e.g. ``MLP(hidden=(100, 50), optimizer=Adam(1e-3))`` or any PyTorch module, wrapped in
         ``lim2.representation.Torch``; ``hidden`` and ``learning_rate`` are then not used.
     buffer
-        How many tuples are kept at a refit, all arms together, in equal shares; until the next one there are an eighth
-        more. None: 100 per arm, and at least 1,000.
+        Number of tuples kept at a refit, all arms together, in equal shares. Up to an eighth more are stored before the
+        next refit. None: 100 per arm, and at least 1,000.
     train_every
-        Rounds from one that trains to the next; math.inf: the network stays as it was drawn. None: 2; with items
-        math.inf, since products of context and item do what training would, at less cost.
+        Number of rounds between two training steps. math.inf: never train the network. None: 2; with items math.inf,
+        because products of context and item replace the training at less cost.
     temperature, optimism
-        A score is drawn as mean + scale * (optimism + temperature * t), t being Student-t: the share of a belief's
-        scale with which it is drawn, and the share that an arm gets as a bonus.
+        Factors of a draw, mean + scale * (optimism + temperature * t) with t Student-t: the share of the posterior's
+        scale that is random, and the share that is a bonus.
     change_threshold
-        By how much larger the log density of recent rewards must be for what was learned before to count less.
-        math.inf: never, for a problem that does not change.
+        Increase of the log density of recent rewards above which earlier data lose weight. math.inf: never, for a
+        problem that does not change.
     reward_range
-        The smallest and the largest reward there can be, where they are known. Then the agent looks for rewards that it
-        has never seen: give it where large rewards are rare.
+        Smallest and largest possible reward, if known. The agent then explores for rewards that it has never observed:
+        give it if large rewards are rare.
     initial_pulls
-        How often every arm is played, in turn, at the start. None: twice, and more often where there are few arms, 24
-        turns in all: what an arm costs in some contexts must be seen before it is given up.
+        Number of initial pulls of every arm, in turn. None: 2, and more if there are few arms, 24 in total, so that the
+        agent observes an arm in several contexts before it discards it.
     min_propensity
-        Every eligible arm is chosen with at least this probability; at most 1 / n_arms. With items it is the share of
-        decisions that are uniform.
+        Smallest probability of choosing each eligible arm; at most 1 / n_arms. With items, the share of uniformly
+        random decisions.
     seed
-        The same seed and inputs give the same decisions.
+        Seed of the random streams. The same seed and inputs give the same decisions.
     n_item_features
-        Instead of arms: the size of the items, which come with every call. See :class:`lim2.ItemAgent`.
+        Number of features of an item, instead of arms. Items are passed with every call, see :class:`lim2.ItemAgent`.
 
     Examples
     --------
@@ -125,7 +132,7 @@ class AdaptiveTS(WithNetwork):
     batches: ClassVar[bool] = True
 
     def validate(self) -> None:
-        """Raise a ValueError if a setting makes no sense."""
+        """Raise a ValueError if a setting is invalid."""
         super().validate()
         if self.train_every not in (None, math.inf):
             positive_int("train_every", self.train_every)  # type: ignore[arg-type]  # refuses what is no number
@@ -135,7 +142,7 @@ class AdaptiveTS(WithNetwork):
 
     @functools.cached_property
     def turns(self) -> int:
-        """How often every arm is played, in turn, at the start."""
+        """Number of initial pulls of every arm, in turn."""
         return turns_of(len(self.names)) if self.initial_pulls is None else super().turns
 
     @functools.cached_property
@@ -146,23 +153,23 @@ class AdaptiveTS(WithNetwork):
 
     @functools.cached_property
     def network(self) -> Representation:
-        """The representation that was asked for."""
+        """The representation in the settings."""
         given = self.representation
         return MLP(self.hidden, RMSProp(self.learning_rate, decay=DECAY)) if given is None else given
 
     @functools.cached_property
     def policy(self) -> Exploration:
-        """How an arm is chosen from the scores."""
+        """Exploration: how an arm is chosen from the scores."""
         return Thompson(self.temperature, self.optimism)
 
     @functools.cached_property
     def least_scale(self) -> float:
-        """The least that the scale of rewards can be: half of their range, if that is known."""
+        """Smallest scale of rewards: half of their range, if known."""
         return 0.0 if self.reward_range is None else reward_scale.half_range(self.reward_range)
 
     @functools.cached_property
     def linear(self) -> int:
-        """How many features are the context's own."""
+        """Number of features taken from the context."""
         return views.linear_columns(self.columns, self.takes_floats)
 
     @functools.cached_property
@@ -172,16 +179,16 @@ class AdaptiveTS(WithNetwork):
 
     @functools.cached_property
     def width(self) -> int:
-        """The number of features: hidden layer, context, constant."""
+        """Number of features: hidden layer, context, constant."""
         return self.network.width + self.linear + 1
 
     def capacity(self, n_arms: int) -> int:
-        """Return how many tuples are kept at a refit."""
+        """Return the number of tuples kept at a refit."""
         usual = max(BUFFER_PER_ARM * n_arms, SMALLEST_BUFFER)
         return usual if self.buffer is None else positive_int("buffer", self.buffer)
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
-        """Return the state before the first reward."""
+        """Return the initial state."""
         f, first = self.network.init(self.shape, n_arms, rng), None
         if self.takes_floats:
             first = scaling(no_moments(self.shape))
@@ -201,12 +208,27 @@ class AdaptiveTS(WithNetwork):
         ]
         return StudentT(*(np.concatenate(pair, axis=-1) for pair in zip(*scores, strict=True)))
 
-    def _share(self, state: State) -> float:
-        """Return how much of a decision is left to the beliefs without the hidden layer."""
+    def score_items(self, state: State | ForItems, rows: NDArray[Any], decisions: int) -> StudentT:
+        """Return the scores of the candidates of one or several decisions."""
+        if isinstance(state, State) and (self.crossing is None or state.before is not None):
+            return self.score(state, rows)
+        assert self.crossing is not None
+        crossed = self.crossing.in_one_context if decisions == 1 else self.crossing
+        z = views.features(self.network, state.view, rows, self.linear, crossed)
+        if isinstance(state, ForItems):
+            z = z.take(state.kept, axis=1)
+        return self._score(state, state.posterior, state.linear, z)
+
+    def for_items(self, state: State) -> State | ForItems:
+        """Return the state without features that are always 0."""
+        return without_zeros(self, state)
+
+    def _share(self, state: State | ForItems) -> float:
+        """Return the weight of the linear posterior in a decision."""
         return min(max((state.lead - MARGIN) / RANGE, 0.0), 1.0)
 
-    def _score(self, state: State, posterior: RootPosterior, linear: LinearPosterior, z: Array) -> StudentT:
-        """Return the score by the beliefs with the hidden layer, by those without, or between the two."""
+    def _score(self, state: State | ForItems, posterior: RootPosterior, linear: LinearPosterior, z: Array) -> StudentT:
+        """Return the score by the posterior with the hidden layer, by the linear one, or between the two."""
         share = self._share(state)
         if share == 0.0:
             return roots.score(posterior, z)
@@ -217,7 +239,7 @@ class AdaptiveTS(WithNetwork):
         return StudentT(mean + share * (own.mean - mean), scale + share * (own.scale - scale), freedom)
 
     def joint_covariance(self, state: State, rows: NDArray[Any]) -> Array:
-        """Return the covariances of the scores of rows of context and item, correlated as the beliefs that lead are."""
+        """Return the covariance matrix of the scores of rows of context and item, from the posterior that decides."""
         z, scale = self.features(state.view, rows), self.score(state, rows).scale[:, 0]
         leads = self._share(state) > 0.5
         cov = roots.covariance(*((state.linear, z[:, self.network.width :]) if leads else (state.posterior, z)))
@@ -244,7 +266,7 @@ class AdaptiveTS(WithNetwork):
     def learn_many(
         self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator
     ) -> tuple[State | Writes, Diagnostics]:
-        """Do the same once for all tuples: one training, at most one refit begun, one rank-k update per arm."""
+        """Learn all tuples in one update: one training step, at most one refit started, one rank-k update per arm."""
         k = len(rewards)
         new, step = self._trained(state, store_many(state.memory, contexts, arms, rewards), k, rng)
         if state.before is None and refit.is_due(self, new, k):
@@ -265,7 +287,7 @@ class AdaptiveTS(WithNetwork):
         return Writes(new, rows), lambda: self._report(new, step)
 
     def _trained(self, state: State, E: Memory, k: int, rng: np.random.Generator) -> tuple[State, Step | None]:
-        """Return the state k rounds later, with what was stored meanwhile, and the network trained if it is time."""
+        """Return the state k rounds later, with the stored tuples, and with the network trained if it is due."""
         t, f, step = state.rounds + k, state.network, None
         young, due = (
             upto // self.period - state.rounds // self.period for upto in (max(min(t, YOUNG), state.rounds), t)
@@ -297,15 +319,15 @@ class AdaptiveTS(WithNetwork):
         return {**report(self.network, new.network, new.memory, step), **counts}
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
-        """Return a state with one more arm: from the start, or like another."""
+        """Return a state with one more arm: from the prior, or a copy of another."""
         return with_new_arm(self, state, like, rng)
 
     def remove_arm(self, state: State, arm: int) -> State:
-        """Return a state without an arm; those after it move up."""
+        """Return a state without an arm; later arms move up."""
         return without_old_arm(self, state, arm)
 
     def kinds(self) -> Mapping[str, Any]:
-        """Return the types of the networks, and what is absent."""
+        """Return the types of the networks, and the absent parts."""
         scales, projects = self.takes_floats, 0 < self.linear < self.columns[0]
         parts: dict[str, Any] = {**self.network.kinds("network"), "moments": Moments if scales else None}
         for view in ("view", "before"):
@@ -314,20 +336,20 @@ class AdaptiveTS(WithNetwork):
         return parts
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
-        """Return the lengths of the state's axes that are known from the settings."""
+        """Return the lengths of the state's axes that follow from the settings."""
         own = {"g": self.width, "own": self.linear + 1, "linear": self.linear}
         own |= {"column": self.columns[0], "older": len(refit.OLDER)}
         return {**super().sizes(n_arms), **self.network.sizes(self.shape, n_arms), **own}
 
     def check(self, state: State) -> None:
-        """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
+        """Raise a ValueError if a loaded state is impossible; types and shapes are already checked."""
         self.check_memory(state)
         for f in (state.network, state.view.network, *(() if state.before is None else (state.before.network,))):
             check_network(self.network, f, len(state.oldest))
         reward_scale.check(state.rewards.scale)
         if not max(state.refitted, state.tested) <= state.rounds == state.memory.stored:
-            raise ValueError("rounds, and those of the last refit and change test, do not fit together")
+            raise ValueError("the rounds of the last refit and the last change test do not fit the number of rounds")
         if state.memory.capacity is not None:
-            raise ValueError("the memory has a capacity, which only refits should bound")
+            raise ValueError("the memory must have no fixed capacity, because refits bound it")
         if (state.moved and (state.before is None or state.moved >= len(state.oldest))) or state.keep > 1.0:
-            raise ValueError("a refit is under way that cannot be")
+            raise ValueError("the state of the current refit is impossible")

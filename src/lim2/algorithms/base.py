@@ -1,4 +1,4 @@
-"""What an algorithm is: settings, and pure functions of a state."""
+"""Interface of algorithms: settings, and pure functions of a state."""
 
 import functools
 import math
@@ -32,28 +32,29 @@ def nothing_to_report() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Algorithm(ABC):
-    """A contextual bandit algorithm. Its fields are its settings; it holds nothing else and never changes.
+    """Base class of contextual bandit algorithms. Its fields are its settings; it is immutable.
 
-    An algorithm adds a named tuple ``State``, and ``init``, ``score`` and ``learn``. Arms can come and go if it also
-    adds ``add_arm`` and ``remove_arm``. See ``docs/adding-an-algorithm.md``.
+    An algorithm defines a named tuple ``State`` and the methods ``init``, ``score`` and ``learn``. It supports changing
+    arms if it also defines ``add_arm`` and ``remove_arm``. See ``docs/adding-an-algorithm.md``.
 
     Parameters
     ----------
     n_arms
-        Number of arms, which are then called 0, 1, 2, ...
+        Number of arms, which are named 0, 1, 2, ...
     n_features
         Size of a context.
     arms
-        Instead of ``n_arms``: the names of the arms, any hashable values.
+        Names of the arms, any hashable values, instead of ``n_arms``.
     initial_pulls
-        How often every arm is played, in turn, before the agent decides.
+        Number of initial pulls of every arm, in turn.
     min_propensity
-        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
+        Smallest probability of choosing each eligible arm; at most 1 / n_arms.
     seed
-        The same seed and the same inputs give the same decisions, bit for bit. None: a fresh one from the system.
+        Seed of the random streams. The same seed and inputs give the same decisions, bit for bit. None: a random seed
+        from the operating system.
     n_item_features
-        Instead of ``n_arms`` or ``arms``: what is chosen from are items, which come with every call and have so many
-        features. One belief about [context, item] is shared by all of them, see :class:`lim2.ItemAgent`.
+        Number of features of an item, instead of ``n_arms`` or ``arms``. Items are passed with every call and share one
+        posterior over [context, item], see :class:`lim2.ItemAgent`.
     """
 
     n_arms: int | None = None
@@ -75,72 +76,84 @@ class Algorithm(ABC):
     @property
     @abstractmethod
     def policy(self) -> Exploration:
-        """How an arm is chosen from the scores."""
+        """Exploration: how an arm is chosen from the scores."""
 
     @abstractmethod
     def init(self, n_arms: int, rng: np.random.Generator) -> Any:
-        """Return the state before the first reward."""
+        """Return the initial state."""
 
     @abstractmethod
     def score(self, state: Any, contexts: NDArray[Any]) -> StudentT:
-        """Return what is believed about the score of every arm, for one context or rows of contexts."""
+        """Return the posterior of the score of every arm, for one context or rows of contexts."""
 
     @abstractmethod
     def learn(
         self, state: Any, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
     ) -> tuple[Any, Diagnostics]:
-        """Return the state after one more observed reward, and what the update did.
+        """Return the state after one more reward, and the diagnostics of the update.
 
-        The new state shares arrays with the old one and never writes to them. A rank-one update may return
+        The new state may share arrays with the old one but never modifies them. A rank-one update may return
         ``state.Writes`` instead: a state, and the rows of its arrays that change.
         """
 
     def learn_many(
         self, state: Any, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator
     ) -> tuple[Any, Diagnostics]:
-        """Return the state after a batch of rewards, as one update; where ``batches`` is True.
+        """Return the state after one update with a batch of rewards; only if ``batches`` is True.
 
         Parameters
         ----------
         state
-            As for :meth:`learn`, and so is what is returned.
+            The state, as for :meth:`learn`.
         contexts
-            (k, ...), at least one.
+            Contexts (k, ...), at least one.
         arms
-            (k,), their indices.
+            Indices of the arms, (k,).
         rewards
-            (k,)
+            Rewards, (k,).
         rng
-            What is drawn from.
+            Random generator.
         """
         raise NotImplementedError(self.no_batches)
 
+    def score_items(self, state: Any, rows: NDArray[Any], decisions: int) -> StudentT:  # noqa: ARG002
+        """Return the scores of the candidates of one or several decisions, each a row of context and item, (k, 1).
+
+        They equal those of :meth:`score`. The candidates of one decision share a context, so its part may be computed
+        once. The state may be the result of :meth:`for_items`.
+        """
+        return self.score(state, rows)
+
+    def for_items(self, state: Any) -> Any:
+        """Return the part of the state that :meth:`score_items` needs, to be used for many decisions."""
+        return state
+
     def joint_covariance(self, state: Any, rows: NDArray[Any]) -> Array:
-        """Return the covariances of the scores of rows of context and item, (k, k): for joint draws among items."""
-        raise NotImplementedError(f"{self.name} has no joint draws: leave out joint=True")
+        """Return the covariance matrix of the scores of rows of context and item, (k, k), for joint draws."""
+        raise NotImplementedError(f"{self.name} does not support joint draws: leave out joint=True")
 
     def add_arm(self, state: Any, like: int | None, rng: np.random.Generator) -> Any:
-        """Return a state with one more arm: from the prior, or like another."""
-        raise NotImplementedError(f"the arms of a {self.name} cannot change")
+        """Return a state with one more arm: from the prior, or a copy of another."""
+        raise NotImplementedError(f"{self.name} does not support adding or removing arms")
 
     def remove_arm(self, state: Any, arm: int) -> Any:
-        """Return a state without an arm; those after it move up."""
-        raise NotImplementedError(f"the arms of a {self.name} cannot change")
+        """Return a state without an arm; later arms move up."""
+        raise NotImplementedError(f"{self.name} does not support adding or removing arms")
 
     # What it may change
 
     def validate(self) -> None:
-        """Raise a ValueError if a setting makes no sense."""
+        """Raise a ValueError if a setting is invalid."""
         _ = self.turns
         check_floor(self.min_propensity, len(self.names))
         if not self.shape:
             raise ValueError("n_features is missing: give the size of a context")
         if math.prod(self.shape) > LARGEST_CONTEXT:
-            raise ValueError(f"a context has at most {LARGEST_CONTEXT} numbers, got n_features={self.n_features!r}")
+            raise ValueError(f"n_features must be at most {LARGEST_CONTEXT}, got {self.n_features!r}")
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of what is learned from: a context or, with items, a context and an item behind it."""
+        """Shape of an input: a context or, with items, a context followed by an item."""
         if self.n_features is None:
             raise ValueError("n_features is missing: give the size of a context")
         size = positive_int("n_features", self.n_features)  # type: ignore[arg-type]  # refuses what is no number
@@ -148,7 +161,7 @@ class Algorithm(ABC):
 
     @functools.cached_property
     def crossing(self) -> Crossing | None:
-        """What multiplies the columns of contexts and items; None without items."""
+        """Products of the columns of contexts and items; None without items."""
         if self.n_item_features is None:
             return None
         sizes = ("n_features", self.n_features), ("n_item_features", self.n_item_features)
@@ -156,28 +169,28 @@ class Algorithm(ABC):
 
     @property
     def turns(self) -> int:
-        """How often every arm is played, in turn, at the start."""
+        """Number of initial pulls of every arm, in turn."""
         return positive_int("initial_pulls", self.initial_pulls, least=0)  # type: ignore[arg-type]  # refuses None
 
     @property
     def takes_floats(self) -> bool:
-        """Whether contexts are arrays of float64, which need not be read."""
+        """Whether contexts are arrays of float64, which need no conversion."""
         return True
 
     def read(self, state: Any, values: ArrayLike, what: str) -> NDArray[Any]:  # noqa: ARG002
-        """Return contexts as an array of the type that the algorithm computes with."""
+        """Return contexts as an array of the type that the algorithm uses."""
         return as_floats(values, what)
 
     def kinds(self) -> Mapping[str, Any]:
-        """Return the types of parts of the state that are annotated ``Any``, by their path: for loading."""
+        """Return the types of the parts of the state that are annotated ``Any``, by path; used by loading."""
         return {}
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
-        """Return the lengths of the state's axes that are known from the settings: for loading."""
+        """Return the lengths of the state's axes that follow from the settings; used by loading."""
         return {"arm": n_arms, "context": self.shape}
 
     def check(self, state: Any) -> None:  # noqa: B027  # most have nothing to add
-        """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
+        """Raise a ValueError if a loaded state is impossible; types and shapes are already checked."""
 
     # What follows
 
@@ -188,7 +201,7 @@ class Algorithm(ABC):
 
     @property
     def no_batches(self) -> str:
-        """What is said of a batch where there are none."""
+        """Error message for a batch, if the algorithm does not support batches."""
         return (
             f"{self.name} does not learn in batches: {self.why_no_batches}. Leave out batch=, to learn the rewards one "
             f"by one, or use AdaptiveTS or LinearTS, which do"
@@ -196,16 +209,16 @@ class Algorithm(ABC):
 
     @property
     def names(self) -> Sequence[Hashable]:
-        """The names of the arms that the settings ask for; with items, of the one belief that they share."""
+        """Names of the arms in the settings; with items, of the one posterior that they share."""
         if self.n_item_features is not None:
             if self.n_arms is not None or self.arms is not None:
                 raise ValueError(
-                    "with n_item_features the items of a call are what is chosen from: leave out n_arms and arms"
+                    "with n_item_features the choices are the items of each call: leave out n_arms and arms"
                 )
             return range(1)
         if (self.n_arms is None) == (self.arms is None):
             raise ValueError(
-                f"give either n_arms or arms, their names: got n_arms={self.n_arms!r} and arms={self.arms!r}"
+                f"give either n_arms or arms (their names), got n_arms={self.n_arms!r} and arms={self.arms!r}"
             )
         if self.arms is not None:
             return arm_names(self.arms)
@@ -216,14 +229,14 @@ class Algorithm(ABC):
 
 
 def check_floor(floor: float, n_arms: int) -> None:
-    """Raise a ValueError unless there is a policy with this least propensity of every arm."""
+    """Raise a ValueError unless every arm can have this smallest propensity."""
     value = as_float(floor, "min_propensity")
     if not 0.0 <= value * n_arms <= 1.0 + 1e-12:
         raise ValueError(f"min_propensity must be from 0 to 1 / n_arms = {1.0 / n_arms:.4g}, got {floor!r}")
 
 
 def rms(part: Array, whole: Array) -> float:
-    """Return the norm of a part relative to that of the whole; NaN where that is 0.
+    """Return the norm of a part relative to that of the whole; NaN if that is 0.
 
     Examples
     --------

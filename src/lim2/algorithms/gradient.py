@@ -1,4 +1,4 @@
-"""What NeuralUCB and NeuralTS share: everything but how an arm is chosen from the scores.
+"""Common part of NeuralUCB and NeuralTS: everything except the choice of an arm from the scores.
 
 One network predicts the reward of (context, arm). Its output is an arm's mean. Its gradient g with respect to all
 parameters is taken as features, so that the mean is known up to a deviation of sqrt(lambda nu g' U^-1 g), where U is
@@ -19,6 +19,7 @@ from lim2.algorithms.base import Algorithm, Diagnostics
 from lim2.checks import number, one_of, positive_int
 from lim2.exploration import StudentT
 from lim2.exploration.gradient_precision import Diagonal, Full
+from lim2.extras import check
 from lim2.memory import Memory, store_latest
 from lim2.representation import blocks
 from lim2.representation.blocks import Descent, Network, Trained, forward, train_by_batches, train_by_samples
@@ -39,7 +40,7 @@ PRECISIONS: Mapping[str, type[Diagonal] | type[Full]] = {"diagonal": Diagonal, "
 
 
 class State(NamedTuple):
-    """What is known after some rounds."""
+    """State of the algorithm."""
 
     network: Network  # theta
     precision: Any  # U, as Diagonal or Full
@@ -68,7 +69,7 @@ class GradientBandit(Algorithm):
     why_no_batches: ClassVar[str] = "its network is trained anew for every reward"
 
     def validate(self) -> None:
-        """Raise a ValueError if a setting makes no sense."""
+        """Raise a ValueError if a setting is invalid."""
         super().validate()
         number("nu", self.nu, least=0.0)
         one_of("covariance", self.covariance, tuple(PRECISIONS))
@@ -86,7 +87,7 @@ class GradientBandit(Algorithm):
 
     @functools.cached_property
     def descent(self) -> Descent:
-        """How the network is trained on a history of one tuple."""
+        """Training settings for a history of one tuple."""
         rate = number("learning_rate", self.learning_rate, above=0.0)
         decay = number("regularization", self.regularization, above=0.0)
         if decay < SMALLEST_REGULARIZATION:
@@ -103,11 +104,13 @@ class GradientBandit(Algorithm):
 
     @functools.cached_property
     def capacity(self) -> int | None:
-        """How many tuples are remembered; None for all."""
+        """Number of tuples in memory; None: all."""
         return None if self.history is None else positive_int("history", self.history)
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
-        """Return the state before the first reward: U = lambda I, the history is empty."""
+        """Return the initial state: U = lambda I, the history is empty."""
+        if self.training == "sample":
+            check(f"{self.name} with training='sample'", "bench", "numba")
         precision = PRECISIONS[self.covariance].prior(n_arms, *self.layout, self.descent.decay)
         moments = no_moments(self.shape) if self.standardize else None
         E = memory.empty(self.capacity, n_arms, self.shape)
@@ -131,7 +134,7 @@ class GradientBandit(Algorithm):
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
     ) -> tuple[Writes, Diagnostics]:
-        """Take one more reward into the history, its gradient into U, and train the network."""
+        """Add one reward to the history and its gradient to U, and train the network."""
         x = self.inputs(state.moments, context[None])
         _, g = forward(state.network, x, arm)  # the gradient before this reward is trained on
         U, rows = state.precision.observe(x[0], arm, g.gates[0, 0], g.hidden[0, 0])  # U + g g'
@@ -142,7 +145,7 @@ class GradientBandit(Algorithm):
         return Writes(State(f, U, E, moments), rows), lambda: report | {"evicted": E.evicted}
 
     def inputs(self, moments: Moments | None, contexts: NDArray[Any]) -> Array:
-        """Return what the network takes for (n, n_features) contexts; a context of zeros stays one."""
+        """Return the inputs of the network for contexts (n, n_features); a context of zeros stays zero."""
         if moments is not None:
             contexts = scaled(scaling(moments), contexts)
         if not self.normalize:
@@ -162,13 +165,13 @@ class GradientBandit(Algorithm):
         return train_by_batches(f, self.inputs(moments, E.contexts[rows]), E.rewards[rows], bounds, how)
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
-        """Return a state with one more arm; a copy brings no tuples, because the network goes on from where it is."""
+        """Return a state with one more arm; no tuples are copied, because the network keeps its parameters."""
         precision = state.precision.add_arm(like, *self.layout, self.descent.decay)
         E = memory.add_arm(state.memory, self.capacity)
         return State(blocks.add_arm(state.network, like, rng), precision, E, state.moments)
 
     def remove_arm(self, state: State, arm: int) -> State:
-        """Return a state without an arm; those after it move up."""
+        """Return a state without an arm; later arms move up."""
         precision = state.precision.remove_arm(arm, *self.layout)
         E = memory.remove_arm(state.memory, arm, self.capacity)
         return State(blocks.remove_arm(state.network, arm), precision, E, state.moments)
@@ -185,7 +188,7 @@ class GradientBandit(Algorithm):
         return {**super().sizes(n_arms), **lengths}
 
     def check(self, state: State) -> None:
-        """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
+        """Raise a ValueError if a loaded state is impossible; types and shapes are already checked."""
         E = state.memory
         memory.check(E)
         if E.capacity != self.capacity or E.heads is not None or (np.diff(E.stamps) <= 0).any():

@@ -21,7 +21,7 @@ from lim2.state import Array, Count
 
 
 class State(NamedTuple):
-    """What LiM2 knows after some rounds."""
+    """State of LiM2."""
 
     network: Any  # f
     posterior: Posterior  # mu, (Phi0 + Phi)^-1, A, B of every arm
@@ -37,15 +37,15 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LiM2(neural.Neural):
-    """The paper's agent: a network trained online, linear beliefs on its features, a bounded buffer.
+    """The paper's agent: a network trained online, a linear posterior on its features, a bounded buffer.
 
-    Every round: store the tuple, train the network on one batch from the buffer, carry each arm's covariance over to
-    the new features by likelihood matching, take the last layer as the prior of the mean, and restart the linear
-    regression of every arm from this prior and the buffer. Time and memory of a round do not grow.
+    Every round stores the tuple, trains the network on one batch from the buffer, carries each arm's covariance over to
+    the new features by likelihood matching, takes the last layer as the prior mean, and restarts the linear regression
+    of every arm from this prior and the buffer. Time and memory per round are bounded.
 
-    The defaults are the settings of the published runs; ``docs/decisions.md`` says where the paper leaves a choice.
-    They expect contexts and rewards of the order of 1: give ``standardize=True`` for raw columns, and scale and
-    centre rewards.
+    The defaults are the settings of the published runs; ``docs/decisions.md`` lists the choices that the paper leaves
+    open. They expect contexts and rewards of order 1: use ``standardize=True`` for raw columns, and scale and centre
+    rewards.
 
     Parameters
     ----------
@@ -53,27 +53,27 @@ class LiM2(neural.Neural):
         Number of arms.
     n_features
         Size of a context; for a representation that takes arrays of several axes, e.g. images, their shape. May be left
-        out where the representation knows it.
+        out if the representation knows it.
     arms
-        Instead of ``n_arms``: the names of the arms, any hashable values.
+        Names of the arms, any hashable values, instead of ``n_arms``.
     hidden
         Sizes of the network's hidden layers; the last is the number of features.
     buffer
-        How many tuples are remembered, all arms together. None: 100 per arm.
+        Number of tuples in the buffer, all arms together. None: 100 per arm.
     batch
-        Tuples in a training batch. None: 16 per arm.
+        Number of tuples in a training batch. None: 16 per arm.
     steps
-        Batches per round, the paper's P.
+        Number of batches per round, the paper's P.
     initial_pulls
-        How often every arm is played, in turn, at the start.
+        Number of initial pulls of every arm, in turn.
     min_propensity
-        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
+        Smallest probability of choosing each eligible arm; at most 1 / n_arms.
     prior_precision
-        The prior covariance starts at I / prior_precision.
+        Precision of the initial prior: its covariance is I / prior_precision.
     a0, b0
-        The noise variance starts at InvGamma(a0, b0).
+        Prior InvGamma(a0, b0) of the noise variance.
     learning_rate
-        First rate of the network's optimizer, RMSProp with rate decay and clipping. For another optimizer give a
+        Initial rate of the network's optimizer, RMSProp with rate decay and clipping. For another optimizer give a
         ``representation``.
     matching
         ``"batch"`` or ``"sample"`` (projected gradient steps), ``"solve"`` (transport), None (no matching); see
@@ -81,36 +81,37 @@ class LiM2(neural.Neural):
     matching_rate
         Gradient rate of the first round; the rate of round t is 1/t of it.
     refresh
-        Whose mean is refitted in a round: that of the ``"played"`` arm, or of ``"all"``.
+        Arms whose mean is refitted in a round: only the ``"played"`` arm, or ``"all"``.
     recount
         True: the last posterior, buffer included, is the prior to which the buffer is added again, as in the paper.
         False: only evicted tuples enter the prior.
     noise
-        What the noise is estimated from: all ``"history"`` (evicted rewards count as noise, as in the published runs),
-        or only what the ``"buffer"`` holds.
+        Data for the estimate of the noise: the whole ``"history"`` (evicted rewards count as noise, as in the published
+        runs), or only the ``"buffer"``.
     intercept
-        Append a constant 1 to the features and take the last layer's bias into the prior mean.
+        Whether to append a constant 1 to the features and include the last layer's bias in the prior mean.
     exploration
         ``"thompson"``, ``"ucb"``, or an object such as ``lim2.exploration.UCB(optimism=2.0)``.
     representation
         Another network, e.g. ``MLP(hidden=(100, 50), optimizer=Adam(1e-3))`` or any PyTorch module, wrapped in
         ``lim2.representation.Torch``; ``hidden`` and ``learning_rate`` are then not used.
     seed
-        The same seed and inputs give the same decisions.
+        Seed of the random streams. The same seed and inputs give the same decisions.
     recompute_every, recompute_share
-        How much of the buffer goes through the network again: every so many rounds, this share of it, in turn. The
-        tuple just stored, and the batch if it is matched, are up to date in any case. The defaults recompute everything
-        in every round, as in the paper; less pays for large networks, see ``docs/representations.md``.
+        Number of rounds after which features in the buffer are recomputed, and the share of the buffer that is
+        recomputed, in turn. The newest tuple, and the batch if it is matched, are always up to date. The defaults
+        recompute everything in every round, as in the paper. Less is faster for large networks, see
+        ``docs/representations.md``.
     mean_prior
-        Use the last layer as the prior of the mean (the paper); False uses 0.
+        Whether the last layer is the prior mean, as in the paper. False: the prior mean is 0.
     matching_clip, matching_jitter, matching_ridge
-        Finer settings of the matching step, as in :func:`lim2.matching.match`.
+        Further settings of the matching step, see :func:`lim2.matching.match`.
     standardize
-        Scale raw columns by their running mean and deviation, part of the agent; the buffer holds raw values. See
+        Whether to scale raw columns by their running mean and standard deviation. The buffer holds raw values. See
         ``docs/learning.md``.
     forget
-        By what share all information decays in every round, for problems that change: 0.001 for a memory of about 1,000
-        rounds. 0 forgets nothing. See ``docs/learning.md``.
+        Share of all information that decays in every round, for problems that change: 0.001 for a memory of about
+        1,000 rounds. 0: no forgetting. See ``docs/learning.md``.
 
     References
     ----------
@@ -150,7 +151,7 @@ class LiM2(neural.Neural):
     why_no_batches: ClassVar[str] = "its network trains for every reward, and a batch loses up to 35% of its reward"
 
     def validate(self) -> None:
-        """Raise a ValueError if a setting makes no sense."""
+        """Raise a ValueError if a setting is invalid."""
         super().validate()
         neural.check_words(self.refresh, self.noise)
         _ = neural.buffer_size(self.buffer, len(self.names)), self._matcher, self._recompute
@@ -166,7 +167,7 @@ class LiM2(neural.Neural):
         return neural.recomputing(self.recompute_every, self.recompute_share)
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
-        """Return the state before the first reward: Phi0 = I, mu = 0, E is empty."""
+        """Return the initial state: Phi0 = I, mu = 0, E is empty."""
         return self._first(n_arms, self.net.init(self.shape, n_arms, rng))
 
     def _first(self, n_arms: int, network: Any) -> State:
@@ -227,7 +228,7 @@ class LiM2(neural.Neural):
         return new_state, lambda: neural.report(net, f, E, training, matcher, moved, prior.projections)
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
-        """Return a state with one more arm: from the prior, or like another."""
+        """Return a state with one more arm: from the prior, or a copy of another."""
         new, rows = neural.with_new_arm(self, self.buffer, state, self._first(1, None), like, rng)
         E, prior = new.memory, Prior(new.prior_cov, new.floor, 0)
         for row in rows:  # what there is no room for counts as evicted
@@ -239,9 +240,9 @@ class LiM2(neural.Neural):
         return cast(State, new._replace(prior_cov=prior.cov, floor=prior.floor))
 
     def kinds(self) -> Mapping[str, Any]:
-        """Return the type of the network, and whether there are priors of their own."""
+        """Return the type of the network, and whether there are separate priors."""
         return {**super().kinds(), "prior_cov": None if self.recount else Array}
 
     def remove_arm(self, state: State, arm: int) -> State:
-        """Return a state without an arm; those after it move up."""
+        """Return a state without an arm; later arms move up."""
         return cast(State, neural.without_old_arm(self, self.buffer, state, arm))

@@ -41,7 +41,7 @@ PULLS, PRECISION, A, B = 2, 0.25, 6.0, 6.0  # of the published runs
 
 
 class State(NamedTuple):
-    """What is believed of every arm; the rest is there with ``scaled``, ``standardize`` or ``forget`` only."""
+    """Posterior of every arm; the other fields are only used with ``scaled``, ``standardize`` or ``forget``."""
 
     posterior: Any  # RootPosterior; Posterior where it is solved from sums
     sums: Sums | None  # of rewards minus their centre in use, as is the posterior
@@ -55,44 +55,45 @@ class State(NamedTuple):
 class LinearTS(Algorithm):
     """Thompson sampling for linear contextual bandits.
 
-    The belief about each arm is exact Bayesian linear regression on the context, kept up to date by rank-one updates:
-    O(n_features^2) per update, and no memory of the past besides. The priors expect rewards of the order of 1, and
-    columns too; with ``scaled=True`` both may be of any size and origin.
+    The posterior of each arm is exact Bayesian linear regression on the context, by rank-one updates in
+    O(n_features^2); no past data are stored. The priors expect rewards and columns of order 1; with ``scaled=True``
+    both may have any scale and origin.
 
     Parameters
     ----------
     n_arms, n_features
         Number of arms, and size of a context.
     arms
-        Instead of ``n_arms``: the names of the arms, any hashable values.
+        Names of the arms, any hashable values, instead of ``n_arms``.
     intercept
-        Append a constant 1 to the context, as in the published runs.
+        Whether to append a constant 1 to the context, as in the published runs.
     initial_pulls
-        How often every arm is played, in turn, at the start. None: 2; with ``scaled=True`` 24 turns in all, and at
-        least 2 per arm.
+        Number of initial pulls of every arm, in turn. None: 2; with ``scaled=True`` 24 in total, and at least 2 per
+        arm.
     min_propensity
-        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
+        Smallest probability of choosing each eligible arm; at most 1 / n_arms.
     prior_precision
-        The weights start at N(0, noise / prior_precision). None: 0.25. Not with ``scaled=True``.
+        Precision of the prior N(0, noise / prior_precision) of the weights. None: 0.25. Not with ``scaled=True``.
     a0, b0
-        The noise variance starts at InvGamma(a0, b0). None: 6 each. Not with ``scaled=True``.
+        Prior InvGamma(a0, b0) of the noise variance. None: 6 each. Not with ``scaled=True``.
     exploration
         ``"thompson"``, ``"ucb"``, or an object such as ``lim2.exploration.UCB(optimism=2.0)``. None: ``"thompson"``,
-        which samples the beliefs as they are; with ``scaled=True``
+        which samples from the posterior; with ``scaled=True``
         ``lim2.exploration.Thompson(temperature=0.1, optimism=0.4)``.
     seed
-        The same seed and inputs give the same decisions.
+        Seed of the random streams. The same seed and inputs give the same decisions.
     standardize
-        Scale raw columns by their running mean and deviation. The beliefs stay exact: whenever the scaling in use is
-        renewed, they are those of a regression on all contexts in that scaling.
+        Whether to scale raw columns by their running mean and standard deviation. The posterior stays exact: when the
+        scaling is renewed, it equals that of a regression on all contexts in the new scaling.
     scaled
-        Start from the scales of the data, and explore less than by plain Thompson sampling, as ``AdaptiveTS`` does: the
-        simplest choice for columns and rewards of any size. Columns are scaled as with ``standardize=True``. With m
-        and s the running mean and deviation of all rewards, every arm's score starts at m, with a variance that
-        contexts and the constant contribute c s^2 each to, c = max(1, n_arms / 6); the noise variance starts at
-        InvGamma(15, 15 s^2). m and s are renewed with the scaling. See ``docs/learning.md``.
+        Whether to set the priors by the scales of the data, and to explore less than plain Thompson sampling, as
+        ``AdaptiveTS`` does: the simplest choice for columns and rewards of any scale. Columns are scaled as with
+        ``standardize=True``. With m and s the running mean and standard deviation of all rewards, the prior mean of
+        every arm's score is m, and its prior variance is c s^2 from the context plus c s^2 from the constant, with c =
+        max(1, n_arms / 6). The prior of the noise variance is InvGamma(15, 15 s^2). m and s are renewed with the
+        scaling. See ``docs/learning.md``.
     forget
-        By what share all information decays in every round, 0.001 for a memory of about 1,000 rounds; see
+        Share of all information that decays in every round, 0.001 for a memory of about 1,000 rounds; see
         ``docs/learning.md``. An update then costs O(n_arms n_features^3).
 
     References
@@ -136,29 +137,29 @@ class LinearTS(Algorithm):
     batches: ClassVar[bool] = True
 
     def validate(self) -> None:
-        """Raise a ValueError if a setting makes no sense."""
+        """Raise a ValueError if a setting is invalid."""
         super().validate()
         for name in ("prior_precision", "a0", "b0"):
             if self.scaled and getattr(self, name) is not None:
-                raise ValueError(f"{name} has no meaning with scaled=True, which starts from the scales of the data")
+                raise ValueError(f"{name} cannot be used with scaled=True, which sets the priors itself: leave it out")
         if not self.scaled:
             check_prior(*self._prior)
         share("forget", self.forget)
         if self.scales and not self.intercept:
             word = "scaled" if self.scaled else "standardize"
-            raise ValueError(f"{word}=True needs intercept=True: when a column's mean moves, an intercept takes it up")
+            raise ValueError(f"{word}=True needs intercept=True, which absorbs changes of the columns' means")
         _ = self.policy
 
     @functools.cached_property
     def turns(self) -> int:
-        """How often every arm is played, in turn, at the start."""
+        """Number of initial pulls of every arm, in turn."""
         if self.initial_pulls is not None:
             return super().turns
         return turns_of(len(self.names)) if self.scaled else PULLS
 
     @functools.cached_property
     def policy(self) -> Exploration:
-        """How an arm is chosen from the scores."""
+        """Exploration: how an arm is chosen from the scores."""
         if self.exploration is None:
             return Thompson(TEMPERATURE, OPTIMISM) if self.scaled else Thompson()
         return named(self.exploration)
@@ -175,7 +176,7 @@ class LinearTS(Algorithm):
 
     @functools.cached_property
     def width(self) -> int:
-        """The number of features."""
+        """Number of features."""
         return (self.shape[0] if self.crossing is None else self.crossing.width) + self.intercept
 
     @functools.cached_property
@@ -198,7 +199,7 @@ class LinearTS(Algorithm):
         return linear_start(self.width, varying, rewards.scale, n_arms)
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:  # noqa: ARG002
-        """Return the state before the first reward."""
+        """Return the initial state."""
         moments = no_moments(self.shape) if self.scales else None
         used = None if moments is None else scaling(moments)
         rewards = NO_REWARDS if self.scaled else None
@@ -208,19 +209,31 @@ class LinearTS(Algorithm):
 
     def features(self, state: State, contexts: NDArray[Any]) -> Array:
         """Return the contexts in the scaling in use, with the products of items and a constant 1."""
+        return self._features(state, contexts, self.crossing)
+
+    def _features(self, state: State, contexts: NDArray[Any], crossed: Any) -> Array:
         if state.scaling is not None:
             contexts = scaled(state.scaling, contexts)
-        if self.crossing is not None:
-            contexts = self.crossing(contexts)
+        if crossed is not None:
+            contexts = crossed(contexts)
         return with_one(contexts) if self.intercept else contexts
 
     def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
         """Return the score of every arm."""
-        score: StudentT = self.beliefs.score(state.posterior, self.features(state, contexts))
+        return self._score(state, self.features(state, contexts))
+
+    def _score(self, state: State, features: Array) -> StudentT:
+        score: StudentT = self.beliefs.score(state.posterior, features)
         return score if state.rewards is None else score._replace(mean=score.mean + state.rewards.center)
 
+    def score_items(self, state: State, rows: NDArray[Any], decisions: int) -> StudentT:
+        """Return the scores of the candidates of one or several decisions."""
+        if self.crossing is None or decisions > 1:
+            return self.score(state, rows)
+        return self._score(state, self._features(state, rows, self.crossing.in_one_context))
+
     def joint_covariance(self, state: State, rows: NDArray[Any]) -> Array:
-        """Return the covariances of the scores of rows of context and item."""
+        """Return the covariance matrix of the scores of rows of context and item."""
         cov: Array = self.beliefs.covariance(state.posterior, self.features(state, rows))
         return cov
 
@@ -248,7 +261,7 @@ class LinearTS(Algorithm):
         return new._replace(posterior=solve(whole, *start), sums=whole)
 
     def _rescaled(self, state: State, context: NDArray[Any], reward: float) -> tuple[State, bool]:
-        """Take a tuple into the moments; where that makes the scales in use out of date, renew them and say so."""
+        """Add a tuple to the moments; if the scales are then out of date, renew them. Return whether they were."""
         moments, used, renewed, rewards = state[2:]
         assert moments is not None and used is not None
         moments = observe(moments, context, 1.0 - self.forget)
@@ -260,7 +273,7 @@ class LinearTS(Algorithm):
         return (new, False) if fits and not self.forget else (self._renewed(new), True)
 
     def _renewed(self, state: State) -> State:
-        """Take the scales in use over from the moments, and express the sums in them."""
+        """Renew the scales from the moments, and express the sums in them."""
         kept, moments, used, rewards = state.sums, state.moments, state.scaling, state.rewards
         assert kept is not None and moments is not None and used is not None
         latest = scaling(moments)
@@ -276,7 +289,7 @@ class LinearTS(Algorithm):
     def learn_many(
         self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator  # noqa: ARG002
     ) -> tuple[State | Writes, Diagnostics]:  # fmt: skip
-        """Condition every played arm on its rewards: a rank-k update each. The beliefs are those of a loop.
+        """Condition every played arm on its rewards by a rank-k update. The posteriors equal those of a loop.
 
         Where a loop would renew the scales in the middle of a batch, they are renewed there.
         """
@@ -300,7 +313,7 @@ class LinearTS(Algorithm):
         return new, nothing_to_report
 
     def _learn_fading(self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array) -> State:
-        """Let all fade reward by reward, and solve once: of the scales, which each renews, the last are what counts."""
+        """Let all sums fade reward by reward, and solve once with the last scales."""
         keep, new = 1.0 - self.forget, state
         if state.moments is not None:
             new = new._replace(moments=observe_contexts(state.moments, contexts, keep))
@@ -314,7 +327,7 @@ class LinearTS(Algorithm):
         return new._replace(posterior=solve(whole, *start), sums=whole)
 
     def _before_renewal(self, state: State, contexts: NDArray[Any], rewards: Array) -> int:
-        """Return how many tuples there are before one that makes the scales in use out of date."""
+        """Return the number of tuples before the first that makes the scales out of date."""
         assert state.moments is not None and state.scaling is not None
         weights = state.moments.weight + np.arange(1.0, len(rewards) + 1.0)
         fits = (weights > EVERY_UP_TO) & (weights < GROWTH * state.renewed) & covers_each(state.scaling, contexts)
@@ -341,14 +354,14 @@ class LinearTS(Algorithm):
     # Arms and files
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:  # noqa: ARG002
-        """Return a state with one more arm: from the start, or like another."""
+        """Return a state with one more arm: from the prior, or a copy of another."""
         start = self._start(state.scaling, state.rewards, len(state.posterior.a) + 1)
         beliefs = with_arm(state.posterior, like, self.beliefs.prior(1, self.width, *start))
         kept = None if state.sums is None else with_arm(state.sums, like, no_sums(1, self.width))
         return state._replace(posterior=beliefs, sums=kept)
 
     def remove_arm(self, state: State, arm: int) -> State:
-        """Return a state without an arm; those after it move up."""
+        """Return a state without an arm; later arms move up."""
         kept = None if state.sums is None else without_arm(state.sums, arm)
         return state._replace(posterior=without_arm(state.posterior, arm), sums=kept)
 
@@ -366,6 +379,6 @@ class LinearTS(Algorithm):
         return {**super().sizes(n_arms), "g": self.width}
 
     def check(self, state: State) -> None:
-        """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
+        """Raise a ValueError if a loaded state is impossible; types and shapes are already checked."""
         if state.rewards is not None:
             running_rewards.check(state.rewards)

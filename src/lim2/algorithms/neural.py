@@ -1,4 +1,4 @@
-"""What the neural-linear algorithms share: settings of the network and the prior, and how the two are used."""
+"""Common part of the neural-linear algorithms: settings of network and prior, and their use."""
 
 import functools
 import itertools
@@ -35,7 +35,7 @@ class WithNetwork(Algorithm):
     representation: Representation | None = None
 
     def validate(self) -> None:
-        """Raise a ValueError if a setting makes no sense."""
+        """Raise a ValueError if a setting is invalid."""
         if isinstance(self.representation, type) or not (
             self.representation is None or hasattr(self.representation, "train")
         ):
@@ -47,13 +47,13 @@ class WithNetwork(Algorithm):
 
     @functools.cached_property
     def network(self) -> Representation:
-        """The representation that was asked for."""
+        """The representation in the settings."""
         given = self.representation
         return MLP(self.hidden, RMSProp(self.learning_rate)) if given is None else given
 
     @functools.cached_property
     def shape(self) -> tuple[int, ...]:
-        """The shape of a context, from what the user says and what the representation knows."""
+        """Shape of a context, from the settings or from the representation."""
         if self.crossing is not None:
             return super().shape
         known = self.network.context_shape if isinstance(self.network, ContextReader) else None
@@ -62,7 +62,7 @@ class WithNetwork(Algorithm):
             if known is None:
                 raise ValueError(
                     "n_features is missing: give the size of a context, or its shape, e.g. n_features=(3, 32, 32). "
-                    "It may be left out only where the representation knows it, as TextCNN does"
+                    "It may be left out only if the representation knows it, as TextCNN does"
                 )
             return known
         if isinstance(given, list | tuple):
@@ -105,7 +105,7 @@ def check_network(net: Representation, f: Any, n_arms: int) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Neural(WithNetwork):
-    """Settings of an algorithm with a network, a memory to train it from, and linear beliefs over its features."""
+    """Settings of an algorithm with a network, a training memory, and a linear posterior over its features."""
 
     batch: int | None = None
     steps: int = 1
@@ -118,7 +118,7 @@ class Neural(WithNetwork):
     forget: float = 0.0
 
     def validate(self) -> None:
-        """Raise a ValueError if a setting makes no sense."""
+        """Raise a ValueError if a setting is invalid."""
         super().validate()
         beliefs.check_prior(self.prior_precision, self.a0, self.b0)
         self.batch_size(len(self.names))
@@ -128,18 +128,18 @@ class Neural(WithNetwork):
 
     @functools.cached_property
     def policy(self) -> Exploration:
-        """How an arm is chosen from the scores."""
+        """Exploration: how an arm is chosen from the scores."""
         return named(self.exploration)
 
     @functools.cached_property
     def net(self) -> Representation:
-        """The representation as it is used: with the scaling and the intercept that were asked for."""
+        """The representation with the scaling and intercept of the settings."""
         net: Representation = Standardized(self.network, 1.0 - self.forget) if self.standardize else self.network
         return Intercept(net) if self.intercept else net
 
     @functools.cached_property
     def takes_floats(self) -> bool:
-        """Whether contexts are arrays of float64; raw columns are, whatever the representation would have them in."""
+        """Whether contexts are arrays of float64; with raw columns they always are."""
         return self.standardize or not isinstance(self.network, ContextReader)
 
     def batch_size(self, n_arms: int) -> int:
@@ -148,7 +148,7 @@ class Neural(WithNetwork):
         return usual if self.batch is None else positive_int("batch", self.batch, most=max(usual, LARGEST_BATCH))
 
     def prior(self, n_arms: int) -> Posterior:
-        """Return what is believed before the first reward."""
+        """Return the prior."""
         return beliefs.prior(n_arms, self.net.width, self.prior_precision, self.a0, self.b0)
 
     def features(self, f: Any, contexts: NDArray[Any]) -> Array:
@@ -164,11 +164,11 @@ class Neural(WithNetwork):
         return beliefs.score(state.posterior, self.features(state.network, contexts))
 
     def joint_covariance(self, state: Any, rows: NDArray[Any]) -> Array:
-        """Return the covariances of the scores of rows of context and item."""
+        """Return the covariance matrix of the scores of rows of context and item."""
         return beliefs.covariance(state.posterior, self.features(state.network, rows))
 
     def observe(self, f: Any, context: NDArray[Any]) -> Any:
-        """Let the scaling, if there is one, take in a context."""
+        """Add a context to the moments of the scaling, if there is one."""
         return self.net.observe(f, context) if self.standardize else f  # type: ignore[attr-defined]
 
     def kinds(self) -> Mapping[str, Any]:
@@ -176,11 +176,11 @@ class Neural(WithNetwork):
         return self.net.kinds("network")
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
-        """Return the lengths of the state's axes that are known from the settings."""
+        """Return the lengths of the state's axes that follow from the settings."""
         return {**super().sizes(n_arms), **self.net.sizes(self.shape, n_arms)}
 
     def check(self, state: Any) -> None:
-        """Raise a ValueError if a loaded state is impossible in a way that annotations do not tell."""
+        """Raise a ValueError if a loaded state is impossible; types and shapes are already checked."""
         self.check_memory(state)
         check_network(self.net, state.network, len(state.memory.counts))
 
@@ -192,12 +192,12 @@ def check_words(refresh: str, noise: str) -> None:
 
 
 def buffer_size(buffer: int | None, n_arms: int) -> int:
-    """Return how many tuples a buffer holds."""
+    """Return the size of a buffer."""
     return BUFFER_PER_ARM * n_arms if buffer is None else positive_int("buffer", buffer)
 
 
 def recomputing(every: int, share_: float) -> Recompute | None:
-    """Return what of the memory goes through the network in a round; None for all of it."""
+    """Return the part of the memory that is recomputed in a round; None: all of it."""
     recompute = Recompute(positive_int("recompute_every", every), float(share_))
     return None if recompute.every == recompute.share == 1 else recompute
 
@@ -212,13 +212,13 @@ def with_new_arm(
     settings, buffer
         The algorithm, and the size of the buffer; one that was not given grows.
     state
-        With a network, a posterior, a memory and perhaps sums, and arrays that have one row per arm.
+        State with a network, a posterior, a memory, optional sums, and arrays with one row per arm.
     first
         A state of which the only arm is new.
     like
         The arm whose rows, output and tuples are copied; None takes the rows of ``first``.
     rng
-        Draws the new output of the network.
+        Random generator for the new output of the network.
     """
     n_arms, rows = len(state.memory.counts) + 1, np.zeros(0, dtype=np.intp)
     E = memory.add_arm(state.memory, buffer_size(None, n_arms) if buffer is None else None)
@@ -238,14 +238,14 @@ def without_old_arm(settings: Neural, buffer: int | None, state: Any, arm: int) 
 
 
 def _believed(state: Any) -> list[str]:
-    """Return the fields of a state that hold beliefs."""
+    """Return the fields of a state that hold posteriors."""
     return [name for name in ("posterior", "sums") if getattr(state, name, None) is not None]
 
 
 def features_of(
     net: Representation, f: Any, E: Memory, recompute: Recompute | None, cache: Cache | None, batch: Batch | None
 ) -> tuple[Array, Cache | None]:
-    """Return the features of every slot of the memory; with ``recompute`` some as they were before."""
+    """Return the features of every slot of the memory; with ``recompute``, some are not up to date."""
     in_turn = E.order is None and E.free == E.held
     contexts = E.contexts[: E.held] if in_turn else E.contexts.take(E.rows(), axis=0)
     if recompute is None:
@@ -283,24 +283,24 @@ def fit_arms(
     noise: str,
     arms: Iterable[int],
 ) -> Posterior:
-    """Return beliefs with new covariances, and the means and the noise of some arms refitted from their data.
+    """Return the posterior with new covariances, and with means and noise of some arms refitted from their data.
 
     Parameters
     ----------
     settings
         The algorithm: its a0 and b0.
     posterior, cov
-        The beliefs, of which the other arms keep mean and noise; the new covariances (n_arms, g, g).
+        Posterior, in which the other arms keep mean and noise, and new covariances (n_arms, g, g).
     mu0
         Prior means (n_arms, g); None for 0.
     data
-        What :func:`weighted_rows` returned.
+        Result of :func:`weighted_rows`.
     history
         (n_arms,), how many rewards each arm has earned, and the squares of those of which no features are held.
     noise
-        What the noise is estimated from: all ``"history"``, or what the ``"buffer"`` holds.
+        Data for the estimate of the noise: the whole ``"history"``, or the ``"buffer"``.
     arms
-        Which arms are refitted.
+        Arms to refit.
     """
     Z, r, bounds, held = data
     plays, left = history if noise == "history" else (held, np.zeros(len(held)))
@@ -314,7 +314,7 @@ def fit_arms(
 
 
 def absorbed(prior: Prior, arm: int, z: Array) -> Prior:
-    """Take one row of features (1, g), of a tuple that leaves the memory, over into its arm's prior."""
+    """Add the features (1, g) of an evicted tuple to its arm's prior."""
     cov, floor = prior.cov.copy(), prior.floor.copy()
     cov[arm] = beliefs.condition(cov[arm], z)
     floor[arm] /= 1.0 + floor[arm] * float(np.sum(z * z))
@@ -322,7 +322,7 @@ def absorbed(prior: Prior, arm: int, z: Array) -> Prior:
 
 
 def faded(prior: Prior, keep: float, precision: float) -> Prior:
-    """Let priors count less: every arm's precision moves towards I * precision, where it started."""
+    """Let priors fade: every arm's precision moves towards its initial value, I * precision."""
     cov = np.empty_like(prior.cov)
     for before, after in zip(prior.cov, cov, strict=True):
         beliefs.relax(before, keep, precision, out=after)
@@ -337,7 +337,7 @@ def report(
     net: Representation, f: Any, E: Memory, step: Step | None, matcher: Matching | None = None,
     moved: Moved | None = None, projections: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what a neural-linear algorithm reports of an update: of its memory, its training, and its matching."""
+    """Return the diagnostics of an update: memory, training and matching."""
     values: dict[str, Any] = {"stored": E.held, "evicted": E.evicted, "skipped": net.skipped(f)}
     if step is not None and not math.isnan(step.gradient_norm):
         values |= step._asdict()

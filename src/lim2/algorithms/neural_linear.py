@@ -9,19 +9,19 @@ from lim2.algorithms.restart import Restart, Round
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NeuralLinear(Restart):
-    """Neural-linear Thompson sampling that remembers everything.
+    """Neural-linear Thompson sampling with full memory.
 
-    Between phases the beliefs are updated exactly with the features as they are. Every ``train_every`` rounds the
-    network is trained on ``steps`` batches from all history, all features are computed again, and every arm's belief
-    restarts from them. Memory grows with the number of rounds, and so does the cost of a phase.
+    Between training phases the posteriors are updated exactly under fixed features. Every ``train_every`` rounds the
+    network is trained on ``steps`` batches from all history, all features are recomputed, and every arm's posterior
+    restarts from them. Memory and the cost of a phase grow with the number of rounds.
 
     Parameters
     ----------
     n_arms, n_features, arms, hidden, batch, initial_pulls, min_propensity, prior_precision, a0, b0, learning_rate, \
     intercept, exploration, representation, seed, standardize, forget
-        As for :class:`lim2.algorithms.LiM2`.
+        The same as for :class:`lim2.algorithms.LiM2`.
     train_every, steps
-        Rounds between training phases, and batches in a phase.
+        Number of rounds between training phases, and number of batches in a phase.
 
     References
     ----------

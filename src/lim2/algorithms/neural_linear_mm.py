@@ -16,7 +16,7 @@ class NeuralLinearMM(Restart):
     n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, min_propensity, prior_precision, a0, b0, \
     learning_rate, refresh, noise, intercept, exploration, representation, seed, recompute_every, recompute_share, \
     standardize, forget
-        As for :class:`lim2.algorithms.LiM2`.
+        The same as for :class:`lim2.algorithms.LiM2`.
     """
 
     buffer: int | None = None

@@ -9,17 +9,17 @@ from lim2.algorithms.restart import Restart, Round
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NeuralLinearNaive(Restart):
-    """LiM2 without its priors: every training restarts the beliefs from N(0, I / prior_precision) and the buffer.
+    """LiM2 without its priors: every training restarts the posteriors from N(0, I / prior_precision) and the buffer.
 
     Parameters
     ----------
     n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, min_propensity, prior_precision, a0, b0, \
     learning_rate, refresh, noise, intercept, exploration, representation, seed, recompute_every, recompute_share, \
     standardize, forget
-        As for :class:`lim2.algorithms.LiM2`.
+        The same as for :class:`lim2.algorithms.LiM2`.
     train_every
-        Rounds between two trainings. 1: every round, online. With more, as in the forgetting experiment
-        (``train_every=400, steps=800``), the beliefs are exact between trainings and restart at each.
+        Number of rounds between two trainings. 1: online, in every round. With more, as in the forgetting experiment
+        (``train_every=400, steps=800``), the posteriors are exact between trainings and restart at each training.
     """
 
     buffer: int | None = None

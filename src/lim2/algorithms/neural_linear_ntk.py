@@ -1,4 +1,4 @@
-"""NeuralLinearNTK: as if the features never changed, the paper's baseline 8."""
+"""NeuralLinearNTK: treats the features as if they never changed, the paper's baseline 8."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ LARGE = 1e6
 
 
 class State(NamedTuple):
-    """What is known after some rounds."""
+    """State of the algorithm."""
 
     network: Any  # f
     posterior: Posterior  # with the last layer as the prior of the mean
@@ -37,15 +37,15 @@ class State(NamedTuple):
 class NeuralLinearNTK(Neural):
     """Limited memory neural-linear Thompson sampling under the NTK assumption.
 
-    Each tuple enters the beliefs once, with its features at that time, and stays there forever: no matching, no reset.
-    The buffer only serves to train the network, one batch per round once a full batch has been stored; the last layer
-    is the prior of the mean.
+    Each tuple enters the posterior once, with its features at that time, and stays there: no matching, no reset. The
+    buffer is only used to train the network, with one batch per round once a full batch is stored. The last layer is
+    the prior mean.
 
     Parameters
     ----------
     n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, min_propensity, prior_precision, a0, b0, \
     learning_rate, refresh, intercept, exploration, representation, seed, standardize, forget
-        As for :class:`lim2.algorithms.LiM2`.
+        The same as for :class:`lim2.algorithms.LiM2`.
     """
 
     buffer: int | None = None
@@ -55,13 +55,13 @@ class NeuralLinearNTK(Neural):
     why_no_batches: ClassVar[str] = "its network trains for every reward, and a batch loses up to 35% of its reward"
 
     def validate(self) -> None:
-        """Raise a ValueError if a setting makes no sense."""
+        """Raise a ValueError if a setting is invalid."""
         super().validate()
         one_of("refresh", self.refresh, ("played", "all"))
         buffer_size(self.buffer, len(self.names))
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
-        """Return the state before the first reward."""
+        """Return the initial state."""
         return self._first(n_arms, self.net.init(self.shape, n_arms, rng))
 
     def _first(self, n_arms: int, network: Any) -> State:
@@ -73,7 +73,7 @@ class NeuralLinearNTK(Neural):
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
     ) -> tuple[State | Writes, Diagnostics]:
-        """Add the tuple to the beliefs with its features as they are, then train; the last layer is the prior."""
+        """Add the tuple to the posterior with its current features, then train; the last layer is the prior mean."""
         net, n_arms, f, training = self.net, len(state.plays), state.network, None
         E, _ = store(state.memory, context, arm, reward)
         z = net.features(f, context[None])[0]
@@ -113,7 +113,7 @@ class NeuralLinearNTK(Neural):
         return Writes(state._replace(posterior=Posterior(mu, posterior.cov, a, b)), rows)
 
     def _fit_faded(self, state: State, z: Array, arm: int, reward: float, mu0: Array, refreshed: Any) -> State:
-        """Let all arms forget, add a tuple to one of them, and refit some means."""
+        """Let all arms fade, add a tuple to one of them, and refit some means."""
         keep = 1.0 - self.forget
         sums = added(state.sums, arm, z, reward, keep=keep)  # type: ignore[arg-type]
         cov = solve_cov(sums, self.prior_precision)
@@ -125,7 +125,7 @@ class NeuralLinearNTK(Neural):
         return state._replace(posterior=Posterior(mu, cov, a, b), sums=sums)
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
-        """Return a state with one more arm: from the prior, or like another."""
+        """Return a state with one more arm: from the prior, or a copy of another."""
         return cast(State, with_new_arm(self, self.buffer, state, self._first(1, None), like, rng)[0])
 
     def kinds(self) -> Mapping[str, Any]:
@@ -133,5 +133,5 @@ class NeuralLinearNTK(Neural):
         return {**super().kinds(), "sums": Sums if self.forget else None}
 
     def remove_arm(self, state: State, arm: int) -> State:
-        """Return a state without an arm; those after it move up."""
+        """Return a state without an arm; later arms move up."""
         return cast(State, without_old_arm(self, self.buffer, state, arm))

@@ -10,8 +10,8 @@ from lim2.exploration import Exploration, Thompson
 class NeuralTS(GradientBandit):
     """Thompson sampling with a network's output as the mean and its gradient as features.
 
-    As :class:`lim2.NeuralUCB`, with the same settings, except that the score of an arm is drawn from
-    N(its output, lambda nu g' U^-1 g).
+    It is :class:`lim2.NeuralUCB`, with the same settings, except that the score of an arm is drawn from
+    N(output, lambda nu g' U^-1 g).
 
     References
     ----------

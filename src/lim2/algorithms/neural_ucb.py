@@ -10,53 +10,53 @@ from lim2.exploration import UCB, Exploration
 class NeuralUCB(GradientBandit):
     """Upper confidence bounds with a network's output as the mean and its gradient as features.
 
-    One network of one hidden layer predicts the reward of every arm; the arm is encoded by the block of the input that
-    the context is placed in. The score of an arm is its output plus sqrt(lambda nu g' U^-1 g), where g is the output's
-    gradient with respect to all parameters, and U starts at lambda I and sums g g' over all plays. After every reward
-    the network is trained on the whole history, from where it was.
+    One network with one hidden layer predicts the reward of every arm; the arm selects the block of the input that
+    holds the context. The score of an arm is its output plus sqrt(lambda nu g' U^-1 g), where g is the gradient of the
+    output with respect to all parameters, and U is lambda I plus the sum of g g' over all plays. After every reward the
+    network is trained further on the whole history.
 
     Parameters
     ----------
     n_arms, n_features
         Number of arms, and size of a context.
     arms
-        Instead of ``n_arms``: the names of the arms, any hashable values.
+        Names of the arms, any hashable values, instead of ``n_arms``.
     hidden
         Width of the hidden layer.
     regularization
-        lambda: where the diagonal of U starts, and, over the number of tuples trained on, the weight decay.
+        lambda: initial diagonal of U and, divided by the number of training tuples, the weight decay.
     nu
-        Scales the variance of a score, and so the exploration.
+        Factor of the variance of a score, and so of the exploration.
     learning_rate
         Rate of gradient descent.
     iterations
         Largest number of steps of a training. None: 1,000 for ``"sample"``, 100 for ``"batch"``, as in the official
         code.
     stop_loss
-        Training stops early when the mean squared error of a pass over the history is at most this.
+        Mean squared error of a pass over the history at which training stops early.
     training
-        ``"sample"``: one step per tuple, in shuffled order; the form with at most 1,000 iterations and an early stop,
-        which is what the paper says it ran, and so the default. ``"batch"``: one step per pass over the whole history,
-        as in later revisions of the official code; its cost grows with the history.
+        ``"sample"``: one step per tuple, in shuffled order, with at most 1,000 iterations and an early stop, as
+        reported in the paper. ``"batch"``: one step per pass over the whole history, as in later revisions of the
+        official code; its cost grows with the history.
     covariance
-        ``"diagonal"`` keeps the diagonal of U, as in the paper's runs; ``"full"`` all of it, for small networks:
-        memory and time of an update grow with the square of the number of parameters,
-        n_arms x n_features x hidden + 2 hidden + 1.
+        ``"diagonal"``: only the diagonal of U, as in the paper's runs. ``"full"``: the whole matrix, for small
+        networks; memory and time of an update grow with the square of the number of parameters, n_arms x n_features x
+        hidden + 2 hidden + 1.
     normalize
-        Scale every context to norm 1, as the official code does with its data. At a fixed rate, gradient descent
-        diverges on contexts that are much longer, as outliers of standardised data are; then ``update`` raises
-        FloatingPointError and changes nothing. Turn it off where the length of a context matters.
+        Whether to scale every context to norm 1, as the official code does with its data. At a fixed rate, gradient
+        descent diverges on much longer contexts, such as outliers of standardised data; ``update`` then raises a
+        FloatingPointError and changes nothing. Turn it off if the length of a context matters.
     history
-        How many tuples to train on at most; the oldest leave first. None: all of them.
+        Largest number of tuples to train on; the oldest are dropped first. None: all.
     initial_pulls
-        How often every arm is played, in turn, at the start. 0, as in the official code: what is unknown is explored
-        by its deviation.
+        Number of initial pulls of every arm, in turn. The default is 0, as in the official code.
     min_propensity
-        Every eligible arm is chosen with at least this probability; at most 1 / n_arms.
+        Smallest probability of choosing each eligible arm; at most 1 / n_arms.
     seed
-        The same seed and inputs give the same decisions.
+        Seed of the random streams. The same seed and inputs give the same decisions.
     standardize
-        Scale raw columns by their running mean and deviation, before ``normalize``; the history holds raw values.
+        Whether to scale raw columns by their running mean and standard deviation, before ``normalize``. The history
+        holds raw values.
 
     References
     ----------

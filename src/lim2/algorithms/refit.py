@@ -44,7 +44,7 @@ def is_due(how: "AdaptiveTS", state: "State", k: int = 1) -> bool:
 
 
 def start(how: "AdaptiveTS", state: "State", n_arms: int) -> Start:
-    """Return what an arm starts from.
+    """Return the prior of an arm.
 
     What hidden layer, context and constant add to its score each have the variance of the rewards, or more. The
     precisions are in units of the noise, which is at first as large as the variance of the rewards.
@@ -54,7 +54,7 @@ def start(how: "AdaptiveTS", state: "State", n_arms: int) -> Start:
 
 
 def begun(how: "AdaptiveTS", state: "State") -> "State":
-    """Begin a refit: a view with the network in training, and the scales of all that was learned from."""
+    """Start a refit: a new view with the trained network and the current scales."""
     E, t, n_arms = state.memory, state.rounds, len(state.oldest)
     rows = E.rows()
     new = rows[E.stamps.take(rows) >= state.refitted]
@@ -114,7 +114,7 @@ def continued(how: "AdaptiveTS", state: "State", rows: list[Write], rounds: int 
 def _refitted(
     beliefs: Roots, i: int, first: Start, data: Sums, rewards: RewardScale, noise: tuple[float, float]
 ) -> list[Write]:
-    """Return the rows of an arm that starts anew and learns from the data.
+    """Return the rows of an arm refitted from the prior and the data.
 
     ``noise`` is what a and b have grown by. It stays that of the errors made before a tuple was learned from: features
     that were trained on the buffer fit it too well. The start stays in the scale of the rewards, so that in units of a
@@ -130,7 +130,7 @@ def _refitted(
 
 
 def _refitted_linear(beliefs: Roots, i: int, first: Start, data: Sums, rewards: RewardScale) -> list[Write]:
-    """Return the same for the beliefs without the hidden layer: nothing was trained, so the noise is in the data."""
+    """Return the rows of the linear posterior; without training, the noise can be estimated from the data."""
     a = A0 + 0.5 * float(data.weight)
     mean, root = fit(first.precision * (first.b / A0 / rewards.scale**2), data)
     b = first.b + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)

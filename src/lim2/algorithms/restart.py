@@ -1,8 +1,8 @@
 """The round of MM, Naive and full-memory NeuralLinear: after training, the regression restarts from a fixed prior.
 
-What was believed under the old features is dropped. Every arm's belief restarts from the covariance I / prior_precision
-and the tuples in memory. The three algorithms differ in the prior of the mean, in the memory, and in how often they
-train; each says so in its own file.
+The posteriors under the old features are dropped. Every arm's posterior restarts from the covariance I /
+prior_precision and the tuples in memory. The three algorithms differ in the prior of the mean, in the memory, and in
+how often they train; each says so in its own file.
 """
 
 import itertools
@@ -26,7 +26,7 @@ from lim2.state import Array, Count, Writes
 
 
 class State(NamedTuple):
-    """What is known after some rounds."""
+    """State of the algorithm."""
 
     network: Any  # f
     posterior: Posterior
@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What the three algorithms differ in."""
+    """Differences between the three algorithms."""
 
     mean_prior: bool  # the last layer as the prior of the mean, or 0
     train_every: int  # rounds from one training to the next
@@ -60,17 +60,17 @@ class Restart(neural.Neural):
     @property
     @abstractmethod
     def round(self) -> Round:
-        """What the algorithm does in its own way."""
+        """The algorithm's own choices in the round."""
 
     def validate(self) -> None:
-        """Raise a ValueError if a setting makes no sense."""
+        """Raise a ValueError if a setting is invalid."""
         super().validate()
         neural.check_words(self.round.refresh, self.round.noise)
         positive_int("train_every", self.round.train_every)
         neural.buffer_size(self.round.buffer, len(self.names))
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
-        """Return the state before the first reward."""
+        """Return the initial state."""
         return self._first(n_arms, self.net.init(self.shape, n_arms, rng))
 
     def _first(self, n_arms: int, network: Any) -> State:
@@ -116,7 +116,7 @@ class Restart(neural.Neural):
         return new, lambda: neural.report(net, f, E, training, moved=moved)
 
     def _between_trainings(self, state: State, context: NDArray[Any], arm: int, reward: float) -> State | Writes:
-        """Add a tuple to the beliefs under features that stay: exactly, or with forgetting from faded sums."""
+        """Add a tuple to the posterior under fixed features: exactly, or from faded sums with forgetting."""
         z = self.net.features(state.network, context[None])[0]
         if state.sums is None:
             return Writes(state, observe(state.posterior, arm, z, reward))
@@ -124,7 +124,7 @@ class Restart(neural.Neural):
         return state._replace(posterior=solve(sums, self.prior_precision, self.a0, self.b0), sums=sums)
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
-        """Return a state with one more arm: from the prior, or like another."""
+        """Return a state with one more arm: from the prior, or a copy of another."""
         new, rows = neural.with_new_arm(self, self.round.buffer, state, self._first(1, None), like, rng)
         for row in rows:  # what there is no room for counts as evicted
             weight = (1.0 - self.forget) ** new.memory.age(int(new.memory.stamps[row]))
@@ -136,7 +136,7 @@ class Restart(neural.Neural):
         return {**super().kinds(), "sums": Sums if self.forget and self.round.train_every > 1 else None}
 
     def remove_arm(self, state: State, arm: int) -> State:
-        """Return a state without an arm; those after it move up."""
+        """Return a state without an arm; later arms move up."""
         return cast(State, neural.without_old_arm(self, self.round.buffer, state, arm))
 
 

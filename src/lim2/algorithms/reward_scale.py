@@ -1,4 +1,4 @@
-"""Where rewards lie and how much they vary, by running moments: the scale in which priors and targets are given."""
+"""Centre and scale of rewards by running moments, used for priors and targets."""
 
 import math
 from collections.abc import Sequence

@@ -60,7 +60,7 @@ def observe_many(rewards: Rewards, values: Array, keep: float = 1.0) -> Rewards:
 
 
 def renew(rewards: Rewards) -> Rewards:
-    """Take centre and scale over from the moments.
+    """Renew centre and scale from the moments.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def renew(rewards: Rewards) -> Rewards:
 
 
 def covers(rewards: Rewards, reward: float) -> bool:
-    """Return whether a reward is no further out than one that the scale in use was taken from can be."""
+    """Return whether a reward is within the range that the current scale allows."""
     return abs(reward - rewards.center) <= rewards.limit
 
 

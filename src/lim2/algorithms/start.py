@@ -12,7 +12,7 @@ TEMPERATURE, OPTIMISM = 0.1, 0.4  # a score is drawn as mean + scale * (OPTIMISM
 
 
 def turns_of(n_arms: int) -> int:
-    """Return how often every arm is played, in turn, at the start: more often where there are few."""
+    """Return the number of initial pulls of every arm: more if there are few arms."""
     return max(TURNS // n_arms, 2)
 
 
@@ -25,7 +25,7 @@ def variance_of(n_arms: int) -> float:
 
 
 def linear_start(width: int, varying: int, scale: float, n_arms: int) -> tuple[Array, float, float]:
-    """Return what an arm starts from: the precisions of its weights in units of the noise, a, and b.
+    """Return the prior of an arm: precisions of its weights in units of the noise, a and b.
 
     What a context as a whole adds to a score has the variance of the rewards, or more, and the constant likewise. The
     mean squared length of a scaled context is the number of its columns that vary.
@@ -35,7 +35,7 @@ def linear_start(width: int, varying: int, scale: float, n_arms: int) -> tuple[A
     width
         Number of features: scaled columns, and a constant 1.
     varying
-        How many of the columns vary.
+        Number of columns that vary.
     scale
         Standard deviation of the rewards.
     n_arms

@@ -45,20 +45,20 @@ class Uniform(Algorithm):
         return State(n_arms)
 
     def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
-        """Return scores about which nothing is believed."""
+        """Return scores without information."""
         nothing = np.full((*contexts.shape[:-1], state.n_arms), np.nan)
         return StudentT(nothing, nothing, np.full(state.n_arms, np.inf))
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator  # noqa: ARG002
     ) -> tuple[State, Diagnostics]:  # fmt: skip
-        """Return the state as it is."""
+        """Return the state unchanged."""
         return state, nothing_to_report
 
     def learn_many(
         self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator  # noqa: ARG002
     ) -> tuple[State, Diagnostics]:  # fmt: skip
-        """Return the state as it is."""
+        """Return the state unchanged."""
         return state, nothing_to_report
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:  # noqa: ARG002

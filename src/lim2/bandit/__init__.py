@@ -1,4 +1,4 @@
-"""The front door: raw contexts, arms or items, decisions with ids."""
+"""``lim2.Bandit``, the main entry point: raw contexts, arms or items, decisions with IDs."""
 
 from lim2.bandit.bandit import Bandit
 from lim2.bandit.deciding import RawDecider, RawDecision

@@ -1,4 +1,4 @@
-"""``lim2.Bandit``: dictionaries in, names out. An encoder and the recommended agent, in one object and one file."""
+"""``lim2.Bandit``: an encoder and an agent in one object. It takes dictionaries and returns names."""
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -26,42 +26,43 @@ from lim2.log.slates import position_named
 from lim2.state import Write, put
 from lim2.warm_start import raw_of
 
-# Unless others are given: of contexts, and of contexts and items side by side, where width costs more.
+# The default encoders: for contexts alone, and for contexts and items together, where width costs more.
 CONTEXT, BESIDE_ITEMS = Encoder(), Encoder(buckets=32)
 
 
 class Bandit(RawDecider):
-    """A contextual bandit over raw data: ``decide``, get a reward, ``update``.
+    """Contextual bandit over raw data: call ``decide``, observe a reward, call ``update``.
 
-    Contexts and items are dictionaries, dataclasses or rows of data frames, nested or not: strings, numbers, truth
-    values, None, lists, dates and times. Nothing is declared, scaled or filled in, new keys may come at any time, and
-    the order of keys does not matter. What is chosen from has one of three forms:
+    Contexts and items are dictionaries, dataclasses or rows of data frames. They may be nested and hold strings,
+    numbers, booleans, None, lists, dates and times. You declare, scale and impute nothing. New keys may appear at any
+    time, and the order of keys does not matter. There are three ways to define the choices:
 
-    - ``Bandit(arms=["spring", "shoes"])``: a few arms. Each has a belief of its own.
-    - ``Bandit()``: a catalogue. Items come with every call, as ``items={name: features}``, and share one belief, so an
-      item that was never seen has a score, too. Give items a key such as ``"id"`` if each should also have a part of
-      its own.
-    - ``Bandit(arms={"spring": {"price": 9.9}, ...})``: a few arms with features. They share one belief, and each has a
-      part of its own.
+    - ``Bandit(arms=["spring", "shoes"])``: a few arms. Each arm has its own posterior.
+    - ``Bandit()``: a catalogue. Pass the items with every call, as ``items={name: features}``. All items share one
+      posterior, so a new item has a score at once. Add a key such as ``"id"`` to the features if the bandit should
+      also learn about each item individually.
+    - ``Bandit(arms={"spring": {"price": 9.9}, ...})``: a few arms with features. They share one posterior, and the
+      bandit also learns about each arm individually.
 
-    A bandit belongs to one thread, except that :meth:`snapshot` and :meth:`save` may be called while another updates
-    it.
+    Use a bandit in one thread at a time. Only :meth:`snapshot` and :meth:`save` may be called while another thread
+    updates it.
 
     Parameters
     ----------
     arms
-        Names of the arms, or their features by name. None: items come with every call.
+        Names of the arms, or a mapping from name to features. None: items are passed with every call.
     algorithm
-        What learns: the name of one of ``lim2.AGENTS``, or its maker, e.g. ``lim2.LinearTS``.
-    encoder, item_encoder
-        How contexts and items become vectors: a :class:`lim2.encoding.Encoder`, or declared
-        :class:`lim2.encoding.Columns`. None: an Encoder with its usual settings; with items one with 32 buckets for
-        each of the two.
+        Learning algorithm: a name in ``lim2.AGENTS``, or a function that makes an agent, such as ``lim2.LinearTS``.
+    encoder
+        Encoder of contexts: a :class:`lim2.encoding.Encoder`, or declared :class:`lim2.encoding.Columns`. None: an
+        Encoder with default settings, or with 32 buckets if there are items.
+    item_encoder
+        Encoder of items. None: an Encoder with 32 buckets.
     log
-        A :class:`lim2.DecisionLog`, or the path of one: decisions are written down, and rewards may come late. The
-        bandit first learns what the log holds.
+        A :class:`lim2.DecisionLog`, or its path. The bandit then records its decisions, and rewards may arrive late.
+        It first learns the rewards that are already in the log.
     seed
-        The same seed and inputs give the same decisions.
+        Seed of the random streams. The same seed and inputs give the same decisions.
     **settings
         Further settings of the algorithm, such as ``min_propensity``.
 
@@ -103,12 +104,14 @@ class Bandit(RawDecider):
         make = _maker(algorithm)
         if plain:
             if item_encoder is not None:
-                raise ValueError("item_encoder is for items; these arms have no features: give arms={name: features}")
+                raise ValueError("item_encoder is for items with features: leave it out, or pass arms={name: features}")
             inner = make(arms=arms, n_features=own.width, seed=seed, **settings)
         else:
             inner = make(n_features=own.width, n_item_features=of_items.width, seed=seed, **settings)
         if not isinstance(inner, Agent | ItemAgent):
-            raise ValueError(f"algorithm must be the name or the maker of an agent of lim2, got {algorithm!r}")
+            raise ValueError(
+                f"algorithm must be a name in lim2.AGENTS or a function that makes a lim2 agent, got {algorithm!r}"
+            )
         encoders = (own, None if plain else of_items)
         learned = Learned(own.init(), None if plain else of_items.init())
         features = None
@@ -129,7 +132,7 @@ class Bandit(RawDecider):
         learned: Learned,
         features: Mapping[Hashable, Any] | None,
     ) -> Self:
-        """Return the bandit that has these parts, without a log. Loading and copying end here."""
+        """Return a bandit with these parts and without a log; used by loading and copying."""
         bandit = object.__new__(cls)
         RawDecider.__init__(bandit, inner, encoders, learned, features)
         bandit.log = None
@@ -149,23 +152,32 @@ class Bandit(RawDecider):
         key: str | None = None,
         metadata: Any = None,
     ) -> Any:
-        """Choose an arm or an item for a context; with a log, write the decision down.
+        """Choose an arm or an item for a context; record the decision if the bandit has a log.
 
         Parameters
         ----------
-        context, items, arms, exploit, joint
-            As for :meth:`lim2.bandit.RawDecider.decide`.
+        context
+            A dictionary, dataclass or row of a data frame; see :class:`lim2.encoding.Encoder` for the allowed values.
+        items
+            The candidates, as a mapping from name to features. Only for a bandit whose choices have features.
+        arms
+            Names of the eligible arms or items. None: all are eligible.
+        exploit
+            Choose the largest posterior mean: no exploration, no ``min_propensity``, no random draw.
+        joint
+            Draw the scores of all items jointly, see :meth:`lim2.ItemAgent.act`. The decision then has no propensities.
+            Not possible with a log.
         id
-            With a log: a name of your own for the decision, used once. None makes one.
-        key, metadata
-            With a log: of the person whom it is about, by which :meth:`lim2.DecisionLog.erase` finds it, and what else
-            is to be kept with it, as JSON.
+            With a log: unique ID of the decision. None: the log generates one.
+        key
+            With a log: key of the person concerned. :meth:`lim2.DecisionLog.erase` deletes all decisions with this key.
+        metadata
+            With a log: JSON value that is stored with the decision.
 
         Returns
         -------
         RawDecision or LoggedDecision
-            ``decision.arm`` is the name of what was chosen, ``decision.id`` names the decision. The second kind with a
-            log.
+            The decision: ``decision.arm`` is the chosen name, ``decision.id`` its ID. With a log, a LoggedDecision.
         """
         if not self._logs(joint, id, key, metadata):
             return super().decide(context, items, arms=arms, exploit=exploit, joint=joint)
@@ -188,16 +200,21 @@ class Bandit(RawDecider):
         key: str | None = None,
         metadata: Any = None,
     ) -> Slate[Any]:
-        """Order arms or items, the best first: a decision per position; with a log, write the slate down.
+        """Rank arms or items, best first, with one decision per position; record the slate if the bandit has a log.
 
         Parameters
         ----------
-        context, items, k, arms, exploit, joint
-            As for :meth:`lim2.bandit.RawDecider.rank`.
+        context, items, arms, exploit, joint, key, metadata
+            The same as for :meth:`decide`.
+        k
+            Number of positions. None: one for each candidate.
         id
-            With a log: a name of your own for the slate, used once. None makes one.
-        key, metadata
-            As for :meth:`decide`.
+            With a log: unique ID of the slate. None: the log generates one.
+
+        Returns
+        -------
+        Slate
+            One decision per position. The propensity of each is the probability that its arm or item comes first.
         """
         if not self._logs(joint, id, key, metadata):
             return super().rank(context, items, k, arms=arms, exploit=exploit, joint=joint)
@@ -210,29 +227,33 @@ class Bandit(RawDecider):
         )
 
     def _logs(self, joint: bool, *kept: Any) -> bool:
-        """Return whether decisions are written down; a ValueError if what is asked for does not go with that."""
+        """Return whether decisions are recorded; raise a ValueError if an argument does not fit."""
         if self.log is None and any(value is not None for value in kept):
             raise ValueError(
-                "a name of your own, a key and metadata are for a decision that is logged: give the bandit a log"
+                "id, key and metadata need a decision log, and this bandit has none: make it with log='decisions.db'"
             )
         if self.log is not None and joint:
-            raise ValueError("joint draws have no propensities, which a log keeps: leave out joint=True, or the log")
+            raise ValueError(
+                "joint=True gives no propensities, and a decision log needs them: leave out joint=True, or use no log"
+            )
         return self.log is not None
 
     # Learning
 
     def update(self, decision: Any, reward: float | Mapping[Any, float]) -> None:
-        """Learn what a decision has earned. With a log, it is written down, and learned from there.
+        """Learn the reward of a decision. With a log, record the reward and learn it from there.
 
         Parameters
         ----------
         decision
-            What :meth:`decide` or :meth:`rank` returned.
+            The decision or slate that :meth:`decide` or :meth:`rank` returned.
         reward
-            What it earned; for a slate, rewards by position: ``{1: 0.0, "slot 2": 1.0}``.
+            The reward; for a slate, rewards by position: ``{1: 0.0, "slot 2": 1.0}``.
         """
         if isinstance(decision, Slate) != isinstance(reward, Mapping):
-            raise ValueError(f"a decision has one reward, a slate has rewards by position, got {reward!r}")
+            raise ValueError(
+                f"reward must be a number for a decision, or a mapping by position for a slate, got {reward!r}"
+            )
         if self.log is not None:
             self.reward(decision.id, reward)
             return
@@ -242,7 +263,7 @@ class Bandit(RawDecider):
         elif isinstance(decision, RawDecision):
             self.learn(decision.context, decision.arm, reward, item=decision.item, position=max(decision.position, 1))  # type: ignore[arg-type]
         else:
-            raise ValueError(f"update takes what decide or rank returned, got {type(decision).__name__}")
+            raise ValueError(f"decision must be what decide or rank returned, got {type(decision).__name__}")
 
     def _update_slate(self, slate: Slate[Any], rewards: Mapping[Any, float]) -> None:
         positions = {position_named(key): value for key, value in rewards.items()}
@@ -257,20 +278,28 @@ class Bandit(RawDecider):
                 self.learn(entry.context, entry.arm, value, item=item_of(entry), position=position)
 
     def learn(self, context: Any, arm: Hashable, reward: float, *, item: Any = None, position: int = 1) -> None:
-        """Learn the reward of one choice, given by what it was about, say from past data.
+        """Learn one reward without a decision object, for example from historical data.
 
         Parameters
         ----------
         context
             The raw context.
         arm
-            The name of what was chosen.
+            Name of the arm or item that was chosen.
         reward
-            What it earned.
+            Its reward.
         item
-            The raw features of what was chosen, if it has any; None for an arm whose features the bandit knows.
+            Raw features of the chosen item. None: it has no features, or the bandit knows them.
         position
-            In a slate, from 1.
+            Position in a slate, counted from 1.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0)
+        >>> bandit.learn({"country": "AT"}, "shoes", 1.0)
+        >>> bandit.rounds
+        1
         """
         self._inner.refuse_beside_log()
         self.learn_logged(context, arm, reward, (), item=item, position=position)
@@ -285,7 +314,7 @@ class Bandit(RawDecider):
         item: Any = None,
         position: int = 1,
     ) -> None:
-        """Learn from a reward of a log, as :meth:`learn` does; ``also``, its position, is written with it."""
+        """Learn a reward from a log, as :meth:`learn` does; set ``also``, its log position, in the same step."""
         check_position(position)
         known, inner = self._learned, self._inner
         sources = self._sources(context, arm, item, position)
@@ -309,17 +338,24 @@ class Bandit(RawDecider):
         batch: Size = 1,
         progress: Progress | None = None,
     ) -> int:
-        """Learn the rewards of many choices: of all or, if one fails, of none. Return how many there were.
+        """Learn many rewards: all of them or, if one fails, none. Return their number.
 
         Parameters
         ----------
         contexts, arms, rewards, items, positions
-            As for :meth:`learn`, one per reward.
+            The same as for :meth:`learn`, one entry per reward.
         batch
-            How many rewards are learned by one update, as for :meth:`lim2.Agent.update_many`. The contexts of a batch
-            are encoded by what is known of their keys after all of them.
+            Number of rewards learned in one update, see :meth:`lim2.Agent.update_many`. The encoder first observes all
+            contexts of a batch and then encodes them.
         progress
             Called after every batch as ``progress(done, total)``.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0)
+        >>> bandit.learn_many([{"age": 31}, {"age": 55}], ["spring", "shoes"], [1.0, 0.0])
+        2
         """
         self._inner.refuse_beside_log()
         size = batches.checked(batch, self.batches, self._inner.algorithm.no_batches)
@@ -342,11 +378,11 @@ class Bandit(RawDecider):
         items: Iterable[Any] | None = None,
         positions: Iterable[int] | None = None,
     ) -> None:
-        """Learn from rewards of a log as one batch; ``also``, the position of the last, is written with it."""
+        """Learn rewards from a log as one batch; set ``also``, the log position of the last, in the same step."""
         self._learn_batch(lessons(contexts, arms, rewards, items, positions), also)
 
     def _learn_batch(self, given: Lessons, also: Iterable[Write]) -> None:
-        """Learn one batch: the encoders first, then the agent by what they know; all is written in one step."""
+        """Learn one batch: first update the encoders, then the agent; assign all new values in one step."""
         if not len(given.rewards):
             put(also)
             return
@@ -358,35 +394,44 @@ class Bandit(RawDecider):
         inner.learn_logged_many(vectors, arms, given.rewards, [(self.__dict__, "_learned", new), *also])
 
     def warm_start(self, table: Any, batch: Size = "auto", progress: Progress | None = None) -> int:
-        """Learn a table of logged rewards that has raw contexts, as :meth:`lim2.Agent.warm_start` does.
+        """Learn all rewards of a table with raw contexts, as :meth:`lim2.Agent.warm_start` does. Return their number.
 
         Parameters
         ----------
         table, batch, progress
-            As there.
+            The same as for :meth:`lim2.Agent.warm_start`.
 
         Returns
         -------
         int
-            How many rewards were learned.
+            Number of rewards learned.
         """
         contexts, arms, rewards, items = raw_of(table, self._encoders[1] is not None)
         return self.learn_many(contexts, arms, rewards, items=items, batch=batch, progress=progress)
 
     def reward(self, id: str, reward: float | Mapping[Any, float]) -> Any:
-        """Record the reward of a logged decision, or rewards of a slate's positions, and learn what has arrived.
+        """Record the reward of a logged decision, or of a slate's positions, and learn all rewards that have arrived.
 
         Parameters
         ----------
         id
-            Of the decision or slate.
+            ID of the decision or slate.
         reward
-            What it earned; for a slate ``{"slot 2": 1.0}`` or ``{2: 1.0}``.
+            The reward; for a slate ``{"slot 2": 1.0}`` or ``{2: 1.0}``.
 
         Returns
         -------
         str or dict
             ``"recorded"``, ``"duplicate"`` or ``"late"``, see :meth:`lim2.DecisionLog.reward`.
+
+        Examples
+        --------
+        >>> import tempfile, lim2
+        >>> with tempfile.TemporaryDirectory() as folder, lim2.DecisionLog(f"{folder}/decisions.db") as log:
+        ...     bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0, log=log)
+        ...     decision = bandit.decide({"country": "AT"})
+        ...     bandit.reward(decision.id, 1.0), bandit.rounds
+        ('recorded', 1)
         """
         log = self._logged("reward")
         outcome = log.reward(id, reward)
@@ -394,32 +439,32 @@ class Bandit(RawDecider):
         return outcome
 
     def attach(self, log: DecisionLog | str | os.PathLike[str]) -> None:
-        """Use a log from now on, and learn what it holds that the bandit has not learned.
+        """Use a log from now on, and learn its rewards that the bandit has not learned yet.
 
         Parameters
         ----------
         log
-            A :class:`lim2.DecisionLog`, or the path of one, which then has the usual settings.
+            A :class:`lim2.DecisionLog`, or its path, which opens it with default settings.
         """
         opened = log if isinstance(log, DecisionLog) else DecisionLog(Path(log))
         opened.apply(self)
         self.log = opened
 
     def evaluate(self, policy: Any = None, **options: Any) -> Evaluation:
-        """Return what a policy would have earned where the log's decisions were made; see :func:`lim2.evaluate`.
+        """Estimate from the log what a policy would have earned; see :func:`lim2.evaluate`.
 
         Parameters
         ----------
         policy
-            A bandit, a snapshot of one, or a function of context and candidates. None: this bandit as it is.
+            A bandit, a snapshot of one, or a function of context and candidates. None: this bandit as it is now.
         **options
-            Of :func:`lim2.evaluate`.
+            Further arguments of :func:`lim2.evaluate`.
         """
         return evaluate(self._logged("evaluate"), self.snapshot() if policy is None else policy, **options)
 
     def _logged(self, what: str) -> DecisionLog:
         if self.log is None:
-            raise LogError(f"{what} needs a log: make the bandit with log='decisions.db', or attach one")
+            raise LogError(f"{what} needs a decision log: make the bandit with log='decisions.db', or call attach")
         return self.log
 
     # Arms
@@ -427,66 +472,79 @@ class Bandit(RawDecider):
     def add_arm(
         self, name: Hashable, like: Hashable | None = None, *, features: Any = None, also: Iterable[Write] = ()
     ) -> None:
-        """Add an arm: one like another, or with features where the others have some. With a log, it is written down.
+        """Add an arm, and record the change if the bandit has a log.
 
         Parameters
         ----------
         name
-            What it is called.
+            Name of the new arm.
         like
-            For arms without features: an arm to start as, see :meth:`lim2.Agent.add_arm`.
+            For arms without features: name of an arm to copy, see :meth:`lim2.Agent.add_arm`.
         features
-            For arms with features: its own.
+            For arms with features: features of the new arm.
         also
-            Written together with the change; for a log.
+            Assignments made together with the change; used by a log.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0)
+        >>> bandit.add_arm("gift card", like="shoes")
+        >>> bandit.arms
+        ('spring', 'shoes', 'gift card')
         """
         if self.log is not None and not also:
             self.log.add_arm(self, name, like, features=features)
             return
         if isinstance(self._inner, Agent):
             if features is not None:
-                raise ValueError("the arms of this bandit have no features: leave them out")
+                raise ValueError("the arms of this bandit have no features: leave out features=")
             self._inner.add_arm(name, like, also=also)
             return
         if self._features is None:
-            raise ValueError("the items of this bandit come with every call: there are no arms to add")
+            raise ValueError("this bandit has no arms to add to: pass the item in items= of the next call")
         if like is not None or features is None:
-            raise ValueError(f"a new arm needs a name of its own and features=, got {name!r} and {features!r}")
+            raise ValueError(
+                f"the arms of this bandit have features: give the new arm features= and leave out like=, "
+                f"got features={features!r} and like={like!r}"
+            )
         names = arm_names((*self._features, name))
         new = self.encodable({**self._features, names[-1]: with_key(features, NAME, names[-1])})
         put([(self.__dict__, "_features", new), *also])
 
     def remove_arm(self, name: Hashable, *, also: Iterable[Write] = ()) -> None:
-        """Forget an arm; what all arms share stays. With a log, it is written down.
+        """Remove an arm, and record the change if the bandit has a log. Shared parameters stay as they are.
 
         Parameters
         ----------
         name
-            Of the arm.
+            Name of the arm.
         also
-            Written together with the change; for a log.
+            Assignments made together with the change; used by a log.
         """
         if self.log is not None and not also:
             self.log.remove_arm(self, name)
         elif isinstance(self._inner, Agent):
             self._inner.remove_arm(name, also=also)
         elif self._features is None:
-            raise ValueError("the items of this bandit come with every call: there are no arms to remove")
+            raise ValueError("this bandit has no arms to remove: leave the item out of items= in the next call")
         elif name not in list(self._features) or len(self._features) == 1:  # a list, for what is not hashable
-            raise ValueError(f"{name!r} is no arm, or the only one: arms are {list(self._features)!r}")
+            raise ValueError(
+                f"cannot remove {name!r}: name one of the arms {list(self._features)!r}, of which one must remain"
+            )
         else:
             left = {key: value for key, value in self._features.items() if key != name}
             put([(self.__dict__, "_features", left), *also])
 
     def encodable(self, features: dict[Hashable, Any]) -> dict[Hashable, Any]:
-        """Return features of arms; what cannot be encoded is refused now, not when one decides."""
+        """Return the arms' features unchanged; raise a ValueError if they cannot be encoded."""
         self._rows(np.zeros(self._encoders[0].width), features)
         return features
 
     # Copies and files
 
     def snapshot(self) -> RawDecider:
-        """Return the bandit as it is now, to decide by in other threads while this one learns; it writes no log."""
+        """Return a read-only copy that other threads can decide with while this bandit learns; it has no log."""
         while True:
             learned, inner = self._learned, self._inner.snapshot()
             if self._learned is learned:  # of one moment
@@ -494,11 +552,11 @@ class Bandit(RawDecider):
                 return RawDecider(inner, self._encoders, learned, features)
 
     def copy(self) -> Self:
-        """Return a bandit that is the same and goes on by itself, without a log."""
+        """Return an independent copy, random streams included, without a log."""
         return type(self).restored(self._inner.copy(), self._encoders, self._learned, self._features)
 
     def clone(self) -> Self:
-        """Return a fresh bandit with the same settings, without a log."""
+        """Return a new, untrained bandit with the same settings, without a log."""
         own, of_items = self._encoders
         learned = Learned(own.init(), None if of_items is None else of_items.init())
         return type(self).restored(self._inner.clone(), self._encoders, learned, self._features)
@@ -513,43 +571,43 @@ class Bandit(RawDecider):
         return {**self.copy().__dict__, "log": None}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the bandit to a file, whole or not at all; :func:`lim2.load` makes it again. A log is not part of it.
+        """Write the bandit to a file atomically; :func:`lim2.load` reads it. The log is not saved with it.
 
         Parameters
         ----------
         path
-            Where to; its folder must exist. A file that is there is replaced.
+            Path of the file, in an existing folder. An existing file is replaced.
         """
         from lim2.persistence.files import write
 
         write(Path(path), self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """Return what :meth:`save` would write; :func:`lim2.from_bytes` makes a bandit of it."""
+        """Return the bytes that :meth:`save` would write; :func:`lim2.from_bytes` reads them."""
         from lim2.bandit.files import dump  # here, because it makes bandits, too
 
         return dump(self)
 
-    # What it says of itself
+    # Properties
 
     @property
     def agent(self) -> Agent | ItemAgent:
-        """The agent inside, which takes vectors."""
+        """The agent inside the bandit, which takes vectors."""
         return self._inner
 
     @property
     def batches(self) -> bool:
-        """Whether several rewards can be learned by one update."""
+        """Whether the algorithm can learn several rewards in one update."""
         return self._inner.batches
 
     @property
     def info(self) -> Info | None:
-        """What the latest update did; None before the first, and in a copy."""
+        """Diagnostics of the latest update; None before the first update, and in a copy."""
         return self._inner.info
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the agent's state occupies."""
+        """Size of the agent's state in bytes."""
         return self._inner.nbytes
 
     def __repr__(self) -> str:
@@ -559,10 +617,10 @@ class Bandit(RawDecider):
 
 
 def _maker(algorithm: str | Callable[..., Any]) -> Callable[..., Any]:
-    """Return what makes the agent."""
+    """Return the function that makes the agent."""
     if callable(algorithm):
         return algorithm
     if algorithm not in AGENTS:
         known = ", ".join(AGENTS)
-        raise ValueError(f"algorithm must be one of {known}, or a maker such as lim2.LinearTS, got {algorithm!r}")
+        raise ValueError(f"algorithm must be one of {known}, or a function such as lim2.LinearTS, got {algorithm!r}")
     return AGENTS[algorithm]

@@ -1,7 +1,7 @@
-"""What can decide on raw contexts: a bandit, and a snapshot of one."""
+"""Decisions on raw contexts: base class of bandits and their snapshots."""
 
 import time
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from lim2.bandit.explaining import Reason, reasons
 from lim2.deciding import Decider
 from lim2.decision import Decision, Slate
 from lim2.encoding import Columns, Encoder, Known
-from lim2.items import ItemDecider
+from lim2.item_deciding import ItemDecider, Question
 from lim2.log.entries import new_id
 from lim2.log.raw import as_json
 from lim2.state import Array
@@ -24,20 +24,20 @@ NAME = "name of the arm"  # the key of another: arms with features have it
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RawDecision(Decision):
-    """A decision of a bandit.
+    """A decision made by a bandit.
 
     Parameters
     ----------
     arm, propensity, arms, means, stds, propensities, exploit
-        As for :class:`lim2.Decision`; the arm is the name of what was chosen.
+        The same as for :class:`lim2.Decision`; the arm is the name of the chosen arm or item.
     id
-        Names the decision.
+        ID of the decision.
     context
         The raw context, as JSON.
     item
-        The raw features of what was chosen, as JSON; None if arms have no features.
+        Raw features of the chosen item, as JSON; None if arms have no features.
     position
-        In its slate, from 1; 0 if it is no part of one.
+        Position in a slate, counted from 1; 0 if the decision is not part of a slate.
     """
 
     id: str
@@ -47,25 +47,25 @@ class RawDecision(Decision):
 
 
 class Learned(NamedTuple):
-    """What the encoders of a bandit have learned."""
+    """States of a bandit's encoders."""
 
     context: Known
     item: Known | None  # None where arms have no features
 
 
 class RawDecider:
-    """Chooses among arms or items by raw contexts; learns nothing.
+    """Base class of bandits and their snapshots: chooses by raw contexts but does not learn.
 
     Parameters
     ----------
     inner
-        What decides by vectors: of arms, or of items.
+        Agent or snapshot that decides by vectors.
     encoders
-        Of contexts, and of items; None where arms have no features.
+        Encoders of contexts and of items; None if arms have no features.
     learned
-        What they have learned.
+        States of the encoders.
     features
-        The raw features of the arms, by name, for arms that have some.
+        Raw features of the arms by name, for arms with features.
     """
 
     keeps_raw = True  # so that a log keeps contexts and items as they came
@@ -94,23 +94,80 @@ class RawDecider:
         Parameters
         ----------
         context
-            A dictionary, dataclass or row of a data frame; see :class:`lim2.encoding.Encoder` for what it may hold.
+            A dictionary, dataclass or row of a data frame; see :class:`lim2.encoding.Encoder` for the allowed values.
         items
-            The candidates: name -> features. Not for a bandit whose arms have no features.
+            The candidates, as a mapping from name to features. Only for a bandit whose choices have features.
         arms
-            The eligible ones of the bandit's arms, or of the items. None: all.
+            Names of the eligible arms or items. None: all are eligible.
         exploit
-            Choose what has the largest mean: no exploration, no ``min_propensity``, nothing drawn.
+            Choose the largest posterior mean: no exploration, no ``min_propensity``, no random draw.
         joint
-            Draw the scores of items together, see :meth:`lim2.ItemAgent.act`. Such a decision has no propensities.
+            Draw the scores of all items jointly, see :meth:`lim2.ItemAgent.act`. The decision then has no propensities.
         """
+        made, candidates = self._decided(context, items, arms, exploit, joint)
+        return _raw(made, new_id(time.time()), as_json(context), candidates, 0)
+
+    def choose(
+        self,
+        context: Any,
+        items: RawItems | None = None,
+        *,
+        arms: Iterable[Hashable] | None = None,
+        exploit: bool = False,
+    ) -> Decision:
+        """Decide as :meth:`decide` does; the decision does not store context and items.
+
+        Parameters
+        ----------
+        context, items, arms, exploit
+            The same as for :meth:`decide`.
+        """
+        return self._decided(context, items, arms, exploit, joint=False)[0]
+
+    @property
+    def chooses_items(self) -> bool:
+        """Whether the choices have features, as :meth:`ask` and :meth:`answer` require."""
+        return isinstance(self._inner, ItemDecider)
+
+    def ask(
+        self,
+        context: Any,
+        items: RawItems | None = None,
+        *,
+        arms: Iterable[Hashable] | None = None,
+        exploit: bool = False,
+    ) -> Question:
+        """Return a checked and encoded question for :meth:`answer`; raise a ValueError if it is invalid.
+
+        Parameters
+        ----------
+        context, items, arms, exploit
+            The same as for :meth:`decide`.
+        """
+        candidates = self._candidates(items, arms)
+        assert candidates is not None
+        x = self._encoders[0].encode(self._learned.context, context)
+        return Question(*self._rows(x, candidates), bool(exploit))
+
+    def answer(self, questions: Sequence[Question]) -> list[Decision]:
+        """Make several decisions at once, which is faster than one after the other.
+
+        Parameters
+        ----------
+        questions
+            Questions from :meth:`ask` of the same object.
+        """
+        return self._of_items.decide_many(questions)
+
+    def _decided(
+        self, context: Any, items: RawItems | None, arms: Iterable[Hashable] | None, exploit: bool, joint: bool
+    ) -> tuple[Decision, dict[Hashable, Any] | None]:
+        """Return a decision, and the features of its candidates by name."""
         candidates = self._candidates(items, arms)
         x = self._encoders[0].encode(self._learned.context, context)
         if candidates is None:
-            made = self._of_arms(joint).decide(x, arms, exploit=exploit)
-        else:
-            made = self._of_items.decide_rows(*self._rows(x, candidates), exploit=exploit, joint=joint)
-        return _raw(made, new_id(time.time()), as_json(context), candidates, 0)
+            return self._of_arms(joint).decide(x, arms, exploit=exploit), None
+        return self._of_items.decide_rows(*self._rows(x, candidates), exploit=exploit, joint=joint), candidates
 
     def rank(
         self,
@@ -122,16 +179,16 @@ class RawDecider:
         exploit: bool = False,
         joint: bool = False,
     ) -> Slate[RawDecision]:
-        """Order arms or items by one draw of the score of each, the best first: a decision per position.
+        """Rank arms or items by one draw of each score, best first; return one decision per position.
 
-        The propensity of each is the probability with which it is first.
+        The propensity of each is the probability that its arm or item comes first.
 
         Parameters
         ----------
         context, items, arms, exploit, joint
-            As for :meth:`decide`.
+            The same as for :meth:`decide`.
         k
-            How many positions the slate has. None: one for each candidate.
+            Number of positions. None: one for each candidate.
         """
         candidates = self._candidates(items, arms)
         x = self._encoders[0].encode(self._learned.context, context)
@@ -151,7 +208,7 @@ class RawDecider:
         arms: Iterable[Hashable] | None = None,
         exploit: bool = False,
     ) -> Array:
-        """Return the probability with which the next decision chooses each candidate; nothing is drawn or changed."""
+        """Return the probability that the next decision chooses each candidate; it draws and changes nothing."""
         candidates = self._candidates(items, arms)
         x = self._encoders[0].encode(self._learned.context, context)
         if candidates is None:
@@ -159,15 +216,15 @@ class RawDecider:
         return self._of_items.chances_of_rows(self._rows(x, candidates)[1], exploit=exploit)
 
     def explain(self, decision: Any) -> list[Reason]:
-        """Return what each key of the context and of the chosen item adds to the expected score of what was chosen.
+        """Return the contribution of each key of context and item to the expected score of the choice.
 
-        That is the difference to the same score without the key's value, by what is believed now. For a number,
-        without its value is at its mean. The largest come first. Keys act together, so the numbers need not add up.
+        A contribution is the expected score minus the same score without the key, under the current posterior. A number
+        without its value counts as its mean. The largest come first. Keys interact, so contributions need not add up.
 
         Parameters
         ----------
         decision
-            What :meth:`decide` returned, or an entry of what :meth:`rank` did, or one from a log.
+            A decision from :meth:`decide`, an entry of a slate from :meth:`rank`, or a logged decision.
         """
         item, position = item_of(decision), max(decision.position, 1)
         sources = self._sources(decision.context, decision.arm, item, position)
@@ -176,7 +233,7 @@ class RawDecider:
     # Inside
 
     def _candidates(self, items: RawItems | None, arms: Iterable[Hashable] | None) -> dict[Hashable, Any] | None:
-        """Return the features of the candidates by name; None where arms have none."""
+        """Return the features of the candidates by name; None if arms have none."""
         if self._encoders[1] is None:
             if items is not None:
                 raise ValueError(
@@ -186,10 +243,10 @@ class RawDecider:
             return None
         if items is None:
             if self._features is None:
-                raise ValueError("this bandit chooses among items: give it some, items={name: features, ...}")
+                raise ValueError("this bandit chooses among items: give candidates as items={name: features, ...}")
             items = self._features
         elif not isinstance(items, Mapping):
-            raise ValueError(f"items must be features by name, {{name: features, ...}}, got {type(items).__name__}")
+            raise ValueError(f"items must be a mapping {{name: features, ...}}, got {type(items).__name__}")
         if not items:
             raise ValueError("items is empty: there must be at least one to choose from")
         if arms is not None:
@@ -236,7 +293,7 @@ class RawDecider:
 
     def _of_arms(self, joint: bool) -> Decider:
         if joint:
-            raise ValueError("arms without features have beliefs of their own, so nothing is drawn jointly")
+            raise ValueError("arms without features have separate posteriors: leave out joint=True")
         assert isinstance(self._inner, Decider)
         return self._inner
 
@@ -249,24 +306,29 @@ class RawDecider:
 
     @property
     def arms(self) -> tuple[Any, ...] | None:
-        """The names of the arms; None for a bandit whose items come with every call."""
+        """Names of the arms; None if items are passed with every call."""
         if isinstance(self._inner, ItemDecider):
             return None if self._features is None else tuple(self._features)
         return self._inner.arms
 
     @property
+    def features(self) -> dict[Any, Any]:
+        """Features of the arms by name, as they are encoded; empty if arms have none, or without arms."""
+        return {} if self._features is None else dict(self._features)
+
+    @property
     def rounds(self) -> int:
-        """How many rewards were learned."""
+        """Number of rewards learned."""
         return self._inner.rounds
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """A dict of JSON values that belongs to the user, and is saved with the bandit."""
+        """A dict of JSON values for the user, saved with the bandit."""
         return self._inner.metadata  # type: ignore[union-attr]
 
     @property
     def columns(self) -> dict[str, tuple[Any, ...]]:
-        """What the encoders know of the keys: of contexts, and of items where there are some."""
+        """Summary of the encoders' keys: of contexts and, if there are any, of items."""
         known = {"context": self._encoders[0].columns(self._learned.context)}
         if self._encoders[1] is not None and self._learned.item is not None:
             known["item"] = self._encoders[1].columns(self._learned.item)
@@ -274,7 +336,7 @@ class RawDecider:
 
 
 def placed(raw: Any, position: int) -> Any:
-    """Return a context or an item with its position in a slate; the first position goes without saying."""
+    """Return a context or an item with its position in a slate; the first position is left out."""
     return raw if position == 1 else with_key(raw, POSITION, str(position))
 
 
@@ -288,7 +350,7 @@ def with_key(raw: Any, key: str, value: Any) -> Any:
 
 
 def item_of(decision: Any) -> Any:
-    """Return the raw features of what a decision chose, of this module or of a log; None if it has none."""
+    """Return the raw features of a decision's choice, made here or in a log; None if it has none."""
     if isinstance(decision, RawDecision):
         return decision.item
     kept = getattr(decision, "raw_items", None)

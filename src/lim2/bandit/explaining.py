@@ -1,4 +1,4 @@
-"""Why something was chosen: what each key adds to the expected score."""
+"""Explanations of decisions: the contribution of each key to the expected score."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ Source = tuple[str, Any, Encoder | Columns, Known]  # context or item, what it i
 
 
 class Reason(NamedTuple):
-    """What one key adds to an expected score."""
+    """Contribution of one key to an expected score."""
 
     key: str
     value: Any
@@ -21,14 +21,14 @@ class Reason(NamedTuple):
 
 
 def reasons(sources: Sequence[Source], mean_of: Callable[[Array], Array]) -> list[Reason]:
-    """Return what each key adds, the largest first: the score minus the same score without the key.
+    """Return the contribution of each key, largest first: the score minus the same score without the key.
 
     Parameters
     ----------
     sources
-        What a row is encoded from, in the order of its columns.
+        The raw parts of the encoded row, in the order of its columns.
     mean_of
-        Returns the expected scores of rows.
+        Function that returns the expected scores of rows.
     """
     parts: list[tuple[str, Any, str]] = []
     without: list[tuple[int, dict[int, float]]] = []  # where a source's columns begin, and what a key adds to them

@@ -1,4 +1,4 @@
-"""Bandits to files and back: the file of the agent inside, and beside it what the encoders have learned."""
+"""Save and load bandits: one file with the agent and the encoder states."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ _AGENT, _HEADER = "agent", {"encoders", "learned", "features"}
 
 
 def dump(bandit: Bandit) -> bytes:
-    """Return the content of a bandit's file; equal bandits give equal content."""
+    """Return a bandit as the bytes of a file; equal bandits give equal bytes."""
     while True:
         learned, features = bandit._learned, bandit._features
         content = loading.dump(bandit.agent.agent if isinstance(bandit.agent, ItemAgent) else bandit.agent)
@@ -52,35 +52,35 @@ def parse(
     seed: int | None,
     representation: Representation | None,
 ) -> Bandit:
-    """Return the bandit that :func:`dump` wrote, from what the container holds; a LoadError if anything is wrong."""
+    """Return the bandit that :func:`dump` wrote; raise a LoadError if the content is invalid."""
     try:
         return _made(header, arrays, seed, representation)
     except LoadError:
         raise
     except loading.FAILURES as error:
-        raise LoadError(f"no bandit can be made of the file, it was altered or does not fit: {error}") from error
+        raise LoadError(f"the file does not describe a valid bandit, it may have been altered: {error}") from error
 
 
 def _made(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], seed: Any, representation: Any) -> Bandit:
     parts = header[KIND]
     if set(header) != {KIND} or not isinstance(parts, dict) or set(parts) != _HEADER or _AGENT not in arrays:
-        raise LoadError("the header is not that of a saved bandit")
+        raise LoadError("the file's header does not describe a bandit")
     agent = loading.parse(arrays[_AGENT].tobytes(), seed=seed, representation=representation)
     encoders = tuple(decoded(part, KNOWN) for part in parts["encoders"])
     if len(encoders) != 2 or not isinstance(encoders[0], Encoder | Columns):
-        raise LoadError("a bandit has an encoder of contexts, and one of items or none")
+        raise LoadError("the file must describe an encoder of contexts and at most one encoder of items")
     used = [encoder for encoder in encoders if encoder is not None]
     if len(parts["learned"]) != len(used):
-        raise LoadError("there must be what each encoder has learned, once")
+        raise LoadError("the file must have exactly one state per encoder")
     known = [_known(encoder, parts["learned"][place], arrays, place) for place, encoder in enumerate(used)]
     crossing, widths = agent.algorithm.crossing, tuple(encoder.width for encoder in used)
     expected = agent.algorithm.shape if crossing is None else (crossing.context, crossing.item)
     if widths != expected:
-        raise LoadError(f"the encoders have the widths {widths}, but the agent takes {expected}")
+        raise LoadError(f"the encoders return vectors of widths {widths}, but the agent expects {expected}")
     inner = agent if crossing is None else ItemAgent(agent)
     features = _features(parts["features"])
     if features is not None and crossing is None:
-        raise LoadError("there are features of arms, but the agent's arms have none")
+        raise LoadError("the file has features of arms, but the agent's arms have none")
     bandit = Bandit.restored(inner, encoders, Learned(known[0], known[1] if crossing else None), features)
     if features is not None:
         bandit.encodable(features)

@@ -1,4 +1,4 @@
-"""Several rewards of raw contexts: checked, and encoded together."""
+"""Batches of rewards for raw contexts: check them and encode them together."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ Source = tuple[str, Any, Encoding, Known]  # context or item, what it is, its en
 
 
 class Lessons(NamedTuple):
-    """What was chosen where, and what it earned: of equal length."""
+    """A batch of choices and their rewards; all fields have the same length."""
 
     contexts: Sequence[Any]
     arms: Sequence[Hashable]
@@ -24,7 +24,7 @@ class Lessons(NamedTuple):
     positions: Sequence[int]
 
     def part(self, rows: slice) -> "Lessons":
-        """Return some of them."""
+        """Return the given rows."""
         contexts, arms, rewards, items, positions = self
         return Lessons(contexts[rows], arms[rows], rewards[rows], items[rows], positions[rows])
 
@@ -36,14 +36,14 @@ def lessons(
     items: Iterable[Any] | None,
     positions: Iterable[int] | None,
 ) -> Lessons:
-    """Return what was given, if it is of equal length and positions are such; a ValueError says what is not."""
+    """Return the arguments as a batch; raise a ValueError if lengths differ or a position is invalid."""
     given, played, earned = list(contexts), list(arms), as_floats(rewards, "rewards")
     n = len(given)
     features = [None] * n if items is None else list(items)
     places = [1] * n if positions is None else list(positions)
     for name, part in (("arms", played), ("items", features), ("positions", places)):
         if len(part) != n:
-            raise ValueError(f"{name} must be {n}, one per context, got {len(part)}")
+            raise ValueError(f"{name} must have {n} entries, one per context, got {len(part)}")
     if earned.shape != (n,):
         raise ValueError(f"rewards must be {n} numbers, one per context, got shape {earned.shape}")
     for place in places:
@@ -52,18 +52,18 @@ def lessons(
 
 
 def check_position(position: Any) -> None:
-    """Raise a ValueError unless this is a place in a slate."""
+    """Raise a ValueError unless the argument is a position in a slate."""
     if isinstance(position, bool) or not isinstance(position, int) or position < 1:
-        raise ValueError(f"a position is a whole number from 1, got {position!r}")
+        raise ValueError(f"position must be a whole number, at least 1, got {position!r}")
 
 
 def encoded(sources: Sequence[Sequence[Source]]) -> tuple[list[Known], Array]:
-    """Return what the encoders know after rows of sources, and the rows encoded by that: contexts, or with items.
+    """Let the encoders observe all rows, then encode the rows; return the new encoder states and the vectors.
 
     Parameters
     ----------
     sources
-        At least one row, each of a context, or of a context and an item.
+        At least one row; each row has a context, or a context and an item.
     """
     moved, vectors = [], []
     for part in zip(*sources, strict=True):

@@ -1,8 +1,8 @@
-"""Raw contexts, as dictionaries, rows or dataclasses, turned into vectors of one width.
+"""Encoders: raw contexts (dictionaries, rows or dataclasses) become vectors of fixed width.
 
-:class:`Encoder` takes whatever keys come; :class:`Columns` takes those that are declared. Both are settings, and what
-is learned is a value: ``encode(known, raw)`` is a vector, ``observe(known, raw)`` a new ``known``. :class:`RawEncoder`
-holds both together.
+:class:`Encoder` accepts any keys, :class:`Columns` only declared ones. Both hold settings only; the learned state
+``known`` is a value: ``encode(known, raw)`` returns a vector, ``observe(known, raw)`` a new ``known``.
+:class:`RawEncoder` holds settings and state together.
 """
 
 from lim2.encoding.columns import Category, Columns, Embedding, Number, Tags, Time

@@ -1,4 +1,4 @@
-"""A declared schema: exact columns for keys that are known beforehand, and errors for everything else."""
+"""A declared schema: exact columns for known keys, and errors for everything else."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -20,31 +20,31 @@ MOST_COLUMNS = 2**16
 
 @dataclass(frozen=True)
 class Number:
-    """A number, standardised by the running mean and deviation of the updates."""
+    """A number, standardised by the running mean and standard deviation of the updates."""
 
     optional: bool = False  # whether it may be missing; a column of its own says so, here and below
 
     @property
     def size(self) -> int:
-        """Columns without that for missing values."""
+        """Number of columns, without the one for missing values."""
         return 1
 
 
 @dataclass(frozen=True)
 class Time:
-    """A date or time: hour and weekday as places on circles, and its age in days, standardised."""
+    """A date or time: sine and cosine of hour and weekday, and its standardised age in days."""
 
     optional: bool = False
 
     @property
     def size(self) -> int:
-        """Columns without that for missing values."""
+        """Number of columns, without the one for missing values."""
         return SIZE
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """A list of ``size`` numbers, taken as it is."""
+    """A list of ``size`` numbers, used without scaling."""
 
     size: int
     optional: bool = False
@@ -55,7 +55,7 @@ class Embedding:
 
 @dataclass(frozen=True)
 class Category:
-    """One of some strings, whole numbers or truth values, as a column for each.
+    """One of several strings, integers or booleans, with one column for each.
 
     Examples
     --------
@@ -71,18 +71,18 @@ class Category:
 
     @property
     def size(self) -> int:
-        """Columns without that for missing values."""
+        """Number of columns, without the one for missing values."""
         return len(self.values)
 
     @cached_property
     def places(self) -> dict[tuple[type, str | int], int]:
-        """The place of every value, by its type and itself: True is not 1."""
+        """Column of every value, by type and value: True is not 1."""
         return {(type(value), value): place for place, value in enumerate(self.values)}
 
 
 @dataclass(frozen=True)
 class Tags:
-    """A list of some strings, as a column for each: 1 if the list has it, else 0. The list may be empty."""
+    """A list of strings, with one column for each: 1 if the list contains it, else 0. The list may be empty."""
 
     values: Sequence[str]
     optional: bool = False
@@ -92,12 +92,12 @@ class Tags:
 
     @property
     def size(self) -> int:
-        """Columns without that for missing values."""
+        """Number of columns, without the one for missing values."""
         return len(self.values)
 
     @cached_property
     def places(self) -> dict[tuple[type, str | int], int]:
-        """The place of every value, by its type and itself."""
+        """Column of every value, by type and value."""
         return {(type(value), value): place for place, value in enumerate(self.values)}
 
 
@@ -109,17 +109,17 @@ _EXPECTED = {Number: "a number", Time: "a date or a time", Embedding: "a list of
 
 @dataclass(frozen=True, init=False)
 class Columns:
-    """Turn contexts of declared keys into vectors; a key or a category that is not declared is a ValueError.
+    """Encoder with declared keys; a key or category that is not declared raises a ValueError.
 
-    It has the methods of :class:`Encoder`, and none of its buckets. Columns are in the order of the declaration. A
-    value that may be missing is declared so, ``Number(optional=True)``, and has one more column, which is 1 if it is.
+    It has the methods of :class:`Encoder` but no buckets. Columns are in the order of the declaration. Declare a value
+    that may be missing as ``Number(optional=True)``; it has one more column, which is 1 if the value is missing.
 
     Parameters
     ----------
     declared
-        Pairs of a path and what is there; for keys of keys, and for names that Python does not take as keywords.
+        Pairs of path and kind, for nested keys and for names that are not valid Python keywords.
     **kinds
-        The same by keyword.
+        Kinds by name of the key.
 
     Examples
     --------
@@ -149,32 +149,32 @@ class Columns:
         for path, kind in self.declared:
             check_path(path)
             if not isinstance(kind, Declared):
-                raise ValueError(f"{path} must be declared as Number(), Category([...]) or the like, got {kind!r}")
+                raise ValueError(f"{path} must be declared as Number(), Category([...]) or another kind, got {kind!r}")
             if not isinstance(kind.optional, bool):
                 raise ValueError(f"optional must be True or False, got {kind.optional!r} for {path}")
         if len(self._layout) != len(self.declared):
-            raise ValueError("a path is declared twice")
+            raise ValueError("a path is declared twice: declare each path once")
         if not 0 < self.width <= MOST_COLUMNS:
-            raise ValueError(f"1 to {MOST_COLUMNS} columns must be declared, got {self.width}")
+            raise ValueError(f"the declared keys must have 1 to {MOST_COLUMNS} columns in total, got {self.width}")
 
     @cached_property
     def width(self) -> int:
-        """The number of columns of a vector."""
+        """Number of columns of a vector."""
         return sum(kind.size + kind.optional for _, kind in self.declared)
 
     def init(self) -> Known:
-        """Return what is known before any update."""
+        """Return the initial state."""
         columns = {path: column(_KINDS[type(kind)], at, kind.size) for path, (kind, at) in self._layout.items()}
         return Known({path: own for path, own in columns.items() if own.kind in MEASURED}, self.width, 0, 0)
 
     def encode(self, known: Known, raw: Raw) -> Array:
-        """Return the vector of a context: (width,). A ValueError names the path of what was not declared so."""
+        """Return the vector of a context, (width,); raise a ValueError that names the path of an undeclared value."""
         out = array("d", bytes(8 * self.width))
         self._fill(known, self._values(raw), out, 0)
         return np.frombuffer(out)
 
     def encode_many(self, known: Known, raws: Iterable[Raw]) -> Array:
-        """Return the vectors of contexts, or of the rows of a data frame: (n, width)."""
+        """Return the vectors of contexts, or of the rows of a data frame, (n, width)."""
         rows = [self._values(raw) for raw in rows_of(raws)]
         out = array("d", bytes(8 * self.width * len(rows)))
         for place, row in enumerate(rows):
@@ -182,7 +182,7 @@ class Columns:
         return np.frombuffer(out).reshape(len(rows), self.width)
 
     def observe(self, known: Known, raw: Raw) -> Known:
-        """Return what is known after learning from one more context; the old value stays as it is."""
+        """Return the state after observing one more context; the old state does not change."""
         values = self._values(raw)
         self._fill(known, values, array("d", bytes(8 * self.width)), 0)  # says what is wrong, if anything is
         columns = dict(known.columns)
@@ -193,25 +193,25 @@ class Columns:
         return known._replace(columns=columns, updates=known.updates + 1)
 
     def explain(self, known: Known, raw: Raw) -> tuple[Contribution, ...]:
-        """Return what every value of a context adds to which column, sorted by path."""
+        """Return the contribution of each value of a context to each column, sorted by path."""
         return explained(known, self._values(raw), self.width, self._add)
 
     def columns(self, known: Known) -> tuple[ColumnInfo, ...]:
-        """Return what is known of every declared key."""
+        """Return a summary of each declared key."""
         return tuple(
             ColumnInfo(path, _KINDS[type(kind)], range(at, at + kind.size + kind.optional), *_moments(known, path))
             for path, (kind, at) in self._layout.items()
         )
 
     def check(self, known: Known) -> None:
-        """Raise a ValueError unless this is what such a schema can have learned."""
+        """Raise a ValueError unless the state is possible for this schema."""
         expected = self.init()
         layout = [(path, own.kind, own.at, own.size) for path, own in expected.columns.items()]
         if layout != [(path, own.kind, own.at, own.size) for path, own in known.columns.items()]:
-            raise ValueError("what was learned is of other columns than those that are declared")
+            raise ValueError("the state has other columns than those declared")
         if known.used != expected.used or known.overflow:
             raise ValueError(
-                f"{known.used} columns are used and {known.overflow} hashed, expected {expected.used} and 0"
+                f"{known.used} columns are in use and {known.overflow} hashed, expected {expected.used} and 0"
             )
 
     @cached_property
@@ -223,12 +223,12 @@ class Columns:
         return layout
 
     def _values(self, raw: Raw) -> Leaves:
-        """Return the values of all declared paths; None for what is missing."""
+        """Return the values of all declared paths, None for missing ones."""
         leaves = leaves_of(raw)
         if not leaves.keys() <= self._layout.keys():
             unknown = min(map(str, leaves.keys() - self._layout.keys()))
             known = ", ".join(list(self._layout)[:20])
-            raise ValueError(f"{unknown[:250]} is not a declared key; declared are {known}")
+            raise ValueError(f"{unknown[:250]} is not a declared key: declared are {known}")
         return {path: leaves.get(path) for path in self._layout}
 
     def _fill(self, known: Known, values: Leaves, out: "array[float]", start: int) -> None:
@@ -239,7 +239,7 @@ class Columns:
         kind, at = self._layout[path]
         if value is None:
             if not kind.optional:
-                raise ValueError(f"{path} is missing; if that may be, declare it with optional=True")
+                raise ValueError(f"{path} is missing: give a value, or declare it with optional=True")
             out[start + at + kind.size] += 1.0
             return MISSING
         if isinstance(kind, Category):
@@ -259,7 +259,7 @@ class Columns:
 
 
 def _place(path: str, value: Any, kind: Category | Tags) -> int:
-    """Return which of the declared values this is."""
+    """Return the index of a declared value."""
     place = kind.places.get((type(value), value)) if isinstance(value, str | int) else None
     if place is not None:
         return place

@@ -1,4 +1,4 @@
-"""Raw contexts as vectors of one width: numbers in columns of their own, everything else hashed into buckets."""
+"""Encode raw contexts as vectors of fixed width: numbers in separate columns, everything else hashed into buckets."""
 
 import math
 from array import array
@@ -28,43 +28,45 @@ from lim2.encoding.values import EMBEDDING, LIST, MEASURED, NUMBER, TIME, read, 
 from lim2.state import Array
 
 MOST_NUMBERS, MOST_BUCKETS, MOST_HASHES = 2**16, 2**20, 8
+_MANY = 32  # from so many contexts with the same keys on, encoding them together is faster
 _SQUASH = 0.1  # of asinh(x) of a number that has no column: 1e9 is about 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
-    """Turn raw contexts into vectors of ``numbers + buckets`` columns, whatever keys they have.
+    """Encoder of raw contexts with any keys into vectors of ``numbers + buckets`` columns.
 
-    These are the settings. What is learned is a value of its own, :class:`Known`, that the methods take and return.
+    It holds settings only. The learned state is a separate value, :class:`Known`, which the methods take and return.
 
-    - A **number** gets a column of its own at the first update that has its key, while columns are free. It is
-      standardised by the running mean and deviation of the updates. Until the key is learned from, and until it has
-      varied, it encodes as 0. When no column is free, numbers are hashed, and counted in ``known.overflow``.
-    - A **string** or truth value is a category: with its key it is hashed, with signs, into a few of the buckets.
-    - **None** is a category, too. A key whose columns are known, but that is absent, is as one that is None, and so is
-      an empty list.
+    - A **number** gets its own column at the first update with its key, as long as a column is free. It is
+      standardised by the running mean and standard deviation of the updates. It is encoded as 0 until its key has
+      been observed with two different values. If no column is free, numbers are hashed and counted in
+      ``known.overflow``.
+    - A **string** or boolean is a category: it is hashed together with its key, with signs, into a few buckets.
+    - **None** is a category, too. An empty list, and an absent key that has columns, count as None.
     - A **list of strings** is a bag of categories, divided by the square root of their number.
-    - A **list of numbers** is an embedding, taken as it is. Its length is that of the first update; one of another
+    - A **list of numbers** is an embedding, used without scaling. The first update sets its length; a list of another
       length is hashed.
-    - A **date or time**, as an object or as a string in ISO format, has five columns: the hour and the weekday as
-      places on circles, and its age in days, against the newest time learned from under its key, standardised. Hour
-      and weekday are those of the clock that wrote the time; a time without an offset is UTC.
+    - A **date or time**, as an object or a string in ISO format, has five columns: sine and cosine of the hour and of
+      the weekday, and the standardised age in days relative to the newest observed time of its key. Hour and weekday
+      are in the time's own offset; a time without an offset is UTC.
 
-    Keys are strings. A key of a key has a path, as in ``basket.total``; a key with a dot is the same path. In a row of
-    pandas NaN stands for missing, as it does there; elsewhere NaN is an error. Whether a context is accepted depends on
-    the context only: what can be encoded now can be learned from later. The order of its keys does not matter: vectors
-    are the same in every bit.
+    Keys are strings. Nested keys form a path such as ``basket.total``; a key with a dot is the same path. NaN in a row
+    of pandas means missing; elsewhere it is an error. Acceptance depends on the context alone: a context that can be
+    encoded can also be learned from. The order of keys does not change a single bit of the vector.
 
     Parameters
     ----------
     numbers
-        Columns for numbers, times and embeddings.
+        Number of columns for numbers, times and embeddings.
     buckets
-        Columns for everything that is hashed.
+        Number of columns for hashed values.
     hashes
-        Buckets of each category. With two or more, categories that share a bucket can still be distinguished.
+        Number of buckets per category. With two or more, categories that share one bucket can still be distinguished.
     seed
-        Key of the hash. The same seed gives the same buckets in every process and on every machine.
+        Seed of the hash. The same seed gives the same buckets in every process and on every machine.
+    times
+        Whether strings in ISO format are dates or times. False: they are categories.
 
     Examples
     --------
@@ -87,36 +89,39 @@ class Encoder:
     buckets: int = 64
     hashes: int = 2
     seed: int = 0
+    times: bool = True
 
     def __post_init__(self) -> None:
         bounds = {"numbers": (0, MOST_NUMBERS), "hashes": (1, MOST_HASHES), "seed": (0, 2**63 - 1)}
         for name, (least, most) in bounds.items():
             object.__setattr__(self, name, positive_int(name, getattr(self, name), least, most))
+        if not isinstance(self.times, bool):
+            raise ValueError(f"times must be True or False, got {self.times!r}")
         object.__setattr__(self, "buckets", positive_int("buckets", self.buckets, self.hashes, MOST_BUCKETS))
 
     @property
     def width(self) -> int:
-        """The number of columns of a vector."""
+        """Number of columns of a vector."""
         return self.numbers + self.buckets
 
     def init(self) -> Known:
-        """Return what is known before any update."""
+        """Return the initial state."""
         return Known({}, 0, 0, 0)
 
     def encode(self, known: Known, raw: Raw) -> Array:
-        """Return the vector of a context: (width,). A ValueError names the path of what cannot be encoded."""
+        """Return the vector of a context, (width,); raise a ValueError that names the path of an invalid value."""
         out = array("d", self._zeros)
         self._fill(known, leaves_of(raw), out, 0)
         return np.frombuffer(out)
 
     def encode_many(self, known: Known, raws: Iterable[Raw]) -> Array:
-        """Return the vectors of contexts, or of the rows of a data frame: (n, width).
+        """Return the vectors of contexts, or of the rows of a data frame, (n, width).
 
-        They are those of :meth:`encode`, in every bit; contexts that have the same keys take less time together.
+        They equal those of :meth:`encode` bit for bit. Encoding many contexts with the same keys together is faster.
         """
         rows = [leaves_of(raw) for raw in rows_of(raws)]
         out = array("d", self._zeros * len(rows))
-        if rows and all(row.keys() == rows[0].keys() for row in rows):
+        if len(rows) >= _MANY and all(row.keys() == rows[0].keys() for row in rows):
             self._fill_together(known, rows, out)
         else:
             for place, row in enumerate(rows):
@@ -124,11 +129,11 @@ class Encoder:
         return np.frombuffer(out).reshape(len(rows), self.width)
 
     def observe(self, known: Known, raw: Raw) -> Known:
-        """Return what is known after learning from one more context; the old value stays as it is."""
+        """Return the state after observing one more context; the old state does not change."""
         columns, used, overflow = dict(known.columns), known.used, known.overflow
         fresh: list[tuple[str, str, Any]] = []
         for path, value in leaves_of(raw).items():
-            kind, content = read(path, value)
+            kind, content = read(path, value, self.times)
             if kind not in MEASURED:
                 continue
             own = columns.get(path)
@@ -148,27 +153,27 @@ class Encoder:
         return Known(columns, used, overflow, known.updates + 1)
 
     def explain(self, known: Known, raw: Raw) -> tuple[Contribution, ...]:
-        """Return what every value of a context adds to which column, sorted by path.
+        """Return the contribution of each value of a context to each column, sorted by path.
 
-        The sum of all contributions to a column is the column of the encoded vector, in every bit.
+        The contributions to a column add up to that column of the encoded vector, bit for bit.
         """
         values = {**dict.fromkeys(known.columns), **leaves_of(raw)}
         return explained(known, values, self.width, self._add)
 
     def check(self, known: Known) -> None:
-        """Raise a ValueError unless this is what such an encoder can have learned."""
+        """Raise a ValueError unless the state is possible for this encoder."""
         used = 0
         for own in sorted(known.columns.values(), key=lambda each: each.at):
             if own.at != used:
-                raise ValueError(f"the columns of {own.kind}s begin at {own.at}, expected {used}")
+                raise ValueError(f"the columns of a {own.kind} start at {own.at}, expected {used}")
             used += own.size
         if known.used != used or used > self.numbers:
-            raise ValueError(f"{known.used} columns are used, expected {used}, and at most {self.numbers}")
+            raise ValueError(f"{known.used} columns are in use, expected {used}, and at most {self.numbers}")
         if any(own.moments.weight == 0 for own in known.columns.values()):
-            raise ValueError("a column has not been learned from")
+            raise ValueError("a column has no observations")
 
     def columns(self, known: Known) -> tuple[ColumnInfo, ...]:
-        """Return what is known of the keys that have columns of their own."""
+        """Return a summary of each key that has its own columns."""
         return infos(known)
 
     @cached_property
@@ -180,7 +185,7 @@ class Encoder:
         return bytes(8 * self.width)
 
     def _fill(self, known: Known, leaves: Leaves, out: "array[float]", start: int) -> None:
-        """Add a context to the vector that begins at ``start``. What is most frequent is done here, without a call."""
+        """Add a context to the vector that starts at ``start``. The most frequent cases are inlined."""
         columns, cache = known.columns, self._tokens.cache
         for path, value in leaves.items():
             kind = type(value)
@@ -204,7 +209,7 @@ class Encoder:
                     out[start + at] += weight
 
     def _fill_together(self, known: Known, rows: list[Leaves], out: "array[float]") -> None:
-        """Add contexts that all have the same paths, one path after the other."""
+        """Add contexts that all have the same paths, path by path."""
         matrix = np.frombuffer(out).reshape(len(rows), self.width)
         for path in rows[0]:
             values = [row[path] for row in rows]
@@ -226,8 +231,8 @@ class Encoder:
                 matrix[:, at] += weight
 
     def _add(self, known: Known, path: str, value: Any, out: "array[float]", start: int) -> str:
-        """Add one value to a vector, and return as what."""
-        kind, content = read(path, value)
+        """Add one value to a vector, and return its kind."""
+        kind, content = read(path, value, self.times)
         if kind not in MEASURED:
             places = self._tokens.bag(path, content) if kind == LIST else self._tokens.places(path, content)
             for at, weight in places:

@@ -1,4 +1,4 @@
-"""What an encoder has learned, as a value: which keys have columns of their own, and the moments of these columns."""
+"""State of an encoder, as a value: the keys that have their own columns, and the moments of these columns."""
 
 from array import array
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ _SMALLEST_AGE = 1.0 / 24.0
 
 
 class Column(NamedTuple):
-    """What is known of one key: of a number, of a time, or of an embedding."""
+    """State of one key: a number, a time or an embedding."""
 
     kind: str
     at: int  # its first column
@@ -31,7 +31,7 @@ class Column(NamedTuple):
 
 
 class Known(NamedTuple):
-    """All that an encoder has learned. Nothing of it is ever written to."""
+    """Complete state of an encoder; it is immutable."""
 
     columns: Mapping[str, Column]  # by path
     used: int  # columns that are taken
@@ -44,7 +44,7 @@ Add = Callable[[Known, str, Any, "array[float]", int], str]
 
 
 class Contribution(NamedTuple):
-    """What one value has added to one column; the column is None for a key that has not been learned from yet."""
+    """Contribution of one value to one column; the column is None for a key that was never observed."""
 
     path: str
     value: Any
@@ -55,7 +55,7 @@ class Contribution(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ColumnInfo:
-    """What is known of one key; ``mean`` and ``std`` of ages are in days, of an embedding there are none."""
+    """Summary of one key; ``mean`` and ``std`` of a time are its age in days; an embedding has none."""
 
     name: str
     kind: str
@@ -66,12 +66,12 @@ class ColumnInfo:
 
 
 def column(kind: str, at: int, size: int, moments: Moments = Moments(), newest: float = 0.0) -> Column:  # noqa: B008
-    """Return a column with the scale that its moments give."""
+    """Return a column with the scale computed from its moments."""
     return Column(kind, at, size, moments, scale(moments, _SMALLEST_AGE if kind == TIME else 0.0), newest)
 
 
 def learned(old: Column, content: Any) -> Column:
-    """Return a column with one more value: a number, an instant or an embedding."""
+    """Return a column after one more value: a number, an instant or an embedding."""
     moments, newest = old.moments, old.newest
     if old.kind == NUMBER:
         moments = observe(moments, content)
@@ -84,12 +84,12 @@ def learned(old: Column, content: Any) -> Column:
 
 
 def fits(known: Column, kind: str, content: Any) -> bool:
-    """Return whether a value is of the kind and the size that a column was made for."""
+    """Return whether a value has the kind and size of a column."""
     return known.kind == kind and (kind != EMBEDDING or known.size == len(content))
 
 
 def add_own(known: Column, content: Any, out: "array[float]", start: int) -> None:
-    """Add a value that fits its column to the vector that begins at ``start``."""
+    """Add a value that fits its column to the vector that starts at ``start``."""
     first = start + known.at
     if known.kind == NUMBER:
         out[first] += scaled(known.scale, content)
@@ -101,7 +101,7 @@ def add_own(known: Column, content: Any, out: "array[float]", start: int) -> Non
 
 
 def together(known: Column, values: list[Any]) -> Array | None:
-    """Return the columns of several values, (n, size), if all are good and of the column's kind; None if not."""
+    """Return the columns of several values, (n, size); None if one is invalid or of another kind."""
     kinds = set(map(type, values))
     listed = known.kind == EMBEDDING and kinds == {list} and set(map(len, values)) == {known.size}
     if listed:
@@ -124,7 +124,7 @@ def together(known: Column, values: list[Any]) -> Array | None:
 
 
 def explained(known: Known, values: Mapping[str, Any], width: int, add: Add) -> tuple[Contribution, ...]:
-    """Return what each value adds to which column: of its own columns all, of others those that it changes."""
+    """Return the contributions of each value: to all of its own columns, and to the shared columns that it changes."""
     out: list[Contribution] = []
     for path in sorted(values):
         vector = array("d", bytes(8 * width))
@@ -142,7 +142,7 @@ def explained(known: Known, values: Mapping[str, Any], width: int, add: Add) -> 
 
 
 def infos(known: Known) -> tuple[ColumnInfo, ...]:
-    """Return what is known of every key that has columns."""
+    """Return a summary of each key that has columns."""
     return tuple(
         ColumnInfo(
             path,

@@ -1,7 +1,7 @@
-"""The running mean and deviation of one column of numbers, as a value.
+"""Running mean and standard deviation of one column of numbers, as a value.
 
-The moments are about the first number, so that a column of 1e9 with a little noise keeps all its digits. They are kept
-per column, in Python's floats: a context has a few of all the columns, in any combination.
+The moments are about the first number, so that a column of 1e9 with a little noise keeps all its digits. They are
+Python floats per column, because a context has only a few of the columns, in any combination.
 """
 
 import math
@@ -13,7 +13,7 @@ ROUNDING = 4.0 * sys.float_info.epsilon
 
 
 class Moments(NamedTuple):
-    """The moments of the numbers learned from, about the first of them."""
+    """Moments of the observed numbers, about the first of them."""
 
     weight: int = 0  # how many there were
     origin: float = 0.0
@@ -32,7 +32,7 @@ class Moments(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """A map of a number: (x - center) factor, between -limit and limit; factor 0 while the column has not varied."""
+    """Linear map (x - center) factor, clipped to [-limit, limit]; the factor is 0 until the column has varied."""
 
     center: float
     factor: float
@@ -61,10 +61,9 @@ def observe(moments: Moments, x: float) -> Moments:
 
 
 def scale(moments: Moments, smallest: float = 0.0) -> Scale:
-    """Return the map that the moments give; the deviation counts as at least ``smallest``.
+    """Return the map computed from the moments, with a standard deviation of at least ``smallest``.
 
-    No number that the moments include is further than sqrt(weight) deviations from the mean; a number that is further
-    out is clipped to there.
+    No observed number is further than sqrt(weight) deviations from the mean. Numbers further out are clipped there.
     """
     mean, std = moments.mean, moments.std
     varies = std > ROUNDING * abs(mean)
@@ -72,7 +71,7 @@ def scale(moments: Moments, smallest: float = 0.0) -> Scale:
 
 
 def scaled(by: Scale, x: float) -> float:
-    """Return a number scaled."""
+    """Return the scaled number."""
     center, factor, limit = by
     z = (x - center) * factor
     return z if -limit <= z <= limit else math.copysign(limit, z)

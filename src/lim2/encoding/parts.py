@@ -1,4 +1,4 @@
-"""What an encoder has learned as JSON values and arrays, and back."""
+"""Convert the state of an encoder to JSON values and arrays, and back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ _MOMENTS = ("origin", "offset", "squares", "newest")
 
 
 def to_parts(known: Known) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return what was learned as JSON values and arrays.
+    """Return the state as JSON values and arrays.
 
     Examples
     --------
@@ -44,9 +44,9 @@ def to_parts(known: Known) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def from_parts(encoder: Encoder | Columns, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Known:
-    """Return what was learned; a ValueError if such an encoder cannot have learned it."""
+    """Return the state from JSON values and arrays; raise a ValueError if it is impossible for this encoder."""
     if set(values) != {"columns", *_COUNTS}:
-        raise ValueError(f"what was learned must have columns, {', '.join(_COUNTS)}, got {', '.join(map(str, values))}")
+        raise ValueError(f"the state must have columns, {', '.join(_COUNTS)}, got {', '.join(map(str, values))}")
     for name in _COUNTS:
         if type(values[name]) is not int or not 0 <= values[name] < LARGEST_COUNT:
             raise ValueError(f"{name} is {str(values[name])[:50]}, expected a count")
@@ -58,7 +58,7 @@ def from_parts(encoder: Encoder | Columns, values: Mapping[str, Any], arrays: Ma
     for entry, count, *moments, newest in zip(listed, *numbers, strict=True):
         path, own = _column(entry, Moments(count, *moments), newest)
         if path in columns or count > values["updates"]:
-            raise ValueError(f"{path} is there twice, or was learned from more often than anything was")
+            raise ValueError(f"{path} appears twice, or has more observations than there were contexts")
         columns[path] = own
     known = Known(columns, values["used"], values["overflow"], values["updates"])
     encoder.check(known)
@@ -66,15 +66,15 @@ def from_parts(encoder: Encoder | Columns, values: Mapping[str, Any], arrays: Ma
 
 
 def _numbers(arrays: Mapping[str, NDArray[Any]], length: int) -> list[list[Any]]:
-    """Return the count, the moments and the newest time of every column."""
+    """Return count, moments and newest time of every column."""
     if set(arrays) != {"count", *_MOMENTS}:
-        raise ValueError(f"what was learned must have the arrays count, {', '.join(_MOMENTS)}, got {', '.join(arrays)}")
+        raise ValueError(f"the state must have the arrays count, {', '.join(_MOMENTS)}, got {', '.join(arrays)}")
     for name in ("count", *_MOMENTS):
         array, kind = arrays[name], np.int64 if name == "count" else np.float64
         if array.dtype != kind or array.shape != (length,):
-            raise ValueError(f"{name} is of {array.dtype}, {array.shape}; expected {kind.__name__}, ({length},)")
+            raise ValueError(f"{name} must be {kind.__name__} of shape ({length},), got {array.dtype} of {array.shape}")
         if not (np.abs(array) < (LARGEST_COUNT if name == "count" else LARGEST)).all():
-            raise ValueError(f"{name} has values that are not finite, or too large")
+            raise ValueError(f"{name} has values that are not finite or too large")
         if name in ("count", "squares") and (array < 0).any():
             raise ValueError(f"{name} has values below 0")
     return [arrays[name].tolist() for name in ("count", *_MOMENTS)]
@@ -84,11 +84,11 @@ def _column(entry: list[Any], moments: Moments, newest: float) -> tuple[str, Col
     path, kind, at, size = entry
     check_path(path)
     if not isinstance(kind, str) or kind not in MEASURED:
-        raise ValueError(f"{path} is of kind {str(kind)[:50]}, expected {', '.join(sorted(MEASURED))}")
+        raise ValueError(f"{path} has the kind {str(kind)[:50]}, expected one of {', '.join(sorted(MEASURED))}")
     sizes = {NUMBER: range(1, 2), TIME: range(times.SIZE, times.SIZE + 1), EMBEDDING: range(1, LISTED + 1)}[kind]
     if type(at) is not int or type(size) is not int or at < 0 or size not in sizes:
-        raise ValueError(f"{path} begins at {str(at)[:50]} and has {str(size)[:50]} columns, which a {kind} cannot")
+        raise ValueError(f"{path} has invalid columns for a {kind}: start {str(at)[:50]}, size {str(size)[:50]}")
     no_moments, no_time = kind == EMBEDDING or not moments.weight, kind != TIME or not moments.weight
     if (no_moments and any(moments[1:])) or (no_time and newest):
-        raise ValueError(f"{path} has moments that a {kind} learned {moments.weight} times cannot have")
+        raise ValueError(f"{path} has moments that are impossible for a {kind} with {moments.weight} observations")
     return path, column(kind, at, size, moments, newest)

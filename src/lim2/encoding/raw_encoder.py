@@ -1,4 +1,4 @@
-"""An encoder with what it has learned: for those who use it alone."""
+"""An encoder together with its state, for use without a bandit."""
 
 from collections.abc import Iterable
 
@@ -10,14 +10,14 @@ from lim2.state import Array
 
 
 class RawEncoder:
-    """Settings, and what was learned with them so far; ``known`` is a value that is replaced as a whole.
+    """Encoder with its current state ``known``, which is a value and replaced as a whole.
 
     Parameters
     ----------
     settings
         An :class:`Encoder` or :class:`Columns`; None is ``Encoder()``.
     known
-        What was learned before; None: nothing.
+        State to start from; None: the initial state.
 
     Examples
     --------
@@ -42,16 +42,16 @@ class RawEncoder:
 
     @property
     def width(self) -> int:
-        """The number of columns of a vector."""
+        """Number of columns of a vector."""
         return self.settings.width
 
     @property
     def columns(self) -> tuple[ColumnInfo, ...]:
-        """What is known of the keys that have columns of their own."""
+        """Summary of each key that has its own columns."""
         return self.settings.columns(self.known)
 
     def encode(self, context: Raw) -> Array:
-        """Return the vector of a context; nothing is learned from it."""
+        """Return the vector of a context without learning from it."""
         return self.settings.encode(self.known, context)
 
     def encode_many(self, contexts: Iterable[Raw]) -> Array:
@@ -59,9 +59,9 @@ class RawEncoder:
         return self.settings.encode_many(self.known, contexts)
 
     def update(self, context: Raw) -> None:
-        """Learn from a context."""
+        """Observe a context."""
         self.known = self.settings.observe(self.known, context)
 
     def explain(self, context: Raw) -> tuple[Contribution, ...]:
-        """Return which key of a context goes where, with which value."""
+        """Return the contribution of each value of a context to each column."""
         return self.settings.explain(self.known, context)

@@ -1,7 +1,7 @@
-"""Raw contexts as flat dictionaries: from the path of a key, as in ``basket.total``, to a plain Python value.
+"""Raw contexts as flat dictionaries: from the path of a key, such as ``basket.total``, to a plain Python value.
 
-Everything that a caller may pass ends here as one of a few types: a string, a truth value, None, a whole number, a
-float, a date, a time, or a list. pandas and polars are recognised by what their objects can do, and never imported.
+Every input is converted to one of a few types: string, boolean, None, integer, float, date, time or list. Objects of
+pandas and polars are recognised by their methods; the packages are never imported.
 """
 
 import dataclasses
@@ -27,10 +27,10 @@ _LEAVES = frozenset({str, int, float, bool, type(None), list, date, datetime})
 
 
 def leaves_of(raw: Raw) -> Leaves:
-    """Return the values of a context by their paths.
+    """Return the values of a context by path.
 
-    A dictionary that is flat already is returned itself. Paths are not checked yet: :func:`check_path` does so. A key
-    ``"basket.total"`` and a key ``"total"`` within ``"basket"`` are one path.
+    A flat dictionary is returned unchanged. Paths are not checked here, see :func:`check_path`. A key
+    ``"basket.total"`` and a key ``"total"`` within ``"basket"`` are the same path.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def leaves_of(raw: Raw) -> Leaves:
     else:
         nested = raw if type(raw) is dict else _mapping(raw)
         if nested is None:
-            raise ValueError(f"a context must be a dictionary, a row or a dataclass, got {shown(raw)}")
+            raise ValueError(f"a context must be a dictionary, a row of a data frame or a dataclass, got {shown(raw)}")
         leaves = {}
         _flatten(nested, "", 1, leaves)
     if len(leaves) > LEAVES:
@@ -68,16 +68,16 @@ def rows_of(raws: Any) -> Iterator[Raw]:
     if hasattr(raws, "iterrows"):  # pandas
         return iter(_without_nan(raws).to_dict("records"))
     if isinstance(raws, Mapping | str) or not hasattr(raws, "__iter__"):
-        raise ValueError(f"several contexts must be a sequence or a data frame, got {shown(raws)}")
+        raise ValueError(f"contexts must be a sequence or a data frame, got {shown(raws)}")
     return iter(raws)
 
 
 def check_path(path: Any) -> None:
-    """Raise a ValueError unless this is a string that is not too long."""
+    """Raise a ValueError unless the path is a string that is not too long."""
     if not isinstance(path, str):
         raise ValueError(f"the key {shown(path)} must be a string")
     if len(path) > LENGTH:
-        raise ValueError(f"{path[:50]}... has {len(path)} characters: keys with those above them have up to {LENGTH}")
+        raise ValueError(f"the path {path[:50]}... has {len(path)} characters: at most {LENGTH} are allowed")
 
 
 def _flatten(nested: Mapping[Any, Any], prefix: str, depth: int, leaves: dict[str, Any]) -> None:
@@ -93,18 +93,18 @@ def _flatten(nested: Mapping[Any, Any], prefix: str, depth: int, leaves: dict[st
                 continue
             value = plain(path, value)
         if path in leaves:
-            raise ValueError(f"{path[:LENGTH]} is there twice: as a key with dots, and as a key of a key")
+            raise ValueError(f"{path[:LENGTH]} appears twice, as a key with a dot and as a nested key: remove one")
         leaves[path] = value
 
 
 def _check_depth(path: str, depth: int) -> None:
     check_path(path)
     if depth == DEPTH:
-        raise ValueError(f"{path} is nested too deeply: at most {DEPTH} dictionaries within one another")
+        raise ValueError(f"{path} is nested too deeply: at most {DEPTH} levels of dictionaries are allowed")
 
 
 def _mapping(raw: Any) -> Mapping[Any, Any] | None:
-    """Return what maps names to values as a mapping, None for all else."""
+    """Return an object that maps names to values as a mapping; None for other objects."""
     if isinstance(raw, Mapping):
         return raw
     if isinstance(raw, type):
@@ -122,12 +122,12 @@ def _mapping(raw: Any) -> Mapping[Any, Any] | None:
 
 
 def _without_nan(frame: Any) -> Any:
-    """Return a Series or DataFrame of pandas with None in place of NaN, NaT and NA, which stand for missing there."""
+    """Return a pandas Series or DataFrame with None instead of NaN, NaT and NA."""
     return frame.astype(object).where(frame.notna(), None)
 
 
 def plain(path: str, value: Any) -> Any:
-    """Return a value as one of the types that contexts are made of."""
+    """Return a value as one of the plain types."""
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()  # None for NaT
     elif isinstance(value, np.timedelta64):
@@ -161,7 +161,7 @@ def _float(path: str, value: Any) -> float:
 
 
 def shown(value: Any) -> str:
-    """Return a short text for a value, whatever it is."""
+    """Return a short text for any value."""
     if isinstance(value, int) and not -LARGEST < value < LARGEST:
         return f"a number of {value.bit_length()} bits"
     if isinstance(value, str):

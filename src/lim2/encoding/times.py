@@ -1,8 +1,7 @@
-"""Dates and times: hour and weekday as places on circles, and the seconds from which an age is computed.
+"""Dates and times: hour and weekday as points on circles, and seconds for the age.
 
-Hour and weekday are those of the clock that wrote the time: 10 in the morning is 10 in the morning, whatever the
-offset. The seconds are those of the moment itself. A time without an offset is UTC; a date is its midnight in UTC, and
-has no hour.
+Hour and weekday are local: 10 in the morning is 10 in the morning, whatever the offset. The seconds are absolute. A
+time without an offset is UTC; a date is its midnight in UTC, and has no hour.
 """
 
 import math
@@ -27,7 +26,7 @@ _LONGEST = 40  # characters of a time
 
 
 class Instant(NamedTuple):
-    """A time: its seconds since 1970, and where it lies on the circles of the day and of the week."""
+    """A time: seconds since 1970, and its points on the circles of the day and the week."""
 
     seconds: float
     circles: tuple[float, float, float, float]
@@ -53,7 +52,7 @@ def instant(value: date | datetime) -> Instant:
 
 
 def read(text: str) -> Instant | None:
-    """Return the instant that a string in ISO format names, None if it names none.
+    """Return the instant given by a string in ISO format; None for any other string.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Where categories go: a keyed hash that is the same in every process and on every machine, behind a bounded cache.
+"""Buckets of categories: a keyed hash that is the same in every process and on every machine, with a bounded cache.
 
-A token is a path with a value. It goes into one bucket of each of several banks, with a sign, so that two tokens that
-share a bucket of one bank still differ in another. What is added to a bucket is always a multiple of
-``QUANTUM``: sums of such numbers are exact, and therefore the same in every order.
+A token is a path with a value. It is added with a sign to one bucket in each of several banks, so that two tokens that
+share a bucket in one bank still differ in another. Every addend is a multiple of ``QUANTUM``: sums are then exact, and
+therefore the same in every order.
 """
 
 import hashlib
@@ -27,12 +27,12 @@ def rounded(x: float) -> float:
 
 
 def strings(values: list[Any]) -> tuple[str, ...]:
-    """Return a list as a tuple if it holds strings only; if not, an empty one, which is never in a cache."""
+    """Return a list of strings as a tuple; for any other list an empty tuple, which is never in a cache."""
     return tuple(values) if _STRINGS.issuperset(map(type, values)) else ()
 
 
 class Tokens:
-    """The buckets, which are the columns from ``first`` on.
+    """The buckets, which are the columns starting at ``first``.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Tokens:
         return Tokens, self._settings  # the cache stays behind
 
     def places(self, path: str, value: Token) -> Places:
-        """Return where a token goes, and with which weights; they are ready in ``cache`` the next time."""
+        """Return the buckets of a token and its weights, and store them in ``cache``."""
         known = self.cache.get(path)
         if known is not None and value in known:
             return known[value]
@@ -68,9 +68,9 @@ class Tokens:
         return places
 
     def bag(self, path: str, values: list[Token]) -> Places:
-        """Return where tokens of one path go together, as a vector whose length is 1 on average.
+        """Return the buckets and weights of several tokens of one path; the vector has length 1 on average.
 
-        Strings of lists are kept as tuples, apart from strings alone: among those, times are not tokens.
+        Lists of strings are cached as tuples, separately from single strings, which may be times instead of tokens.
         """
         bag, known = strings(values), self.cache.get(path, {})
         if bag in known:
@@ -93,7 +93,7 @@ class Tokens:
         self._cached += len(value) if isinstance(value, tuple) else 1
 
     def vector(self, path: str, kind: str, size: int) -> Places:
-        """Return where the parts of a vector go: each into one bucket, with a sign. Lengths are kept on average."""
+        """Return the buckets of a vector's entries: one bucket each, with a sign. This preserves lengths on average."""
         known = self._vectors.get((path, kind, size))
         if known is not None:
             return known

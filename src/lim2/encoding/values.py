@@ -1,4 +1,4 @@
-"""What one value of a context is: a number, a time, an embedding, a category, a list of categories, or missing."""
+"""Kinds of values in a context: number, time, embedding, category, list of categories, or missing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,8 +19,10 @@ NUMBERS = frozenset({int, float})
 _TOKENS = frozenset({str, bool, type(None)})
 
 
-def read(path: str, value: Any) -> tuple[str, Any]:
-    """Return the kind of a value, and the value as it is used; a ValueError names the path.
+def read(path: str, value: Any, dated: bool = True) -> tuple[str, Any]:
+    """Return the kind of a value and its converted form; raise a ValueError that names the path if it is invalid.
+
+    If ``dated``, a string in ISO format is a time; otherwise all strings are categories.
 
     Examples
     --------
@@ -28,7 +30,7 @@ def read(path: str, value: Any) -> tuple[str, Any]:
     (('number', 31.0), ('category', 'AT'), ('list', ['new', 'red']), ('missing', None))
     >>> read("age", float("nan"))
     Traceback (most recent call last):
-    ValueError: age is nan: a number must be finite and below 1e+30; None stands for a missing one
+    ValueError: age is nan: a number must be finite and below 1e+30; use None for a missing number
     """
     if type(path) is not str or len(path) > LENGTH:
         check_path(path)
@@ -36,7 +38,7 @@ def read(path: str, value: Any) -> tuple[str, Any]:
     if kind is float or kind is int:
         return NUMBER, number(path, value)
     if kind is str:
-        at = times.read(value)
+        at = times.read(value) if dated else None
         return (CATEGORY, value) if at is None else (TIME, at)
     if kind is list:
         numeric, values = list_of(path, value)
@@ -47,21 +49,21 @@ def read(path: str, value: Any) -> tuple[str, Any]:
 
 
 def size_of(kind: str, content: Any) -> int:
-    """Return how many columns of its own a number, a time or an embedding needs."""
+    """Return the number of columns that a number, a time or an embedding needs."""
     return 1 if kind == NUMBER else times.SIZE if kind == TIME else len(content)
 
 
 def number(path: str, value: float) -> float:
-    """Return a number as a float; a ValueError if it is not finite, or too large."""
+    """Return a number as a float; raise a ValueError if it is not finite or too large."""
     if not -LARGEST < value < LARGEST:
         raise ValueError(
-            f"{path} is {shown(value)}: a number must be finite and below {LARGEST:g}; None stands for a missing one"
+            f"{path} is {shown(value)}: a number must be finite and below {LARGEST:g}; use None for a missing number"
         )
     return float(value)
 
 
 def list_of(path: str, values: list[Any]) -> tuple[bool, list[Any]]:
-    """Return whether a list is one of numbers, and its values: numbers, or else strings, truth values and None.
+    """Return whether a list holds numbers, and its values: numbers, or else strings, booleans and None.
 
     Examples
     --------
@@ -69,10 +71,10 @@ def list_of(path: str, values: list[Any]) -> tuple[bool, list[Any]]:
     ((False, ['new', 'red']), (True, [0.5, 1]))
     >>> list_of("tags", ["new", 1])
     Traceback (most recent call last):
-    ValueError: tags holds 'new' and 1: a list holds strings, or numbers, but not both
+    ValueError: tags holds 'new' and 1: a list must hold strings or numbers, not both
     """
     if len(values) > LISTED:
-        raise ValueError(f"{path} is a list of {len(values)} values: at most {LISTED} are possible")
+        raise ValueError(f"{path} is a list of {len(values)} values: at most {LISTED} are allowed")
     kinds = set(map(type, values))
     if not (kinds <= _TOKENS or kinds <= NUMBERS):
         values = [_element(f"{path}[{place}]", value) for place, value in enumerate(values)]
@@ -85,20 +87,20 @@ def list_of(path: str, values: list[Any]) -> tuple[bool, list[Any]]:
         for place, value in enumerate(values):
             number(f"{path}[{place}]", value)
         raise ValueError(
-            f"the numbers of {path} add up to more than {LARGEST_LISTED:g}: a list of numbers is an embedding, which "
-            "is taken as it is. Scale it; if these are names of things, make them strings."
+            f"the numbers of {path} add up to more than {LARGEST_LISTED:g}: a list of numbers is an embedding and is "
+            "not scaled. Scale it yourself, or convert the numbers to strings if they are names."
         )
     return True, values
 
 
 def _element(path: str, value: Any) -> Any:
     if isinstance(value, Mapping | list | tuple | np.ndarray):
-        raise ValueError(f"{path} is {shown(value)}: a list holds strings or numbers only")
+        raise ValueError(f"{path} is {shown(value)}: a list must hold only strings or only numbers")
     return plain(path, value)
 
 
 def _small(values: list[float]) -> bool:
-    """Return whether the numbers of an embedding are finite, and not too large."""
+    """Return whether the numbers of an embedding are finite and not too large."""
     try:
         return sum(map(abs, values)) <= LARGEST_LISTED
     except OverflowError:  # a whole number beyond all floats, beside a float
@@ -111,4 +113,4 @@ def _refuse_list(path: str, values: list[Any]) -> None:
         raise ValueError(f"{path} holds {shown(strange)}: expected a list of strings or of numbers")
     one = next(value for value in values if type(value) in _TOKENS)
     other = next(value for value in values if type(value) in NUMBERS)
-    raise ValueError(f"{path} holds {shown(one)} and {shown(other)}: a list holds strings, or numbers, but not both")
+    raise ValueError(f"{path} holds {shown(one)} and {shown(other)}: a list must hold strings or numbers, not both")

@@ -1,4 +1,4 @@
-"""What another policy would have earned, from a log of decisions with known propensities."""
+"""Off-policy evaluation from a log of decisions with known propensities."""
 
 from lim2.evaluation.estimators import Estimate
 from lim2.evaluation.evaluate import Evaluation, OverlapWarning, evaluate

@@ -1,8 +1,8 @@
 """Estimates of a policy's value from weighted rewards, with confidence intervals: pure functions over arrays.
 
-A weight is the probability of the logged arm under the policy to be evaluated, over its logged propensity. Given the
-past, a weighted reward has the policy's value as its mean, whatever the logging policy has learned by then; so IPS and
-DR are means of terms that are right on average one by one, and SNIPS is a ratio of two such means.
+A weight is the probability of the logged arm under the evaluated policy, divided by its logged propensity. Given the
+past, the mean of a weighted reward is the policy's value, even if the logging policy was learning. So IPS and DR are
+means of unbiased terms, and SNIPS is a ratio of two such means.
 """
 
 import math
@@ -17,16 +17,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its confidence interval.
+    """An estimate with its confidence interval.
 
     Parameters
     ----------
     value
         The estimate.
     error
-        Its standard error.
+        Standard error of the estimate.
     low, high
-        The interval.
+        Bounds of the confidence interval.
     """
 
     value: float
@@ -44,9 +44,9 @@ def mean_of(terms: Array, level: float) -> Estimate:
     Parameters
     ----------
     terms
-        (n,)
+        Terms, (n,).
     level
-        Of confidence.
+        Confidence level.
 
     Examples
     --------
@@ -60,16 +60,16 @@ def mean_of(terms: Array, level: float) -> Estimate:
 def mean_of_bounded(terms: Array, width: float, level: float) -> Estimate:
     """Return the mean of terms, with the empirical Bernstein interval of Maurer and Pontil (2009), theorem 4.
 
-    It holds for any number of terms, not in the limit only, and is wider.
+    It is valid for any number of terms, not only asymptotically, and is wider.
 
     Parameters
     ----------
     terms
-        (n,)
+        Terms, (n,).
     width
         Largest possible term minus the smallest.
     level
-        Of confidence.
+        Confidence level.
 
     Examples
     --------
@@ -90,9 +90,9 @@ def snips(weights: Array, rewards: Array, level: float) -> Estimate:
     Parameters
     ----------
     weights, rewards
-        (n,)
+        Weights and rewards, (n,).
     level
-        Of confidence.
+        Confidence level.
 
     Examples
     --------
@@ -113,23 +113,23 @@ def doubly_robust(weights: Array, rewards: Array, predicted: Array, expected: Ar
     Parameters
     ----------
     weights, rewards
-        (n,)
+        Weights and rewards, (n,).
     predicted
-        (n,) the reward model's prediction for the logged arm, made without its reward.
+        Prediction of the reward model for the logged arm, made without its reward, (n,).
     expected
-        (n,) its prediction of what the policy earns in this context.
+        Prediction of the policy's mean reward in this context, (n,).
     """
     terms: Array = expected + weights * (rewards - predicted)
     return terms
 
 
 def effective_size(weights: Array) -> float:
-    """Return how many decisions of the policy itself the weighted ones are worth (Kish).
+    """Return the effective sample size of the weights (Kish).
 
     Parameters
     ----------
     weights
-        (n,)
+        Weights, (n,).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Off-policy evaluation: what another policy would have earned where the logged one decided."""
+"""Off-policy evaluation: estimate from a log what another policy would have earned."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ Array = NDArray[np.float64]
 
 
 class OverlapWarning(UserWarning):
-    """The log says little about the policy, or says it unreliably."""
+    """The log has too little data on the policy, so that the estimates are unreliable."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a log says about a policy.
+    """Estimated value of a policy.
 
     Parameters
     ----------
     logged
-        The mean reward of the decisions in the log.
+        Mean reward of the logged decisions.
     ips
-        The policy's value by inverse propensity scores: unbiased, and noisy where weights are large.
+        Estimate by inverse propensity scoring: unbiased, but noisy if weights are large.
     snips
-        By self-normalised scores: a bias that vanishes with n, often much less noise.
+        Self-normalised estimate: its bias vanishes with n, and it is often much less noisy.
     dr
-        Doubly robust: unbiased as IPS, and the better the reward model, the less noise.
+        Doubly robust estimate: unbiased like IPS, and less noisy the better the reward model is.
     gain
-        What the policy earns more than the log did, by DR and paired by decision.
+        Policy's mean reward minus that of the log, by DR and paired by decision.
     n
-        Decisions.
+        Number of decisions.
     level
-        Of the confidence intervals.
+        Confidence level of the intervals.
     effective_size
-        How many decisions of the policy itself these are worth.
+        Effective sample size.
     mean_weight, max_weight
-        The mean is 1 but for chance, if propensities are right and cover what the policy plays.
+        Mean and largest weight. The expected mean is 1 if propensities are correct and cover the policy's arms.
     unsupported
-        The share of the policy's plays that the log could not have made: its propensity was 0. NaN if propensities of
-        arms that were not played are unknown.
+        Share of the policy's probability on arms whose logged propensity was 0. NaN if the propensities of arms that
+        were not played are unknown.
     warnings
-        What makes these numbers unreliable.
+        Reasons why the estimates may be unreliable.
     """
 
     logged: Estimate
@@ -92,46 +92,45 @@ def evaluate(
     folds: int = 10,
     reward_range: tuple[float, float] | None = None,
 ) -> Evaluation:
-    """Estimate what a policy would have earned, had it decided where the log did.
+    """Estimate what a policy would have earned on the logged decisions.
 
-    The intervals are asymptotic (Student's t; the delta method for SNIPS): they cover at their level when contexts are
-    alike over time and weights are moderate, which the warnings watch. If the logging agent was learning, as it usually
-    was, IPS and DR with ``crossfit="past"`` remain unbiased, since the propensities are those of the moment; their
-    intervals then need the propensities of what the policy plays not to fade towards 0, for which `min_propensity`
-    takes care.
+    The intervals are asymptotic (Student's t; the delta method for SNIPS). They have their nominal coverage if contexts
+    do not change over time and weights are moderate, which the warnings check. If the logging agent was learning, as
+    usual, IPS and DR with ``crossfit="past"`` remain unbiased, because each propensity is that of the moment of its
+    decision. Their intervals then require that the propensities of the policy's arms do not approach 0: set
+    `min_propensity` in the logging agent.
 
     Parameters
     ----------
     log
-        A decision log, or its `table()`, or some rows of that.
+        A decision log, its `table()`, or some rows of the table.
     policy
-        An agent, an item agent, a `lim2.Bandit`, or a snapshot of one, as it is: it does not learn meanwhile, and
-        chooses among the candidates of each decision, of arms among those that it knows. Or a function of (context,
-        eligible arms) that returns one of the arms, their probabilities, or a dictionary of probabilities; where
-        candidates have features, a function of (context, items), a dictionary of the features by name. Or an array of
-        probabilities, one row per decision and one column for each of ``table.arms``, or one value per candidate of
-        all decisions.
+        An agent, an item agent, a `lim2.Bandit`, or a snapshot of one. It does not learn during the evaluation, and
+        chooses among the candidates of each decision that it knows. Or a function of (context, eligible arms) that
+        returns one of the arms, their probabilities, or a dictionary of probabilities; if candidates have features, a
+        function of (context, items), where items is a dictionary of features by name. Or an array of probabilities: one
+        row per decision and one column for each of ``table.arms``, or one value per candidate of all decisions.
     level
-        Of confidence.
+        Confidence level.
     model
-        Predictions of rewards for DR. ``"ridge"``: a linear regression per arm, over the contexts; one over contexts,
-        items and their products, where items are vectors; and the mean of each arm, where contexts are raw.
-        ``"logged"``: what the deciding agent expected at the time, which suits texts and images, too. Or an array
-        (n, K), such as ``other.means(table.contexts)``, or (m,), of a model that has not seen these rewards.
+        Reward model for DR. ``"ridge"``: a linear regression per arm on the contexts; if items are vectors, one
+        regression on contexts, items and their products; if contexts are raw, the mean of each arm. ``"logged"``: the
+        logged expectations of the deciding agent, also for texts and images. Or an array of predictions (n, K), such
+        as ``other.means(table.contexts)``, or (m,), by a model that was not trained on these rewards.
     crossfit
-        How ridge avoids predicting what it has been fitted on. ``"past"``: blocks in time, each predicted from those
-        before, which is right for logs of learning agents, too. ``"folds"``: each fold from all others; a little more
-        precise when the logging policy was fixed.
+        How ridge avoids predicting rewards that it was fitted on. ``"past"``: blocks in time, each predicted from
+        the blocks before, which is valid for logs of learning agents, too. ``"folds"``: each fold predicted from all
+        others, which is a little more precise if the logging policy was fixed.
     folds
         Number of blocks or folds.
     reward_range
-        The smallest and largest possible reward. When given, IPS and DR have empirical Bernstein intervals, which hold
-        for any n, and are wider.
+        Smallest and largest possible reward. If given, IPS and DR have empirical Bernstein intervals, which are valid
+        for any n and wider.
 
     Returns
     -------
     Evaluation
-        Print it for a table. Each of its warnings is also given as an `OverlapWarning`.
+        The estimates; print them for a table. Each of the warnings is also issued as an `OverlapWarning`.
 
     Examples
     --------
@@ -152,8 +151,8 @@ def evaluate(
     if not isinstance(log, Table | DecisionLog):
         path = repr(str(log)) if isinstance(log, str | os.PathLike) else "path"
         raise ValueError(
-            f"evaluate takes a decision log or a table of one, got {shown(log)}: open the log by "
-            f"lim2.DecisionLog({path}), or read a table by lim2.log.Table.from_frame"
+            f"log must be a decision log or a table, got {shown(log)}: open the log with "
+            f"lim2.DecisionLog({path}), or read a table with lim2.log.Table.from_frame"
         )
     table = log if isinstance(log, Table) else log.table()
     if not 0 < level < 1:
@@ -163,7 +162,7 @@ def evaluate(
     if underflown:
         table = table[usable]
     if len(table) < 2:
-        raise ValueError(f"at least 2 decisions with rewards are needed, the log has {len(table)}")
+        raise ValueError(f"evaluation needs at least 2 decisions with rewards, the log has {len(table)}")
     chances, played = probabilities(policy, table), table.played
     weights = chances[played] / table.propensity
     q = _model(model, table, crossfit, folds)
@@ -197,7 +196,7 @@ def evaluate(
 
 
 def _model(model: str | ArrayLike, table: Table, crossfit: str, folds: int) -> Array:
-    """Return (m,) predicted rewards of all candidates."""
+    """Return the predicted rewards of all candidates, (m,)."""
     candidates = table.candidates
     if isinstance(model, str):
         if model == "ridge":
@@ -210,7 +209,7 @@ def _model(model: str | ArrayLike, table: Table, crossfit: str, folds: int) -> A
             raise ValueError(f"model must be 'ridge', 'logged' or an array of predictions, got {model!r}")
         if candidates.means is None:
             raise ValueError(
-                "model='logged' needs the means that the deciding agent expected, but they were not logged"
+                "model='logged' needs the means of the deciding agent, but they were not logged: use model='ridge'"
             )
         return candidates.means
     q, shape = np.asarray(model, dtype=np.float64), (len(table), len(table.arms))
@@ -225,7 +224,7 @@ def _model(model: str | ArrayLike, table: Table, crossfit: str, folds: int) -> A
 
 
 def _largest_weight(chances: Array, weights: Array, table: Table) -> float:
-    """Return the largest weight that any arm could have had in the logged contexts."""
+    """Return the largest possible weight of any arm in the logged contexts."""
     logged = table.candidates.propensities
     if logged is None:
         return float(weights.max())
@@ -238,7 +237,7 @@ def _bounded(
     low, high = reward_range
     if not low < high or table.rewards.min() < low or table.rewards.max() > high:
         raise ValueError(
-            f"reward_range must be (smallest, largest) and hold all rewards, which are between {table.rewards.min()} "
+            f"reward_range must be (smallest, largest) and cover all rewards, which are between {table.rewards.min()} "
             f"and {table.rewards.max()}; got {reward_range!r}"
         )
     ips = mean_of_bounded(by_weight, (max(high, 0.0) - min(low, 0.0)) * largest, level)

@@ -1,4 +1,4 @@
-"""Which regression predicts the rewards of a table: it depends on what is known of contexts and candidates."""
+"""Choose the regression that predicts the rewards of a table, given its contexts and candidates."""
 
 import functools
 from typing import Any
@@ -12,14 +12,14 @@ from lim2.log.table import Table
 
 
 def regressed(table: Table, splits: Splits) -> Array:
-    """Return (m,) predicted rewards of all candidates.
+    """Return the predicted rewards of all candidates, (m,).
 
     Parameters
     ----------
     table
         The logged decisions.
     splits
-        (rows to fit on, rows to predict).
+        Pairs (rows to fit on, rows to predict).
     """
     contexts, items = as_columns(table)
     if items is not None:
@@ -30,7 +30,7 @@ def regressed(table: Table, splits: Splits) -> Array:
 def as_columns(table: Table) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Return contexts (n, d) and the candidates' features (m, e) as numbers; None for items without features.
 
-    What is raw is encoded, with numbers scaled by the moments of the whole table.
+    Raw values are encoded, with numbers scaled by the moments of the whole table.
 
     Parameters
     ----------

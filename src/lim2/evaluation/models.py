@@ -1,4 +1,4 @@
-"""Models of the rewards for the doubly robust estimate: ridge regressions, never fitted on what they predict."""
+"""Reward models for the doubly robust estimate: ridge regressions, never fitted on the rows that they predict."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -18,14 +18,14 @@ CHUNK = 8192  # rows of features at once
 
 
 def ridge(contexts: Array, rewards: Array, penalty: float = 1.0) -> Array:
-    """Return (d + 1,) weights, one a column and the constant, which is not penalised.
+    """Return the weights (d + 1,), one per column and the constant, which is not penalised.
 
     Parameters
     ----------
     contexts, rewards
         (n, d) and (n,).
     penalty
-        On the squares of the weights.
+        Penalty on the squared weights.
 
     Examples
     --------
@@ -42,9 +42,9 @@ def ridge(contexts: Array, rewards: Array, penalty: float = 1.0) -> Array:
 
 
 def by_past(n: int, blocks: int) -> Splits:
-    """Return (rows to fit on, rows to predict), blocks in time: each is predicted from all before, the first from none.
+    """Return pairs (rows to fit on, rows to predict) for blocks in time: each is predicted from all blocks before.
 
-    Blocks grow, so that little is predicted from nothing.
+    Blocks grow, so that few rows are predicted from no data.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def by_past(n: int, blocks: int) -> Splits:
 
 
 def by_folds(n: int, folds: int) -> Splits:
-    """Return (rows to fit on, rows to predict), folds of every k-th row: each is predicted from all others.
+    """Return pairs (rows to fit on, rows to predict) for folds of every k-th row: each is predicted from all others.
 
     Parameters
     ----------
@@ -85,20 +85,20 @@ def by_folds(n: int, folds: int) -> Splits:
 def by_arm(
     contexts: Array, chosen: Rows, rewards: Array, candidates: Candidates, splits: Splits, penalty: float = 1.0
 ) -> Array:
-    """Return (m,) predicted rewards of candidates, by a regression per arm; of each row by models not fitted on it.
+    """Return the predicted rewards of candidates, (m,), by one regression per arm, not fitted on the predicted row.
 
-    An arm without a decision to fit on is predicted by the mean over all arms; without any decision, everything by 0.
+    The prediction for an arm without data is the mean over all arms; without any data it is 0.
 
     Parameters
     ----------
     contexts, chosen, rewards
         (n, d), (n,) and (n,).
     candidates
-        What could be played in each row.
+        Eligible arms of each row.
     splits
-        (rows to fit on, rows to predict).
+        Pairs (rows to fit on, rows to predict).
     penalty
-        Of the regression over standardised columns.
+        Penalty of the regression over standardised columns.
     """
     predicted, rows = np.zeros(len(candidates.arms)), candidates.rows
     for fit, apply in splits:
@@ -118,22 +118,22 @@ def over_items(
     contexts: Array, items: Array, played: Rows, rewards: Array, candidates: Candidates, splits: Splits,
     penalty: float = 1.0,
 ) -> Array:  # fmt: skip
-    """Return (m,) predicted rewards of candidates, by one regression over context, item, and their products if few.
+    """Return the predicted rewards of candidates, (m,), by one regression over context, item and, if few, products.
 
     Parameters
     ----------
     contexts, items
-        (n, d), and (m, e) of all candidates.
+        Arrays (n, d), and (m, e) for all candidates.
     played
-        (n,) what was played, as an index of the candidates of all rows.
+        Index of the arm played in each row, among the candidates of all rows, (n,).
     rewards
-        (n,)
+        Rewards, (n,).
     candidates
-        What could be played in each row.
+        Eligible arms of each row.
     splits
-        (rows to fit on, rows to predict).
+        Pairs (rows to fit on, rows to predict).
     penalty
-        Of the regression over standardised columns.
+        Penalty of the regression over standardised columns.
     """
     predicted, rows = np.zeros(len(items)), candidates.rows
     for fit, apply in splits:
@@ -152,19 +152,19 @@ def over_items(
 
 
 class Scale(NamedTuple):
-    """What columns are shifted and divided by."""
+    """Shift and divisor of each column."""
 
     centre: Array
     spread: Array
 
     @classmethod
     def of(cls, values: Array) -> "Scale":
-        """Return the scale by which these columns have mean 0 and standard deviation 1."""
+        """Return the scale that gives these columns mean 0 and standard deviation 1."""
         spread = values.std(axis=0)
         return cls(values.mean(axis=0), np.where(spread > 0, spread, 1.0))
 
     def __call__(self, values: Array) -> Array:
-        """Return columns, scaled."""
+        """Return the scaled columns."""
         scaled: Array = (values - self.centre) / self.spread
         return scaled
 
@@ -172,7 +172,7 @@ class Scale(NamedTuple):
 def _ridge_in_parts(
     joined: Callable[[Rows, Rows], Array], rows: Rows, places: Rows, rewards: Array, penalty: float
 ) -> Array:
-    """Return what `ridge` would, without holding the features of all rows at once."""
+    """Return the result of `ridge` without holding the features of all rows at once."""
     width = joined(rows[:1], places[:1]).shape[1] + 1
     gram, target = np.zeros((width, width)), np.zeros(width)
     for some in _parts(np.arange(len(rows))):
@@ -190,14 +190,14 @@ def _parts(rows: Rows) -> list[Rows]:
 
 
 def _joined(X: Array, Z: Array) -> Array:
-    """Return context and item side by side, and all products of their columns if these are at most `PRODUCTS`."""
+    """Return context and item side by side, with all products of their columns if there are at most `PRODUCTS`."""
     if X.shape[1] * Z.shape[1] > PRODUCTS:
         return np.hstack([X, Z])
     return np.hstack([X, Z, (X[:, :, None] * Z[:, None, :]).reshape(len(X), -1)])
 
 
 def _places_of(rows: Rows, candidates: Candidates) -> Rows:
-    """Return the places of the candidates of some rows."""
+    """Return the indices of the candidates of some rows."""
     sizes = candidates.sizes[rows]
     offsets = np.repeat(candidates.starts[:-1][rows] - np.cumsum(sizes) + sizes, sizes)
     places: Rows = offsets + np.arange(sizes.sum())

@@ -1,4 +1,4 @@
-"""Whether a log says anything about a policy: how the weights are spread, and what the log never tried."""
+"""Overlap between a log and a policy: the spread of the weights, and the arms that the log never played."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 10  # arms that a warning lists
 
 @dataclass(frozen=True)
 class Overlap:
-    """How the policy's plays and the log's overlap; see `Evaluation`."""
+    """Overlap between the policy's and the log's choices; see `Evaluation`."""
 
     effective_size: float
     mean_weight: float
@@ -32,14 +32,14 @@ class Overlap:
 
     @classmethod
     def of(cls, weights: Array, chances: Array, table: Table) -> Overlap:
-        """Measure it.
+        """Compute the overlap.
 
         Parameters
         ----------
         weights
-            (n,)
+            Weights, (n,).
         chances
-            (m,) the policy's probabilities of all candidates.
+            The policy's probabilities of all candidates, (m,).
         table
             The logged decisions.
         """
@@ -51,18 +51,18 @@ class Overlap:
 
 
 def concerns(overlap: Overlap, chances: Array, weights: Array, table: Table, underflown: int) -> list[str]:
-    """Return what makes an evaluation unreliable, one sentence each.
+    """Return the reasons why an evaluation may be unreliable, one sentence each.
 
     Parameters
     ----------
     overlap
-        As measured.
+        The computed overlap.
     chances, weights
-        (m,) and (n,).
+        The policy's probabilities (m,), and the weights (n,).
     table
         The logged decisions.
     underflown
-        Decisions left out because their propensity was 0 to machine precision.
+        Number of decisions left out because their propensity was 0 to machine precision.
     """
     found = []
     n = len(table)
@@ -107,7 +107,7 @@ def concerns(overlap: Overlap, chances: Array, weights: Array, table: Table, und
 
 
 def _never_played(chances: Array, table: Table) -> list[Hashable]:
-    """Return the arms that the policy plays and the log did not; none for items, which stand for one another."""
+    """Return the arms that the policy plays and the log did not; none for items, which share one model."""
     if table.candidates.items is not None:
         return []
     size = len(table.arms)

@@ -1,4 +1,4 @@
-"""The probabilities with which a policy plays each candidate, in each logged context."""
+"""Probabilities with which a policy plays each candidate in each logged context."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol, cast
@@ -26,12 +26,12 @@ Rule = Callable[[Any, Any], Any]
 
 
 def probabilities(policy: Chooser | Rule | ArrayLike, table: Table) -> Array:
-    """Return (m,) probabilities of the candidates of all rows; those of a row sum to 1.
+    """Return the probabilities of the candidates of all rows, (m,); those of a row sum to 1.
 
     Parameters
     ----------
     policy
-        As `evaluate` takes it.
+        Policy in one of the forms that `evaluate` takes.
     table
         The logged decisions.
 
@@ -60,10 +60,10 @@ def _of_chooser(policy: Chooser, table: Table) -> Array:
 
 
 def _of_agent(agent: Any, table: Table) -> Array:
-    """Ask an agent with arms, once per set of candidates."""
+    """Return the propensities of an agent with arms, computed once per set of candidates."""
     candidates = table.candidates
     if candidates.items is not None and is_range(table.arms):
-        raise ValueError("the table's items have no names of their own, so that they cannot be arms of an agent")
+        raise ValueError("the table's items have no names, so they cannot be arms of an agent: use an item agent")
     known = _known(agent, table)[candidates.arms]
     places = np.flatnonzero(known)
     counts = np.add.reduceat(known, candidates.starts[:-1], dtype=np.intp)
@@ -133,12 +133,12 @@ def _of_array(chances: Array, table: Table) -> Array:
         )
     own = chances[candidates.rows, candidates.arms]
     if np.abs(chances.sum(axis=1) - np.bincount(candidates.rows, own, n)).max() > 1e-9:
-        raise ValueError("the policy gives a probability to an arm that was not eligible in that row")
+        raise ValueError("the policy gives a positive probability to an arm that was not eligible in that row")
     return own
 
 
 def _known(agent: Any, table: Table) -> NDArray[np.bool_]:
-    """Return (K,) which arms an agent has; all, if it chooses among items."""
+    """Return a mask (K,) of the arms that an agent has; all if it chooses among items."""
     arms = deciders.arms_of(agent)
     own = None if arms is None else set(arms)
     return np.array([own is None or arm in own for arm in table.arms], dtype=bool)

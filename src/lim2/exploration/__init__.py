@@ -1,4 +1,4 @@
-"""Component 2, exploration: what is believed about each arm, and how an arm is chosen from it."""
+"""Component 2, exploration: the posterior of each arm, and how an arm is chosen from it."""
 
 from typing import Protocol, runtime_checkable
 
@@ -12,7 +12,7 @@ from lim2.state import Array
 
 
 class Exploration(Protocol):
-    """Turns the distribution of every arm's score into one score per arm; the arm with the largest is played."""
+    """Maps the distribution of every arm's score to one score per arm; the arm with the largest score is played."""
 
     def scores(self, score: StudentT, rng: np.random.Generator) -> Array:
         """Return every arm's score, in the shape of ``score.mean``."""
@@ -21,15 +21,15 @@ class Exploration(Protocol):
 
 @runtime_checkable
 class KnowsPropensities(Protocol):
-    """What an exploration adds for ``decide`` and ``propensities``."""
+    """Additional method of an exploration, needed by ``decide`` and ``propensities``."""
 
     def propensities(self, score: StudentT) -> Array:
-        """Return the probability that each arm's score is the largest; draw nothing."""
+        """Return the probability that each arm has the largest score, without drawing."""
         ...
 
 
 def named(exploration: "str | Exploration") -> Exploration:
-    """Return the exploration that a setting names; an object is taken as it is."""
+    """Return the exploration named by a setting; an object is returned unchanged."""
     if isinstance(exploration, str):
         choices: dict[str, Exploration] = {"thompson": Thompson(), "ucb": UCB()}
         if exploration not in choices:

@@ -1,4 +1,4 @@
-"""Sufficient statistics of one arm, and what follows from them: its beliefs, and how likely its rewards were.
+"""Sufficient statistics of one arm, and its posterior and evidence computed from them.
 
 The rewards r of an arm with features Z are N(Z w, noise I), the weights w are N(0, noise D^-1) at the start with D
 diagonal, and the noise is InvGamma(a, b). All that the data say is in Z'Z, Z'r, r'r and their number. These can be
@@ -20,7 +20,7 @@ _potrf, _trtri, _trsv = lapack.dpotrf, lapack.dtrtri, blas.dtrsv
 
 
 class Start(NamedTuple):
-    """What is believed of an arm at the start: precisions of the weights in units of the noise, and the noise."""
+    """Prior of an arm: precisions of the weights in units of the noise, and the noise."""
 
     precision: Array  # D, (g,)
     a: float

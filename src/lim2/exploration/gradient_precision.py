@@ -1,4 +1,4 @@
-"""How well a direction of parameter space is known: U = lambda I + the sum of g g' over the gradients g of all plays.
+"""Precision over parameter space: U = lambda I + the sum of g g' over the gradients g of all plays.
 
 NeuralUCB and NeuralTS take a network's gradient g at (context, arm) as the features of a linear bandit over all
 parameters. :class:`Diagonal` holds the inverse of U's diagonal, :class:`Full` all of U^-1. A gradient is never written
@@ -36,7 +36,7 @@ class Diagonal(NamedTuple):
 
     @classmethod
     def prior(cls, n_arms: int, n_features: int, hidden: int, precision: float) -> Self:
-        """Return what is known before the first play: U = precision I."""
+        """Return the initial precision, U = precision I."""
         return cls(np.full((n_arms, n_features, hidden), 1.0 / precision), np.full(2 * hidden + 1, 1.0 / precision))
 
     def spreads(self, contexts: Array, gates: Array, hidden: Array) -> Array:
@@ -85,7 +85,7 @@ class Full(NamedTuple):
 
     @classmethod
     def prior(cls, n_arms: int, n_features: int, hidden: int, precision: float) -> Self:
-        """Return what is known before the first play: U = precision I."""
+        """Return the initial precision, U = precision I."""
         return cls(np.eye(_checked(n_arms * n_features * hidden + 2 * hidden + 1)) / precision)
 
     def spreads(self, contexts: Array, gates: Array, hidden: Array) -> Array:
@@ -139,7 +139,7 @@ class Full(NamedTuple):
 
 
 def _rows(arm: int, n_features: int, hidden: int) -> tuple[slice, slice]:
-    """Return where the shared parameters are, and where an arm's block is."""
+    """Return the slices of the shared parameters and of an arm's block."""
     shared, block = 2 * hidden + 1, n_features * hidden
     return slice(0, shared), slice(shared + arm * block, shared + (arm + 1) * block)
 

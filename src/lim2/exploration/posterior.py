@@ -1,6 +1,6 @@
-"""What is believed about each arm: Bayesian linear regression with unknown noise.
+"""Posterior of each arm: Bayesian linear regression with unknown noise.
 
-The belief about arm i is normal-inverse-gamma: noise variance ~ InvGamma(a_i, b_i), and weights given the noise
+The posterior of arm i is normal-inverse-gamma: noise variance ~ InvGamma(a_i, b_i), and weights given the noise
 ~ N(mu_i, noise * cov_i), with cov_i the paper's (Phi0_i + Phi_i)^-1. No inverse is ever formed to be used: a
 covariance is conditioned on features through Cholesky factors, on the smaller side of the problem.
 """
@@ -29,7 +29,7 @@ _ddot, _dger = blas.ddot, blas.dger
 
 
 class Posterior(NamedTuple):
-    """Normal-inverse-gamma beliefs about the linear weights of every arm."""
+    """Normal-inverse-gamma posterior over the linear weights of every arm."""
 
     mu: Annotated[Array, "arm g"]
     cov: Annotated[Array, "arm g g", "psd"]  # in units of the noise variance
@@ -47,7 +47,7 @@ def check_prior(prior_precision: float, a0: float, b0: float) -> None:
 
 
 def prior(n_arms: int, width: int, precision: float | Array, a0: float, b0: float) -> Posterior:
-    """Return what is believed before the first reward: N(0, noise I / precision), InvGamma(a0, b0).
+    """Return the prior: N(0, noise I / precision), InvGamma(a0, b0).
 
     ``precision`` may be one number per feature.
     """
@@ -101,7 +101,7 @@ def condition_all(cov: Array, z: Array, bounds: list[int], out: Array | None = N
     bounds
         Arm i has the rows ``bounds[i]`` to ``bounds[i + 1]``.
     out
-        Where to write, which may be ``cov`` itself; a new array when absent.
+        Array for the result, which may be ``cov`` itself; None: a new array.
     """
     out = np.empty((len(bounds) - 1, *cov.shape[-2:])) if out is None else out
     flat, width, traces = z.reshape(-1), z.shape[1], []
@@ -127,7 +127,7 @@ def fit_mean(cov: Array, mu0: Array, z: Array, r: Array) -> tuple[Array, float]:
 
 
 def fade_noise(posterior: Posterior, keep: float, a0: float, b0: float) -> Posterior:
-    """Let what is known of the noise count less: a and b move towards where they started."""
+    """Let the information about the noise fade: a and b move towards their initial values."""
     return posterior._replace(a=(posterior.a - a0) * keep + a0, b=(posterior.b - b0) * keep + b0)
 
 
@@ -144,7 +144,7 @@ def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
     features
         (n, g), the rows Z.
     out
-        Where to write; a new array when absent.
+        Array for the result; None: a new array.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def relax(cov: Array, keep: float, precision: float, out: Array) -> Array:
 
 
 def rank_one(cov: Array, z: Array) -> tuple[Array, Array, float]:
-    """Return ``cov`` conditioned on one row of features, cov z as it was before, and 1 + z' cov z.
+    """Return ``cov`` conditioned on one row of features, the old cov z, and 1 + z' cov z.
 
     Examples
     --------

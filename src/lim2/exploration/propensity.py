@@ -1,4 +1,4 @@
-"""How likely each arm has the largest score, when scores are independent and Student-t: by quadrature, no simulation.
+"""Probability that each arm has the largest of independent Student-t scores, by quadrature.
 
 With f_i and F_i the density and the distribution function of arm i's score, arm i is chosen with probability
 
@@ -58,7 +58,7 @@ _ONES = np.ones(NODES)
 
 
 def chances_of_largest(means: ArrayLike, scales: ArrayLike, freedom: ArrayLike) -> Array:
-    """Return how likely each of several independent Student-t variables is the largest.
+    """Return the probability that each of several independent Student-t variables is the largest.
 
     The absolute error is below 1e-6. Of variables that are certain, with a scale of 0 or one that vanishes against the
     mean in float64, the first of the largest counts, as ``argmax`` has it.
@@ -127,7 +127,7 @@ def one_hot(scores: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def _tails(freedom: bytes) -> tuple[list[Tail], Array]:
-    """Return what degrees of freedom, written as float64, determine: rows and columns of numbers."""
+    """Return the numbers that depend only on the degrees of freedom, given as float64 bytes."""
     rows = list(map(_tail, np.frombuffer(freedom).tolist()))
     return rows, np.array(rows).T
 
@@ -173,7 +173,7 @@ def _one(mu: Array, scale: Array, df: Array) -> Array:
 
 
 def _many(mu: Array, scale: Array, df: Array) -> Array:
-    """Return the same for rows of cases, in which variables may be certain.
+    """Return the probabilities for rows of cases, in which variables may be certain.
 
     What counts happens above the place where the last variable begins, and a certain one begins where it is. So all
     that are certain are put at minus infinity; the last of them counts if all others are below it.
@@ -200,7 +200,7 @@ def _many(mu: Array, scale: Array, df: Array) -> Array:
 
 
 def _certain(mu: Array, scale: Array, lowest: Array) -> tuple[NDArray[np.bool_], Array]:
-    """Tell which variables are certain, to float64, as seen from an origin; and that origin.
+    """Return which variables are certain in float64 relative to an origin, and that origin.
 
     Numbers have their digits where they are small. So the origin is where the bulk begins that begins last: variables
     that are narrower than rounding there are far below, or alone where they are.

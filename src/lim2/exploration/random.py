@@ -1,4 +1,4 @@
-"""No preference: every arm with the same probability."""
+"""Uniformly random exploration."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from lim2.state import Array
 
 @dataclass(frozen=True)
 class Random:
-    """Play every eligible arm with the same probability, whatever is believed."""
+    """Play every eligible arm with the same probability."""
 
     def scores(self, score: StudentT, rng: np.random.Generator) -> Array:
         """Draw independent uniform scores, so that any eligible subset is uniform too."""

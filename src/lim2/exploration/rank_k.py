@@ -93,13 +93,13 @@ def _of_arm(posterior: Roots | Posterior, arm: int) -> Belief:
 
 
 def _alone(belief: Belief, kind: Any) -> Any:
-    """Return beliefs about one arm as those of all arms."""
+    """Return the posterior of one arm in the form of all arms."""
     mean, matrix, a, b = belief
     return kind(mean[None], matrix[None], np.array([a]), np.array([b]))
 
 
 def _next_root(posterior: Roots, belief: Belief, Z: Array, rewards: Array) -> tuple[Belief, Array]:
-    """Return what is believed after more rows, and the log densities of the rewards."""
+    """Return the posterior after more rows, and the log densities of the rewards."""
     root = belief[1]
     if len(rewards) >= FEWEST_ROWS:
         F = np.dot(Z, root.T)
@@ -117,7 +117,7 @@ def _next_root(posterior: Roots, belief: Belief, Z: Array, rewards: Array) -> tu
 
 
 def _next_cov(belief: Belief, Z: Array, rewards: Array) -> Belief:
-    """Return what is believed after more rows."""
+    """Return the posterior after more rows."""
     cov = belief[1]
     if len(rewards) >= FEWEST_ROWS:
         D = np.dot(Z, cov)

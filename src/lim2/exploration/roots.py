@@ -1,4 +1,4 @@
-"""The square-root posterior: the same beliefs for features that stay, with every covariance carried as a root.
+"""The square-root posterior, for fixed features: every covariance is stored as a root.
 
 It is only ever conditioned on one more row, forever. With cov = S S', the root of the next covariance is
 S - S f f' / (s + sqrt(s)), where f = S'z and s = 1 + f'f (Potter's form). Variances are sums of squares, which rounding
@@ -9,6 +9,7 @@ import math
 from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from lim2.exploration.scores import StudentT
@@ -18,7 +19,7 @@ _dger, _ddot = blas.dger, blas.ddot
 
 
 class RootPosterior(NamedTuple):
-    """Normal-inverse-gamma beliefs about the linear weights of every arm, with roots of the covariances."""
+    """Normal-inverse-gamma posterior over the linear weights of every arm, with roots of the covariances."""
 
     mu: Annotated[Array, "arm g"]
     root: Annotated[Array, "arm g g"]  # S', so that cov = root' root, in units of the noise variance
@@ -32,7 +33,7 @@ class RootPosterior(NamedTuple):
 
 
 class LinearPosterior(NamedTuple):
-    """The same beliefs about the weights of fewer features, beside a :class:`RootPosterior`."""
+    """Linear posterior over fewer features, in addition to a :class:`RootPosterior`."""
 
     mu: Annotated[Array, "arm own"]
     root: Annotated[Array, "arm own own"]
@@ -45,12 +46,21 @@ Beliefs = TypeVar("Beliefs", RootPosterior, LinearPosterior)
 
 
 def part_of(posterior: Beliefs, arms: slice) -> Beliefs:
-    """Return what is believed of some arms."""
+    """Return the posterior of some arms."""
     return type(posterior)(*(rows[arms] for rows in posterior))
 
 
+def of_features(posterior: Beliefs, kept: NDArray[np.bool_]) -> Beliefs:
+    """Return the posterior of one arm, to score rows whose other features are 0.
+
+    Rows of the root that these features do not reach add nothing to a variance, and are left out, too.
+    """
+    root = posterior.root[0][:, kept]
+    return type(posterior)(posterior.mu[:, kept], root[root.any(axis=1)][None], posterior.a, posterior.b)
+
+
 def prior(n_arms: int, width: int, precision: float, a0: float, b0: float) -> RootPosterior:
-    """Return what is believed before the first reward: N(0, noise I / precision), InvGamma(a0, b0)."""
+    """Return the prior: N(0, noise I / precision), InvGamma(a0, b0)."""
     root = np.tile(np.eye(width) / math.sqrt(precision), (n_arms, 1, 1))
     return RootPosterior(np.zeros((n_arms, width)), root, np.full(n_arms, float(a0)), np.full(n_arms, float(b0)))
 

@@ -1,4 +1,4 @@
-"""The score of every arm: all that exploration needs to know of a belief."""
+"""Distribution of the arms' scores, the only input of exploration."""
 
 from typing import Any, NamedTuple
 
@@ -8,14 +8,14 @@ from lim2.state import Array
 
 
 class StudentT(NamedTuple):
-    """Independent Student-t scores of the arms.
+    """Independent Student-t distributions of the arms' scores.
 
-    Thompson sampling, upper confidence bounds, propensities, means and variances are functions of it.
+    Thompson sampling, upper confidence bounds, propensities, means and variances are computed from it.
 
     Parameters
     ----------
     mean, scale
-        Location and scale, (n_arms,) for one context, (n, n_arms) for rows of contexts.
+        Location and scale, (n_arms,) for one context, (n, n_arms) for n rows of contexts.
     freedom
         Degrees of freedom of each arm, (n_arms,); infinity for normal scores.
 
@@ -31,7 +31,7 @@ class StudentT(NamedTuple):
 
     @property
     def variance(self) -> Array:
-        """The variance of every score; infinite with at most two degrees of freedom, unless the scale is 0."""
+        """Variance of every score; infinite with at most two degrees of freedom, unless the scale is 0."""
         if self.freedom.min() > 2.0:  # nearly always
             return self.scale * self.scale * (1.0 / (1.0 - 2.0 / self.freedom))
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Sufficient statistics: beliefs that can be computed anew from sums over the data.
+"""Sufficient statistics: sums over the data, from which posteriors can be recomputed.
 
 A rank-one update can add a tuple to beliefs, but it can neither make all earlier ones count less, nor change the scale
 of a feature under a prior that stays: both change every direction. Here the sums are changed, and an arm's beliefs are
@@ -85,7 +85,7 @@ def observe_many(sums: Sums, arm: int, Z: Array, rewards: Array) -> list[Write]:
 
 
 def moved(sums: Sums, mapping: Array) -> Sums:
-    """Express the sums in other features, those that the mapping turns the present ones into."""
+    """Express the sums in new features, given by a linear map of the current ones."""
     gram = mapping @ sums.gram @ mapping.T
     return sums._replace(gram=0.5 * (gram + gram.transpose(0, 2, 1)), cross=sums.cross @ mapping.T)
 
@@ -104,7 +104,7 @@ def shifted(sums: Sums, shift: float) -> Sums:
 
 
 def solve(sums: Sums, precision: float | Array, a0: float, b0: float) -> Posterior:
-    """Compute all beliefs anew, with prior mean 0 and one prior precision, or one per feature.
+    """Recompute all posteriors, with prior mean 0 and one prior precision, or one per feature.
 
     Examples
     --------

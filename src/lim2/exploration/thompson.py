@@ -25,9 +25,9 @@ class Thompson:
     Parameters
     ----------
     temperature
-        The share of a score's scale with which it is drawn: 1 samples the belief, less explores less.
+        Factor of the scale of the draw: 1 samples from the posterior, smaller values explore less.
     optimism
-        How many scales are added to every mean, as :class:`lim2.exploration.UCB` does.
+        Number of scales added to every mean, as in :class:`lim2.exploration.UCB`.
 
     Examples
     --------
@@ -45,10 +45,10 @@ class Thompson:
         for name in ("temperature", "optimism"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0.0 <= float(value) < math.inf:
-                raise ValueError(f"{name} must be 0 or positive and finite, got {value!r}")
+                raise ValueError(f"{name} must be finite and at least 0, got {value!r}")
 
     def scores(self, score: StudentT, rng: np.random.Generator) -> Array:
-        """Draw every arm's score."""
+        """Draw a score for every arm."""
         drawn = _standard(score, rng)
         if self.temperature != 1.0 or self.optimism:
             drawn = self.optimism + self.temperature * drawn
@@ -57,16 +57,16 @@ class Thompson:
         return drawn
 
     def joint_scores(self, score: StudentT, covariance: Array, rng: np.random.Generator) -> Array:
-        """Draw scores that are correlated: of items that share one belief, (k,).
+        """Draw correlated scores of items that share one posterior, (k,).
 
         Parameters
         ----------
         score
-            Their marginal distributions, of one number of degrees of freedom.
+            Marginal distributions, all with the same degrees of freedom.
         covariance
-            (k, k); its diagonal is that of the squared scales.
+            Covariance matrix (k, k); its diagonal holds the squared scales.
         rng
-            The stream.
+            Random generator.
         """
         values, vectors = np.linalg.eigh(covariance)
         drawn: Array = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(len(values)))
@@ -76,7 +76,7 @@ class Thompson:
         return score.mean + self.optimism * score.scale + self.temperature * drawn
 
     def propensities(self, score: StudentT) -> Array:
-        """Return the probability that each arm's score is the largest, by quadrature; nothing is drawn."""
+        """Return the probability that each arm has the largest score, by quadrature, without drawing."""
         mean, scale, freedom = score
         if self.temperature != 1.0 or self.optimism:
             mean, scale = mean + self.optimism * scale, self.temperature * scale

@@ -1,4 +1,4 @@
-"""Upper confidence bounds on the same beliefs."""
+"""Upper confidence bounds."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class UCB:
     Parameters
     ----------
     optimism
-        How many scales of the score are added to its mean.
+        Number of scales added to the mean of a score.
 
     Examples
     --------
@@ -31,12 +31,12 @@ class UCB:
 
     def __post_init__(self) -> None:
         if not isinstance(self.optimism, Real) or not 0.0 <= float(self.optimism) < math.inf:
-            raise ValueError(f"optimism must be 0 or positive and finite, got {self.optimism!r}")
+            raise ValueError(f"optimism must be finite and at least 0, got {self.optimism!r}")
 
     def scores(self, score: StudentT, rng: np.random.Generator | None = None) -> Array:  # noqa: ARG002
-        """Return every arm's upper bound; nothing is drawn."""
+        """Return the upper confidence bound of every arm; it draws nothing."""
         return score.mean + self.optimism * score.scale
 
     def propensities(self, score: StudentT) -> Array:
-        """Return 1 for the arm with the largest bound, 0 for the others; the first of equals."""
+        """Return 1 for the arm with the largest bound and 0 for the others; ties go to the first."""
         return one_hot(self.scores(score))

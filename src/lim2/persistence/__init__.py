@@ -1,4 +1,4 @@
-"""Files of agents: the container, values in JSON, and writing to disk. Nothing in here knows of agents."""
+"""File format: the container, JSON values, and atomic writing. It does not depend on agents."""
 
 from lim2.persistence.container import LoadError
 

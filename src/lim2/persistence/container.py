@@ -1,6 +1,6 @@
-"""The container: named arrays and a JSON header in one checked piece; ``docs/file-format.md`` describes it.
+"""The container: named arrays and a JSON header with a checksum; ``docs/file-format.md`` describes it.
 
-Reading allocates no more than the file is long: arrays are views of what was read.
+Reading allocates no more than the size of the file: arrays are views of its bytes.
 """
 
 import hashlib
@@ -26,11 +26,11 @@ _MOST_AXES = 32
 
 
 class LoadError(ValueError):
-    """A file that is not a saved agent, is damaged, is of another version, or does not fit what it is loaded with."""
+    """The file is not a saved agent, is damaged, has an unsupported version, or does not fit the representation."""
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return the content of a file.
+    """Return header and arrays as the bytes of a file.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
     for name, array in arrays.items():
         kind = array.dtype.newbyteorder("<").str
         if kind not in TYPES:
-            raise ValueError(f"{name} holds {array.dtype} values, which a file has no place for; it has: {TYPES}")
+            raise ValueError(f"{name} has dtype {array.dtype}, which cannot be saved; supported: {TYPES}")
         table.append({"name": name, "type": kind, "shape": list(array.shape)})
         blocks.append(np.ascontiguousarray(array, dtype=kind).tobytes())
     text = json.dumps({**header, "arrays": table}, allow_nan=False, separators=(",", ":")).encode()
@@ -57,14 +57,14 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes
 
 
 def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the header and the arrays, read-only, of a file's content; a LoadError if anything is wrong with it."""
+    """Return header and read-only arrays of a file's bytes; raise a LoadError if they are invalid."""
     check_start(content[:START])
     end = len(content) - _DIGEST
     if end < START or hashlib.sha256(memoryview(content)[:end]).digest() != content[end:]:
-        raise LoadError("the file is damaged: its checksum does not fit, it was truncated or altered. Use a copy.")
+        raise LoadError("the file is damaged: its checksum is wrong, it was truncated or altered. Use a backup.")
     _, _, zero, length = _PREFIX.unpack_from(content)
     if zero or length > end - START:
-        raise LoadError("the file is damaged: its header does not fit into it")
+        raise LoadError("the file is damaged: its header is longer than the file")
     header = _json(content[START : START + length])
     table = header.pop("arrays", None)
     if not isinstance(table, list):
@@ -81,29 +81,29 @@ def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         try:
             arrays[name] = np.frombuffer(content, kind, size, start).reshape(shape)
         except (ValueError, OverflowError) as error:  # more numbers than can be counted, times 0
-            raise LoadError(f"the array {name} of shape {shape} cannot be: {error}") from error
+            raise LoadError(f"the array {name} cannot have the shape {shape}: {error}") from error
         if kind.kind == "b" and size and arrays[name].view(np.uint8).max() > 1:
             raise LoadError(f"the array {name} has values that are neither true nor false")
     if position != end:
-        raise LoadError(f"the file holds {end - position} bytes that its header does not list")
+        raise LoadError(f"the file has {end - position} bytes that its header does not list")
     return header, arrays
 
 
 def check_start(start: bytes) -> None:
-    """Raise a LoadError unless a file starts as one that this version reads."""
+    """Raise a LoadError unless the start of a file is that of a supported version."""
     if len(start) < START and MAGIC.startswith(start[: len(MAGIC)]):
         raise LoadError(f"the file is truncated: it ends after {len(start)} bytes")
     if start[: len(MAGIC)] != MAGIC:
-        raise LoadError("this is not a saved agent: the file does not start as those of agent.save do")
+        raise LoadError("this is not a file written by agent.save or bandit.save")
     version = _PREFIX.unpack_from(start)[1]
     if version > FORMAT:
         raise LoadError(
-            f"the file is of format {version}, this version of lim2 reads up to {FORMAT}: load it with a newer lim2"
+            f"the file has format {version}, but this version of lim2 reads up to {FORMAT}: use a newer lim2"
         )
     if version == 1:
         raise LoadError(
-            f"the file is of format 1, which was never released; this version of lim2 reads from format {FORMAT} on. "
-            "Let a new agent learn from the decision log."
+            f"the file has format 1, which was never released; this version of lim2 reads from format {FORMAT} on. "
+            "Train a new agent on the decision log."
         )
     if version < 1:
         raise LoadError("the file is damaged: there is no format 0")
@@ -122,7 +122,7 @@ def _json(text: bytes) -> dict[str, Any]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
-        raise ValueError("an object has a key twice")
+        raise ValueError("an object has the same key twice")
     return out
 
 
@@ -132,7 +132,7 @@ def _refuse(constant: str) -> None:
 
 def _entry(entry: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
     if not isinstance(entry, dict) or set(entry) != {"name", "type", "shape"}:
-        raise LoadError("the header lists an array without, or with more than, name, type and shape")
+        raise LoadError("every array in the header must have exactly a name, a type and a shape")
     name, kind, shape = entry["name"], entry["type"], entry["shape"]
     if not isinstance(name, str) or kind not in TYPES:
         raise LoadError(f"the header lists an array {name!r} of unknown type {kind!r}")

@@ -1,4 +1,4 @@
-"""Writing a file, whole or not at all."""
+"""Write files atomically."""
 
 import os
 import secrets
@@ -11,10 +11,10 @@ STALE = 3600.0
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all, whatever happens to the process or the machine; it is on disk on return.
+    """Write a file atomically, even if the process or the machine crashes; on return it is on disk.
 
-    A file that is there is replaced: the new one has its permissions, and its owner and group where the process may
-    set them. A new file has the permissions that the process gives to new files.
+    An existing file is replaced: the new one keeps its permissions, and its owner and group if the process may set
+    them. A new file has the default permissions of the process.
     """
     path = path.resolve()  # a link goes on pointing to the file
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
@@ -45,7 +45,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _take_over(opened: int, replaced: os.stat_result) -> None:
-    """Give an open file the owner, if that is allowed, and the permissions of another."""
+    """Copy permissions and, if allowed, the owner of a file to an open file."""
     if os.name != "posix":
         return
     own = os.fstat(opened)
@@ -59,7 +59,7 @@ def _take_over(opened: int, replaced: os.stat_result) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make sure that a new name in a folder is on disk; other systems than POSIX do so by themselves."""
+    """Flush a folder, so that a new name is on disk; only POSIX systems need this."""
     if os.name != "posix":
         return
     opened = os.open(folder, os.O_RDONLY)
@@ -70,7 +70,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove what processes left that were killed while they wrote this file."""
+    """Remove temporary files of processes that were killed while writing this file."""
     start = f".{path.name}."
     for entry in os.scandir(path.parent):
         if entry.name.startswith(start) and entry.name.endswith(".part"):

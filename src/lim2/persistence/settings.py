@@ -1,4 +1,4 @@
-"""Settings and names as JSON values from which they come back with their types."""
+"""Encode settings and names as JSON values that preserve their types."""
 
 import dataclasses
 import math
@@ -13,9 +13,9 @@ Known = Mapping[str, type[Any]]  # the objects that a setting may be: dataclasse
 
 
 def encoded(value: Any, what: str, known: Known) -> Any:
-    """Return a value as JSON that :func:`decoded` makes the same value of, type included.
+    """Return a value as JSON from which :func:`decoded` restores it, including its type.
 
-    A ValueError says that a file has no place for ``what``.
+    Raise a ValueError that names ``what`` if the value cannot be saved.
 
     Examples
     --------
@@ -39,13 +39,13 @@ def encoded(value: Any, what: str, known: Known) -> Any:
         parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {"object": kind.__name__, "settings": {name: encoded(part, what, known) for name, part in parts.items()}}
     raise ValueError(
-        f"{what} cannot be saved: {value!r} is of type {kind.__qualname__}; a file has place for strings, numbers, "
-        "True, False, None and tuples of these"
+        f"{what} cannot be saved: {value!r} is of type {kind.__qualname__}; only strings, numbers, True, False, None "
+        "and tuples of these can be saved"
     )
 
 
 def decoded(value: Any, known: Known) -> Any:
-    """Undo :func:`encoded`; a ValueError, which may be a LoadError, says what is wrong."""
+    """Restore a value from the result of :func:`encoded`; raise a ValueError if it is invalid."""
     if isinstance(value, list):
         return [decoded(part, known) for part in value]
     if not isinstance(value, dict):
@@ -57,11 +57,11 @@ def decoded(value: Any, known: Known) -> Any:
     if set(value) == {"object", "settings"} and isinstance(value["object"], str) and value["object"] in known:
         parts = value["settings"] if isinstance(value["settings"], dict) else {}
         return made(known[value["object"]], {name: decoded(part, known) for name, part in parts.items()})
-    raise LoadError(f"the header says {str(value)[:100]}, which is no value that is known here: of a newer lim2?")
+    raise LoadError(f"the header has an unknown value {str(value)[:100]}: was it saved by a newer lim2?")
 
 
 def made(kind: type[Any], settings: Mapping[str, Any]) -> Any:
-    """Return a dataclass with these fields; one that is missing, because it is newer than the file, has its default."""
+    """Return a dataclass with these fields; a field that is newer than the file gets its default."""
     known = {field.name: field.default for field in dataclasses.fields(kind)}
     required = {name for name, default in known.items() if default is dataclasses.MISSING}
     if not required <= set(settings) <= set(known):

@@ -6,6 +6,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from lim2.extras import needs
 from lim2.representation.intercept import Intercept
 from lim2.representation.mlp import MLP
 from lim2.representation.optimizers import SGD, Adam, Optimizer, RMSProp
@@ -27,12 +28,5 @@ _NEED_TORCH = {"Torch": "lim2.representation.torch", "TextCNN": "lim2.representa
 def __getattr__(name: str) -> Any:
     if name not in _NEED_TORCH:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        module = importlib.import_module(_NEED_TORCH[name])
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise ModuleNotFoundError(
-            f"{name} needs PyTorch, which is not installed: pip install lim2[torch]", name="torch"
-        ) from error
-    return getattr(module, name)
+    with needs(name, "torch"):
+        return getattr(importlib.import_module(_NEED_TORCH[name]), name)

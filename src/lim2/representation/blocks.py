@@ -1,4 +1,4 @@
-"""The network of NeuralUCB and NeuralTS: one output, and an input in which every arm has a block of its own.
+"""The network of NeuralUCB and NeuralTS: one output, and an input with a separate block for every arm.
 
 Arm k in context b is the input (0, ..., 0, b, 0, ..., 0) of n_arms x n_features numbers with b in block k. That vector
 is never built: the first layer's weights are held as one block per arm, and an arm's output and gradient involve its
@@ -10,6 +10,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from lim2.extras import needs
 from lim2.state import Array, Ints, with_row, without_arm
 
 # Rows of one arm that are computed at a time, so that what is computed of them stays in the cache.
@@ -51,7 +52,7 @@ class Factors(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """How to train: at most so many steps at this rate, until the mean squared error is at most ``stop_loss``.
+    """Training settings: largest number of steps, rate, and the mean squared error at which to stop.
 
     Every step adds ``decay`` times the parameters to the gradient.
     """
@@ -63,12 +64,12 @@ class Descent(NamedTuple):
 
     @property
     def keep(self) -> float:
-        """What weight decay leaves of a parameter in a step."""
+        """Factor by which weight decay shrinks a parameter per step."""
         return 1.0 - self.rate * self.decay
 
 
 class Trained(NamedTuple):
-    """What a training did: the number of steps, and the mean squared error of the last pass over the samples."""
+    """Diagnostics of a training: number of steps, and mean squared error of the last pass."""
 
     steps: int
     loss: float
@@ -108,7 +109,8 @@ def train_by_samples(f: Network, contexts: Array, arms: Ints, rewards: Array, ho
     Raises a FloatingPointError where training diverges.
     """
     # Here, because importing numba takes longer than importing the rest of the library.
-    from lim2.representation.block_kernels import descend_by_samples
+    with needs("training by single samples, as NeuralUCB and NeuralTS do,", "bench"):
+        from lim2.representation.block_kernels import descend_by_samples
 
     new = Network(*(layer.copy() for layer in f))
     taken, loss = descend_by_samples(*new, contexts, arms, rewards, how.steps, how.rate, how.keep, how.stop_loss)

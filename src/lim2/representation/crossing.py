@@ -1,4 +1,4 @@
-"""Products of the columns of a context with those of an item: what lets a linear belief tell tastes apart.
+"""Products of the columns of context and item, which let a linear model personalise.
 
 Without them a linear score is one part for the context and one for the item, and every context prefers the same item.
 Up to ``MOST_PRODUCTS`` there is one column per product. Beyond that, products are hashed with signs into so many
@@ -43,7 +43,7 @@ class Crossing:
 
     @property
     def products(self) -> int:
-        """How many columns the products have."""
+        """Number of columns of the products."""
         return min(self.context * self.item, MOST_PRODUCTS)
 
     @property
@@ -53,13 +53,20 @@ class Crossing:
 
     @property
     def exact(self) -> bool:
-        """Whether every product has a column of its own."""
+        """Whether every product has its own column."""
         return self.context * self.item <= MOST_PRODUCTS
 
     @cached_property
     def _halves(self) -> tuple[Array, Array]:
         """The sketches of contexts and of items: a signed column for each of their columns, one hot."""
         return _one_hot(self.context, self.products, _STEP, 0), _one_hot(self.item, self.products, 1, self.context)
+
+    @cached_property
+    def _turns(self) -> NDArray[np.intp]:
+        """Where a context's sketch, with its negative behind it, has the products of each column of items."""
+        places, signs = self._halves[1].nonzero()[1], self._halves[1].sum(axis=1)
+        turned = (np.arange(self.products) - places[:, None]) % self.products
+        return np.asarray(turned + self.products * (signs < 0.0)[:, None])
 
     def __call__(self, rows: NDArray[Any]) -> Array:
         """Return rows, or one row, with the products of its columns appended."""
@@ -78,13 +85,24 @@ class Crossing:
             out[:, split:] = np.fft.irfft(of_context * of_item, self.products)
         return out
 
+    def in_one_context(self, rows: NDArray[Any]) -> Array:
+        """Return the products for rows that share one context, whose part is computed once."""
+        if self.exact:
+            return self(rows)
+        out, split = np.empty((len(rows), self.width)), self.context + self.item
+        out[:, :split] = rows
+        sketch = np.dot(rows[0, : self.context], self._halves[0])
+        turned = np.concatenate((sketch, -sketch)).take(self._turns)  # from an item to its products with the context
+        np.matmul(rows[:, self.context :], turned, out=out[:, split:])
+        return out
+
     def _convolved(self, own: Array, items: Array, of_context: Array, of_item: Array) -> Array:
         """Return the products of contexts and items by their sketches."""
         out: Array = np.fft.irfft(np.fft.rfft(own @ of_context) * np.fft.rfft(items @ of_item), self.products)
         return out
 
     def mapping(self, columns: Array) -> Array:
-        """Return what a linear change of the columns does to rows with products and a constant 1.
+        """Return the effect of a linear change of the columns on rows with products and a constant 1.
 
         A product of two columns that are scaled and moved is a sum of the product, the columns and 1. Where products
         share columns, their scales cannot change apart, and the mean of the changes is taken.

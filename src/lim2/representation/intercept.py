@@ -70,7 +70,7 @@ class Intercept:
         return self.inner.remove_arm(f, arm)
 
     def skipped(self, f: Any) -> int:
-        """Return how many steps were left out because their gradient was not finite."""
+        """Return the number of steps skipped because their gradient was not finite."""
         return self.inner.skipped(f)
 
     def kinds(self, path: str) -> Mapping[str, Any]:

@@ -40,11 +40,11 @@ class MLP:
     Parameters
     ----------
     hidden
-        Sizes of the hidden layers, or of the only one; the last is the number of features. The paper: one of 50.
+        Size of the hidden layer, or sizes of several; the last is the number of features. The paper uses one of 50.
     optimizer
-        Default: RMSProp as in the published runs.
+        Optimizer. The default is RMSProp as in the published runs.
     init_range
-        Weights start uniform in (-init_range, init_range), biases at 0.
+        Initial weights are uniform in (-init_range, init_range), initial biases are 0.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class MLP:
 
     @functools.cached_property
     def layer_sizes(self) -> tuple[int, ...]:
-        """The sizes of the hidden layers."""
+        """Sizes of the hidden layers."""
         hidden = self.hidden
         try:
             sizes = (hidden,) if isinstance(hidden, int) else tuple(operator.index(size) for size in hidden)
@@ -78,15 +78,15 @@ class MLP:
 
     @property
     def width(self) -> int:
-        """The number of features, the paper's g."""
+        """Number of features, the paper's g."""
         return self.layer_sizes[-1]
 
     def init(self, shape: Shape, n_arms: int, rng: np.random.Generator) -> Network:
-        """Return a network with the initial parameters drawn."""
+        """Return a network with random initial parameters."""
         if len(shape) != 1:
             raise ValueError(
-                f"n_features is the shape {shape}, but an MLP takes vectors: flatten the contexts to "
-                f"{int(np.prod(shape))} numbers, or give a representation that takes such arrays, e.g. Torch(module)"
+                f"an MLP takes vectors, but n_features is the shape {shape}: flatten the contexts to "
+                f"{int(np.prod(shape))} numbers, or use a representation that takes such arrays, such as Torch(module)"
             )
         parameters = np.zeros(self.sizes(shape, n_arms)["p"])
         f = Network(parameters, begin(self.optimizer, len(parameters)), shape[0], n_arms)
@@ -106,7 +106,7 @@ class MLP:
         return hidden, flat[start : -f.n_arms].reshape(f.n_arms, rows), flat[-f.n_arms :]
 
     def features(self, f: Network, contexts: Array) -> Array:
-        """Return the (n, width) last hidden activations of (n, n_features) contexts."""
+        """Return the last hidden activations (n, width) of contexts (n, n_features)."""
         for weights, bias in self.layers(f, f.parameters)[0]:
             contexts = _rectified(contexts, weights, bias)
         return contexts
@@ -116,7 +116,7 @@ class MLP:
         return self.layers(f, f.parameters)[1:]
 
     def train(self, f: Network, contexts: Array, arms: Ints, rewards: Array) -> tuple[Array, Network, Step]:
-        """Take one step on the mean squared error of a batch; return its features before, the network, what it did."""
+        """Take one step on the mean squared error of a batch; return old features, new network and diagnostics."""
         hidden, head, bias = self.layers(f, f.parameters)
         activations = [contexts]
         for weights, shift in hidden:
@@ -153,7 +153,7 @@ class MLP:
         return self._resized(f, flats, f.n_arms + 1)
 
     def remove_arm(self, f: Network, arm: int) -> Network:
-        """Return a network without an arm's output; those after it move up."""
+        """Return a network without an arm's output; later outputs move up."""
         flats = [
             self._with_outputs(f, flat, lambda rows: without_row(rows, arm))
             for flat in (f.parameters, *f.descent.statistics)
@@ -171,7 +171,7 @@ class MLP:
         return Network(flats[0], f.descent._replace(statistics=statistics), f.n_features, n_arms)
 
     def skipped(self, f: Network) -> int:
-        """Return how many steps were left out because their gradient was not finite."""
+        """Return the number of steps skipped because their gradient was not finite."""
         return f.descent.skipped
 
     def kinds(self, path: str) -> Mapping[str, Any]:
@@ -179,7 +179,7 @@ class MLP:
         return {path: Network}
 
     def check(self, f: Network) -> None:
-        """Raise a ValueError if training never leads to a loaded network."""
+        """Raise a ValueError if a loaded network cannot result from training."""
         check_descent(self.optimizer, f.descent)
 
     def sizes(self, shape: Shape, n_arms: int) -> Mapping[str, Any]:

@@ -29,7 +29,7 @@ _logger = logging.getLogger("lim2")
 
 
 class Descent(NamedTuple):
-    """What changes from step to step: running statistics of the gradient, and counts."""
+    """State of an optimizer: running statistics of the gradient, and counts."""
 
     statistics: Annotated[Array, "statistic p"]  # as many rows as the optimizer has running statistics
     steps: Count = 0
@@ -38,7 +38,7 @@ class Descent(NamedTuple):
 
 
 class Optimizer(Protocol):
-    """What an optimizer must offer: its schedule, and the direction of a step."""
+    """Interface of an optimizer: its schedule, and the direction of a step."""
 
     statistics: ClassVar[tuple[str, ...]]  # the name of each running statistic
 
@@ -58,27 +58,27 @@ class Optimizer(Protocol):
         ...
 
     def initial(self) -> list[float]:
-        """Return where each running statistic starts."""
+        """Return the initial value of each running statistic."""
         ...
 
     def direction(self, gradient: Array, rate: float, statistics: Array, steps: int) -> tuple[Array, Array]:
-        """Return what is subtracted from the parameters in step number ``steps`` (from 1), and the new statistics.
+        """Return the vector to subtract from the parameters in step ``steps`` (from 1), and the new statistics.
 
-        May overwrite ``gradient``.
+        It may overwrite ``gradient``.
         """
         ...
 
 
 def begin(optimizer: Optimizer, size: int) -> Descent:
-    """Return where a descent over ``size`` parameters starts."""
+    """Return the initial state for ``size`` parameters."""
     return Descent(np.repeat(np.array(optimizer.initial(), dtype=np.float64)[:, None], size, axis=1))
 
 
 def descend(optimizer: Optimizer, descent: Descent, parameters: Array, gradient: Array) -> tuple[Array, Descent, float]:
-    """Return the parameters after one step against ``gradient``, which is overwritten; the descent; the norm.
+    """Return the parameters after one step, the new state and the gradient norm; ``gradient`` is overwritten.
 
-    With a gradient that is not finite, or without clipping astronomic, the step is left out and counted; after many of
-    them in a row it raises FloatingPointError.
+    If the gradient is not finite, or huge without clipping, the step is skipped and counted. Too many skipped steps in
+    a row raise a FloatingPointError.
     """
     norm = float(_norm(gradient))
     clip = optimizer.clip
@@ -94,16 +94,16 @@ def descend(optimizer: Optimizer, descent: Descent, parameters: Array, gradient:
 
 
 def skip(descent: Descent, norm: float, advice: str) -> Descent:
-    """Leave a step out and count it; FloatingPointError if there were too many in a row.
+    """Skip a step and count it; raise a FloatingPointError if there were too many in a row.
 
-    One bad batch must not stop an agent that serves: its step is left out, with a warning, and the rest of the update
-    happens. A network that cannot take a step any more is an error.
+    One bad batch must not stop a deployed agent: its step is skipped with a warning, and the update continues. A
+    network that cannot be trained any more is an error.
     """
     in_a_row = descent.skipped_in_a_row
     if in_a_row >= PATIENCE:
         raise FloatingPointError(
-            f"training diverged: the gradient's norm is {norm:.3g}, and the {PATIENCE} steps before could not be "
-            f"taken either. {advice}"
+            f"training diverged: the gradient's norm is {norm:.3g}, and the {PATIENCE} steps before were skipped, "
+            f"too. {advice}"
         )
     if (in_a_row + 1) & in_a_row == 0:  # the 1st, 2nd, 4th, ... in a row
         _logger.warning(
@@ -114,25 +114,25 @@ def skip(descent: Descent, norm: float, advice: str) -> Descent:
 
 
 def check_descent(optimizer: Optimizer, descent: Descent) -> None:
-    """Raise a ValueError if no steps of an optimizer lead to a loaded descent."""
+    """Raise a ValueError if a loaded state cannot result from this optimizer."""
     largest = LARGEST_UNCLIPPED if optimizer.clip is None else optimizer.clip
     for name, values in zip(optimizer.statistics, descent.statistics, strict=True):
         least, most = (0.0, max(largest**2, *optimizer.initial())) if name == "mean_square" else (-largest, largest)
         if not (values >= least).all() or not (values <= most * (1.0 + 1e-9)).all():
             raise ValueError(f"the optimizer's {name} must be from {least:g} to {most:g}")
     if descent.skipped_in_a_row > min(descent.skipped, PATIENCE):
-        raise ValueError(f"{descent.skipped_in_a_row} steps in a row cannot have been left out")
+        raise ValueError(f"the optimizer cannot have skipped {descent.skipped_in_a_row} steps in a row")
 
 
 def _check(name: str, value: float, *, or_zero: bool = True) -> None:
-    """Raise unless a setting is a positive, finite number."""
+    """Raise a ValueError unless a setting is a positive, finite number."""
     if not isinstance(value, Real) or not (value >= 0.0 if or_zero else value > 0.0) or not value <= LARGEST_SETTING:
         raise ValueError(f"{name} must be {'0 or ' if or_zero else ''}positive and finite, got {value!r}")
 
 
 def _check_keep(value: float) -> None:
     if not isinstance(value, Real) or not 0.0 <= value < 1.0:
-        raise ValueError(f"keep must be from 0 up to, but not, 1, got {value!r}")
+        raise ValueError(f"keep must be at least 0 and below 1, got {value!r}")
 
 
 def _check_schedule(optimizer: Optimizer) -> None:
@@ -151,15 +151,15 @@ class RMSProp:
     learning_rate
         Rate of the first step.
     decay
-        The rate of step k (from 0) is ``learning_rate / (1 + decay * k)``; 0 keeps it constant.
+        Decay of the rate: step k (from 0) has the rate ``learning_rate / (1 + decay * k)``. 0: constant rate.
     clip
-        Largest global norm of a gradient; longer ones are scaled down to it. None: no clipping.
+        Largest global norm of a gradient; larger gradients are scaled down to it. None: no clipping.
     keep
-        What is kept of the running mean of squared gradients in a step.
+        Decay factor of the running mean of squared gradients.
     start
-        Where that mean starts.
+        Initial value of the running mean.
     epsilon
-        Added to it under the root.
+        Constant added to the running mean under the square root.
     """
 
     learning_rate: float = 0.1
@@ -178,7 +178,7 @@ class RMSProp:
         _check("epsilon", self.epsilon, or_zero=False)
 
     def initial(self) -> list[float]:
-        """Return where the mean of squared gradients starts."""
+        """Return the initial mean of squared gradients."""
         return [self.start]
 
     def direction(self, gradient: Array, rate: float, statistics: Array, steps: int) -> tuple[Array, Array]:  # noqa: ARG002
@@ -192,7 +192,7 @@ class RMSProp:
 
 @dataclass(frozen=True)
 class SGD:
-    """Plain stochastic gradient descent; the settings are as for :class:`RMSProp`."""
+    """Plain stochastic gradient descent, with the settings of :class:`RMSProp`."""
 
     learning_rate: float = 0.01
     decay: float = 0.0
@@ -204,7 +204,7 @@ class SGD:
         _check_schedule(self)
 
     def initial(self) -> list[float]:
-        """Return nothing: it has no running statistics."""
+        """Return an empty list: SGD has no running statistics."""
         return []
 
     def direction(self, gradient: Array, rate: float, statistics: Array, steps: int) -> tuple[Array, Array]:  # noqa: ARG002
@@ -215,7 +215,7 @@ class SGD:
 
 @dataclass(frozen=True)
 class Adam:
-    """Adam (Kingma and Ba, 2015) with bias correction; the schedule is as for :class:`RMSProp`."""
+    """Adam (Kingma and Ba, 2015) with bias correction, with the schedule of :class:`RMSProp`."""
 
     learning_rate: float = 1e-3
     decay: float = 0.0
@@ -228,13 +228,13 @@ class Adam:
     def __post_init__(self) -> None:
         _check_schedule(self)
         if len(self.keep) != 2:
-            raise ValueError(f"keep must be two shares, of the mean and of the mean square, got {self.keep!r}")
+            raise ValueError(f"keep must be two decay factors, of the mean and of the mean square, got {self.keep!r}")
         for share in self.keep:
             _check_keep(share)
         _check("epsilon", self.epsilon, or_zero=False)
 
     def initial(self) -> list[float]:
-        """Return where the means of gradients and of their squares start."""
+        """Return the initial means of gradients and of their squares."""
         return [0.0, 0.0]
 
     def direction(self, gradient: Array, rate: float, statistics: Array, steps: int) -> tuple[Array, Array]:

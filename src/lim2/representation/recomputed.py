@@ -12,7 +12,7 @@ from lim2.state import Array, Count, Ints
 
 
 class Cache(NamedTuple):
-    """The features of every slot of a memory, each as it was when it was last computed."""
+    """Cached features of every slot of a memory, as last computed."""
 
     stamps: Annotated[Ints, "cached"]  # of the tuple that each was computed of
     features: Annotated[Array, "cached g"]
@@ -22,7 +22,7 @@ class Cache(NamedTuple):
 
 @dataclass(frozen=True)
 class Recompute:
-    """What is computed anew in a round: new tuples, those that are needed, and those that are due.
+    """Slots to recompute in a round: new tuples, those that are needed, and those that are due.
 
     Due is, every ``every`` rounds, a share of the memory, slot after slot in turn.
 
@@ -68,9 +68,9 @@ class Recompute:
         Parameters
         ----------
         cache
-            What this returned in the round before; None in the first.
+            Result of the previous round; None in the first.
         stamps, contexts
-            Of every slot.
+            Stamps and contexts of all slots.
         compute
             Gives the features of rows of contexts.
         needed
@@ -92,7 +92,7 @@ class Recompute:
 
 
 def _known(cache: Cache | None, stamps: Ints) -> tuple[NDArray[np.bool_], Array]:
-    """Return which slots hold a tuple that is new, and a copy of the kept features in the order of the memory."""
+    """Return the slots with new tuples, and a copy of the cached features in the order of the memory."""
     if cache is None or not len(cache.stamps):
         return np.ones(len(stamps), dtype=bool), np.empty((len(stamps), 0))
     order = cache.stamps.argsort()

@@ -119,7 +119,7 @@ def scaling(moments: Moments) -> Scaling:
 
 
 def scaled(by: Scaling, contexts: NDArray[Any]) -> Array:
-    """Return one context, or rows of them, scaled; the input stays as it is."""
+    """Return one context, or rows of contexts, scaled; the input does not change."""
     out: Array = contexts - by.center
     out *= by.factor
     np.minimum(out, by.limit, out=out)
@@ -127,7 +127,7 @@ def scaled(by: Scaling, contexts: NDArray[Any]) -> Array:
 
 
 def unlimited(by: Scaling) -> Scaling:
-    """Return the same map without a limit: for contexts that the moments include, whatever each still counts."""
+    """Return the map without clipping, for contexts that the moments include."""
     return by._replace(limit=math.inf)
 
 
@@ -139,7 +139,7 @@ def covers(by: Scaling, context: Array) -> bool:
 
 
 def covers_each(by: Scaling, contexts: Array) -> NDArray[np.bool_]:
-    """Return the same for every one of several vectors."""
+    """Return the result for each of several vectors."""
     distance = contexts - by.center
     inside: NDArray[np.bool_] = (np.abs(distance) * by.factor <= by.limit) & ((by.factor != 0.0) | (distance == 0.0))
     return np.asarray(inside.all(axis=1))

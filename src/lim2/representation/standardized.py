@@ -1,4 +1,4 @@
-"""Any representation, with contexts scaled by their running mean and deviation."""
+"""Scale contexts by their running mean and standard deviation, for any representation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from lim2.state import Array, Ints
 
 
 class ScaledNetwork(NamedTuple):
-    """A network, and the moments of the contexts it has learned from."""
+    """A network, and the moments of the observed contexts."""
 
     inner: Any
     moments: Moments
@@ -22,14 +22,14 @@ class ScaledNetwork(NamedTuple):
 
 @dataclass(frozen=True)
 class Standardized:
-    """Scale raw columns before another representation; neither it nor an algorithm knows of this.
+    """Representation that scales raw columns and passes them to another representation.
 
     Parameters
     ----------
     inner
-        What takes the scaled contexts.
+        Representation that takes the scaled contexts.
     keep
-        By which factor contexts count less with every later one; 1 counts all alike.
+        Factor by which the weight of earlier contexts decays with every new one; 1: all have the same weight.
     """
 
     inner: Representation
@@ -41,11 +41,11 @@ class Standardized:
 
     @property
     def width(self) -> int:
-        """The number of features."""
+        """Number of features."""
         return self.inner.width
 
     def init(self, shape: Shape, n_arms: int, rng: np.random.Generator) -> ScaledNetwork:
-        """Return a network; raises where the inner representation does not take columns of numbers."""
+        """Return a network; raise a ValueError if the inner representation does not take columns of numbers."""
         f = self.inner.init(shape, n_arms, rng)
         refusal: Exception | str | None = None
         if getattr(self.inner, "n_tokens", None) is not None:
@@ -57,8 +57,8 @@ class Standardized:
                 refusal = error
         if refusal is not None:
             raise ValueError(
-                f"standardize=True scales columns of numbers, which this representation does not take: {refusal}. "
-                "Leave standardize out."
+                f"standardize=True scales columns of numbers, but this representation does not take them: {refusal}. "
+                "Leave out standardize."
             )
         return ScaledNetwork(f, no_moments(shape))
 
@@ -81,7 +81,7 @@ class Standardized:
         return features, ScaledNetwork(inner, f.moments), step
 
     def observe(self, f: ScaledNetwork, context: NDArray[Any]) -> ScaledNetwork:
-        """Return the network after one more context is in the moments."""
+        """Return the network after observing one more context."""
         return ScaledNetwork(f.inner, observe(f.moments, context, self.keep))
 
     def add_arm(self, f: ScaledNetwork, like: int | None, rng: np.random.Generator) -> ScaledNetwork:
@@ -93,7 +93,7 @@ class Standardized:
         return ScaledNetwork(self.inner.remove_arm(f.inner, arm), f.moments)
 
     def skipped(self, f: ScaledNetwork) -> int:
-        """Return how many steps were left out because their gradient was not finite."""
+        """Return the number of steps skipped because their gradient was not finite."""
         return self.inner.skipped(f.inner)
 
     def kinds(self, path: str) -> Mapping[str, Any]:

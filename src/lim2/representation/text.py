@@ -16,9 +16,9 @@ PRECISIONS = ("float64", "float32", "float16", "bfloat16")
 
 
 class TextCNN(nn.Module):
-    """Word embeddings, convolutions of several widths, the maximum over time, a linear layer, layer norm.
+    """Text network: word embeddings, convolutions of several widths, maximum over time, a linear layer, layer norm.
 
-    The network of the paper's experiment on reviews, after Kim, *Convolutional neural networks for sentence
+    It is the network of the paper's experiment on reviews, after Kim, *Convolutional neural networks for sentence
     classification*, EMNLP 2014. It maps token ids, (n, length), to features, (n, width).
 
     A convolution over embeddings is computed per token, not per position: the products of every *distinct* token of the
@@ -30,15 +30,15 @@ class TextCNN(nn.Module):
     n_tokens
         Size of the vocabulary: ids are 0 to n_tokens - 1.
     length
-        Tokens in a text; shorter ones are padded by the caller, with an id of their own.
+        Number of tokens in a text. The caller pads shorter texts with a separate id.
     embedding
-        Size of a word's embedding; they start random.
+        Size of the word embeddings, which are initialised randomly.
     widths, filters
-        Widths of the windows, and how many filters each width has.
+        Widths of the windows, and number of filters per width.
     width
         Number of features.
     seed
-        Draws the initial parameters; None: PyTorch's global generator does.
+        Seed of the initial parameters. None: use PyTorch's global generator.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class TextCNN(nn.Module):
         return features
 
     def description(self) -> dict[str, Any]:
-        """Return what :meth:`from_description` makes such a network from, its values aside, as JSON."""
+        """Return a JSON description for :meth:`from_description`, without the values of the parameters."""
         return {
             "object": "TextCNN",
             "n_tokens": self.n_tokens,
@@ -118,9 +118,9 @@ class TextCNN(nn.Module):
 
     @staticmethod
     def described_shapes(described: Any) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the parameters of a described network; a ValueError says what is wrong.
+        """Return the shapes of the parameters of a described network; raise a ValueError if the description is invalid.
 
-        Nothing is allocated.
+        It allocates nothing.
         """
         names = ("n_tokens", "length", "embedding", "widths", "filters", "width")
         if not isinstance(described, Mapping) or set(described) != {"object", "dtype", "fixed", *names}:
@@ -151,7 +151,7 @@ class TextCNN(nn.Module):
 
     @classmethod
     def from_description(cls, described: Mapping[str, Any]) -> "TextCNN":
-        """Return a network as described, with new values; a ValueError says what is wrong."""
+        """Return a network from its description, with new values; raise a ValueError if the description is invalid."""
         cls.described_shapes(described)
         names = ("n_tokens", "length", "embedding", "widths", "filters", "width")
         made = cls(**{name: described[name] for name in names}).to(getattr(torch, described["dtype"]))
@@ -160,7 +160,7 @@ class TextCNN(nn.Module):
         return made
 
     def extra_repr(self) -> str:
-        """Return what PyTorch shows in brackets."""
+        """Return the settings that PyTorch shows in the repr."""
         return f"n_tokens={self.n_tokens}, length={self.length}, widths={self.widths}, filters={self.filters}"
 
 

@@ -1,4 +1,4 @@
-"""Any PyTorch network as the representation: the module maps contexts to features, all else is done here."""
+"""Any PyTorch module as a representation: the module maps contexts to features."""
 
 import copy
 import functools
@@ -36,38 +36,38 @@ REFUSALS = (RuntimeError, TypeError, ValueError, IndexError)
 class Torch:
     """A PyTorch module with a linear head on top, trained on the squared error of the played arm's output.
 
-    The module maps a batch of contexts, (n, ...), to features, (n, width). It is used in evaluation mode throughout:
-    features must depend on the context and the parameters alone, because matching compares them before and after a
-    step. So dropout is off, and batch norm keeps the statistics it has; layer norm and group norm are not affected.
+    The module maps a batch of contexts, (n, ...), to features, (n, width). It always runs in evaluation mode, because
+    matching compares features before and after a step: they must depend only on the context and the parameters. So
+    dropout is off, and batch norm keeps its statistics; layer norm and group norm are not affected.
 
-    Contexts are stored and handed over in the type they come in when the module takes it: token ids as int32 or int64,
-    images as uint8. Floats get the precision of the module's parameters, and so do whole numbers that the module does
-    not take. The first context that is learned from decides; later ones are converted, or refused where that would
-    change them. On the CPU they are handed over without a copy.
+    Contexts keep their type if the module accepts it: token ids as int32 or int64, images as uint8. Floats get the
+    precision of the module's parameters, and so do integers that the module does not accept. The first observed context
+    sets the type. Later ones are converted, or refused if the conversion would change them. On the CPU they are passed
+    without a copy.
 
-    This object holds settings only. A network is a :class:`~lim2.representation.torch_workspace.TorchNetwork`, a value;
-    every thread computes on copies of the module of its own.
+    This object holds settings only. A network is a :class:`~lim2.representation.torch_workspace.TorchNetwork`, a value.
+    Every thread computes on its own copy of the module.
 
     Parameters
     ----------
     module
-        The network. It is copied, and never changed. A network starts from the module's parameters as they are, so they
-        may be pretrained; parameters that require no gradient stay as they are. Or a function without arguments that
-        makes the module: it is called when an agent is made, and the agent's seed decides on the initial parameters.
+        The module, which is copied and never modified. Training starts from its parameters, so they may be pretrained;
+        parameters that require no gradient stay fixed. Or a function without arguments that makes the module: it is
+        called when an agent is made, with PyTorch's generator seeded from the agent's seed.
     width
-        How many features the module returns.
+        Number of features that the module returns.
     optimizer
-        One of lim2's, a class of ``torch.optim``, or a function from parameters to such an optimizer, e.g.
-        ``functools.partial(torch.optim.AdamW, lr=1e-3)``. None: ``Adam(1e-3)``, gradient's norm clipped to 5.
+        An optimizer of lim2, a class of ``torch.optim``, or a function from parameters to such an optimizer, e.g.
+        ``functools.partial(torch.optim.AdamW, lr=1e-3)``. None: ``Adam(1e-3)`` with gradient norm clipped to 5.
     device
-        Where the network is and computes, e.g. ``"cuda"``.
+        Device of the network, e.g. ``"cuda"``.
     dtype
-        The type of a context's values, e.g. ``numpy.uint8``; None: as described above.
+        Type of a context's values, e.g. ``numpy.uint8``. None: as described above.
     n_tokens
-        Contexts are token ids from 0 to n_tokens - 1, and others are refused. None: what the module's attribute
-        ``n_tokens`` says, if it has one; without it ids are tried on the module before they are accepted.
+        Size of the vocabulary: contexts are token ids from 0 to n_tokens - 1, and others are refused. None: the
+        module's attribute ``n_tokens``, if it has one; otherwise each id is tried on the module first.
     init_range
-        The head's weights start uniform in (-init_range, init_range), its biases at 0.
+        Initial weights of the head are uniform in (-init_range, init_range), its biases are 0.
 
     Examples
     --------
@@ -108,28 +108,28 @@ class Torch:
 
     @functools.cached_property
     def template(self) -> nn.Module:
-        """The module, or for a function one that it has made: its parts and their shapes, whatever its values."""
+        """The module, or one made by the function: a template for the names and shapes of its parameters."""
         return self.module if isinstance(self.module, nn.Module) else _made(self.module, seed=0)
 
     @functools.cached_property
     def rule(self) -> Own | Factory:
-        """The optimizer that was asked for."""
+        """The optimizer setting."""
         return Adam() if self.optimizer is None else self.optimizer
 
     @functools.cached_property
     def precision(self) -> torch.dtype:
-        """The type of the module's parameters, and of the head's."""
+        """Type of the parameters of the module and the head."""
         floats = [p.dtype for p in self.template.parameters() if p.is_floating_point()]
         return floats[0] if floats else torch.get_default_dtype()
 
     @functools.cached_property
     def context_shape(self) -> Shape | None:
-        """The shape of a context, where the module has an attribute of that name."""
+        """Shape of a context, if the module has an attribute ``context_shape``."""
         shape = getattr(self.template, "context_shape", None)
         return None if shape is None else tuple(shape)
 
     def init(self, shape: Shape, n_arms: int, rng: np.random.Generator) -> TorchNetwork:
-        """Return a network from the module's parameters, with the head drawn."""
+        """Return a network with the module's parameters and a random head."""
         made = self.module if isinstance(self.module, nn.Module) else _made(self.module, int(rng.integers(2**63)))
         module = copy.deepcopy(made).to(self.device).eval()
         dtype = self._type_taken(module, tuple(shape))
@@ -157,7 +157,7 @@ class Torch:
 
     @property
     def _spaces(self) -> list[Workspace]:
-        """The workspaces of this thread; the one used last comes last."""
+        """Workspaces of this thread; the most recently used is last."""
         spaces: list[Workspace] = self._of_thread.__dict__.setdefault("spaces", [])
         return spaces
 
@@ -187,7 +187,7 @@ class Torch:
     # Contexts
 
     def read(self, f: TorchNetwork, values: ArrayLike, what: str) -> NDArray[Any]:
-        """Return contexts in the type in which they are stored and handed to the module."""
+        """Return contexts in the type in which they are stored and passed to the module."""
         array = real_numbers(values, what)
         array = converted(array, f.contexts.dtype if f.typed else self._type_for(f, array.dtype, what), what)
         if array.dtype.kind in "iu" and array.size:
@@ -195,16 +195,16 @@ class Torch:
         return array
 
     def observe(self, f: TorchNetwork, context: NDArray[Any]) -> TorchNetwork:
-        """Let the first context decide on the type of all."""
+        """Set the type of all contexts from the first one."""
         return f if f.typed else f._replace(contexts=np.empty(f.contexts.shape, context.dtype), typed=True)
 
     @functools.cached_property
     def _read_as(self) -> dict[tuple[Shape, str], np.dtype[Any]]:
-        """How contexts of a shape and a type are read, as far as it was asked."""
+        """Cache of the types in which contexts are read, by shape and type."""
         return {}
 
     def _type_for(self, f: TorchNetwork, dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
-        """Return the type in which the module takes contexts of some type, found by trying."""
+        """Return the type in which the module accepts contexts of a given type, found by trial."""
         shape = f.contexts.shape[1:]
         known = self._read_as.get((shape, dtype.str))
         if known is None:
@@ -212,12 +212,12 @@ class Torch:
             candidates = [floats] if dtype.kind == "f" else [dtype, np.dtype(np.int64), floats]
             refusals = [self.refusal(module, shape, candidate) for candidate in candidates]
             if None not in refusals:
-                raise ValueError(f"{what} must hold values that the module takes, got {dtype}: {refusals[0]}")
+                raise ValueError(f"{what} must hold values that the module accepts, got {dtype}: {refusals[0]}")
             known = self._read_as[shape, dtype.str] = candidates[refusals.index(None)]
         return known
 
     def _type_taken(self, module: nn.Module, shape: Shape) -> np.dtype[Any]:
-        """Return a type of contexts that the module takes, or let it say that it takes none of this shape."""
+        """Return a type of contexts that the module accepts; raise a ValueError if it accepts none of this shape."""
         refusal = None
         types = (self._float_type, np.dtype(np.int64)) if self.dtype is None else (np.dtype(self.dtype),)
         for dtype in types:
@@ -225,11 +225,11 @@ class Torch:
             if refusal is None:
                 return dtype
         raise ValueError(
-            f"the module does not take a batch of contexts of shape {shape} ({types[-1]}): {refusal}"
+            f"the module does not accept a batch of contexts of shape {shape} ({types[-1]}): {refusal}"
         ) from refusal
 
     def refusal(self, module: nn.Module, shape: Shape, dtype: np.dtype[Any]) -> Exception | None:
-        """Return what a module raises when it is given contexts of a shape and a type; None if it takes them."""
+        """Return the error that a module raises for contexts of a shape and type; None if it accepts them."""
         try:
             with torch.no_grad():
                 features = module(self._tensor(np.zeros((2, *shape), dtype=dtype)))
@@ -241,8 +241,8 @@ class Torch:
     def _check_features(self, features: Tensor, n: int) -> None:
         if tuple(features.shape) != (n, self.width):
             raise ValueError(
-                f"the module must return ({n}, {self.width}) features for {n} contexts, as width={self.width} says, "
-                f"but returned shape {tuple(features.shape)}"
+                f"the module must return features of shape ({n}, {self.width}) for {n} contexts, because "
+                f"width={self.width}, but returned shape {tuple(features.shape)}"
             )
 
     def _check_tokens(self, f: TorchNetwork, array: NDArray[Any], what: str) -> None:
@@ -258,12 +258,12 @@ class Torch:
                     self._loaded(f).module(self._tensor(array.reshape(-1, *shape)))
             except REFUSALS as error:
                 raise ValueError(
-                    f"the module does not take {what} with values {array.min()} to {array.max()}: {error}"
+                    f"the module does not accept {what} with values {array.min()} to {array.max()}: {error}"
                 ) from error
 
     @property
     def _float_type(self) -> np.dtype[Any]:
-        """The type of the module's parameters; float32 for those that NumPy does not know."""
+        """Type of the module's parameters; float32 for types that NumPy does not have."""
         return type_of(self.precision)
 
     def _tensor(self, contexts: NDArray[Any]) -> Tensor:
@@ -275,7 +275,7 @@ class Torch:
     # Features and training
 
     def features(self, f: TorchNetwork, contexts: NDArray[Any]) -> Array:
-        """Return the (n, width) features of (n, ...) contexts."""
+        """Return the features (n, width) of contexts (n, ...)."""
         module, rows = self._loaded(f).module, self._tensor(contexts)
         with torch.no_grad():
             parts = [self._checked(module(part), len(part)) for part in torch.split(rows, CHUNK)]
@@ -299,7 +299,7 @@ class Torch:
     def train(
         self, f: TorchNetwork, contexts: NDArray[Any], arms: Ints, rewards: Array
     ) -> tuple[Array, TorchNetwork, Step]:
-        """Take one step on the mean squared error of a batch; return its features before, the network, what it did."""
+        """Take one step on the mean squared error of a batch; return old features, new network and diagnostics."""
         space = self._loaded(f, training=True)
         features = space.module(self._tensor(contexts))
         before = self._checked(features, len(contexts))
@@ -310,13 +310,13 @@ class Torch:
         return before, g, Step(float(loss.detach()), norm)
 
     def skipped(self, f: TorchNetwork) -> int:
-        """Return how many steps were left out because their gradient was not finite."""
+        """Return the number of steps skipped because their gradient was not finite."""
         return f.skipped
 
     # Arms that change
 
     def add_arm(self, f: TorchNetwork, like: int | None, rng: np.random.Generator) -> TorchNetwork:
-        """Return a network with one more output: drawn anew, or another arm's with the optimizer's statistics of it."""
+        """Return a network with one more output: newly drawn, or a copy of another arm's, with its statistics."""
         drawn, start = array_of(self._drawn(rng, 1))[0], torch_optimizers.start_of(self.rule)
 
         def grown(rows: NDArray[Any], first: Any) -> NDArray[Any]:
@@ -326,7 +326,7 @@ class Torch:
         return _with_head(f, f.n_arms + 1, lambda rows, name: grown(rows, firsts.get(name, start)))
 
     def remove_arm(self, f: TorchNetwork, arm: int) -> TorchNetwork:
-        """Return a network without an arm's output, and without the optimizer's statistics of it."""
+        """Return a network without an arm's output and its optimizer statistics."""
         return _with_head(f, f.n_arms - 1, lambda rows, _: without_row(rows, arm))
 
     # Files
@@ -340,31 +340,31 @@ class Torch:
         return {"g": self.width, "none": 0}
 
     def check(self, f: TorchNetwork) -> None:
-        """Raise a ValueError unless a loaded network has what the module and the optimizer have: names, shapes, types.
+        """Raise a ValueError unless a loaded network fits the module and the optimizer in names, shapes and types.
 
         Values must be finite.
         """
         torch_loading.check(self, f)
 
     def description(self) -> dict[str, Any]:
-        """Return what :meth:`from_description` makes this from, as JSON; {} where nothing can.
+        """Return a JSON description for :meth:`from_description`; {} if the settings cannot be described.
 
-        A module of one's own is only known to who wrote it, and so is an optimizer of PyTorch. Initial values of a
-        module that was given, not made by a function, are not part of it.
+        A custom module or a PyTorch optimizer cannot be described. The initial values of a module that was given, not
+        made by a function, are not included.
         """
         return torch_loading.description(self)
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Torch":
-        """Return a Torch as described, for a network with these arrays; a ValueError says what does not fit.
+        """Return a Torch from its description, for a network with these arrays; raise a ValueError if they do not fit.
 
         Parameters
         ----------
         description
-            What :meth:`description` returned.
+            The result of :meth:`description`.
         arrays
-            The leaves of a network, e.g. ``tensors/module.kernels``, or of a state with such a network. No more is
-            allocated than they occupy.
+            The arrays of a network, e.g. ``tensors/module.kernels``, or of a state with such a network. No more memory
+            is allocated than they occupy.
         """
         return cls(**torch_loading.settings(description, arrays))
 
@@ -393,7 +393,7 @@ class Torch:
 
 
 def _with_head(f: TorchNetwork, n_arms: int, change: Callable[[NDArray[Any], str], NDArray[Any]]) -> TorchNetwork:
-    """Return a network with other rows of the head; ``change`` gets rows and the name of what they are."""
+    """Return a network with a changed head; ``change`` takes rows and the name of their array."""
     tensors, statistics = dict(f.tensors), dict(f.statistics)
     for name in ("head.weight", "head.bias"):
         shape = tensors[name].shape
@@ -405,7 +405,7 @@ def _with_head(f: TorchNetwork, n_arms: int, change: Callable[[NDArray[Any], str
 
 
 def _made(make: Callable[[], nn.Module], seed: int) -> nn.Module:
-    """Call a function that makes a module, with PyTorch's generator set to a seed for as long as that takes."""
+    """Call a function that makes a module, with PyTorch's generator temporarily set to a seed."""
     with torch.random.fork_rng(devices=()):
         torch.default_generator.manual_seed(seed)
         return make()

@@ -18,7 +18,7 @@ def floats_of(tensor: Tensor) -> Array:
 
 
 def array_of(tensor: Tensor) -> NDArray[Any]:
-    """Return a tensor's values in an array of its own; those of bfloat16, which NumPy lacks, as float32: exactly."""
+    """Return a tensor's values as a new array; bfloat16, which NumPy lacks, becomes float32 exactly."""
     dtype = torch.float32 if tensor.dtype == torch.bfloat16 else tensor.dtype
     return tensor.detach().to("cpu", dtype).numpy().copy()
 

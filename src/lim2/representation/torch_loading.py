@@ -36,7 +36,7 @@ TOKEN_TYPES = ("int32", "int64")
 
 
 def description(net: Torch) -> dict[str, Any]:
-    """Return what :func:`settings` needs, as JSON; {} where the module or the optimizer is not lim2's."""
+    """Return a JSON description for :func:`settings`; {} if the module or optimizer is not lim2's."""
     module, rule = net.template, net.rule
     if type(module) is not TextCNN or not isinstance(rule, Own):
         return {}
@@ -98,7 +98,7 @@ def _device(name: Any) -> str:
 def check(net: Torch, f: TorchNetwork) -> None:
     """Raise a ValueError unless a network is one of this Torch."""
     if f.skipped_in_a_row > min(f.skipped, PATIENCE):
-        raise ValueError(f"{f.skipped_in_a_row} steps in a row cannot have been left out")
+        raise ValueError(f"the optimizer cannot have skipped {f.skipped_in_a_row} steps in a row")
     if np.shape(f.tensors.get("head.bias", 0)) != (f.n_arms,):
         raise ValueError(f"the network should have a bias for each of its {f.n_arms} arms")
     shape, dtype = f.contexts.shape[1:], f.contexts.dtype
@@ -145,7 +145,7 @@ def _check_values(name: str, array: NDArray[Any], tensor: Tensor) -> None:
     elif array.dtype.itemsize > 2 and name.startswith("module."):
         good &= np.abs(array) < min(MODERATE, float(np.finfo(array.dtype).max) ** (1.0 / 3.0))
     if not good.all():
-        raise ValueError(f"{name} has values that are not finite, or too large")
+        raise ValueError(f"{name} has values that are not finite or too large")
     if tensor.dtype == torch.bfloat16 and not np.array_equal(array_of(torch.tensor(array).bfloat16()), array):
         raise ValueError(f"{name} has values that are not bfloat16")
 
@@ -175,7 +175,7 @@ def _check_statistics(given: Mapping[str, NDArray[Any]], space: Workspace) -> No
 
 
 def _after_a_step(space: Workspace) -> dict[str, NDArray[Any]] | None:
-    """Return what the optimizer keeps after a step along gradients of 0; None if it takes no dense gradients."""
+    """Return the optimizer's statistics after a step with zero gradients; None if it takes no dense gradients."""
     for parameter in space.trained.values():
         parameter.grad = torch.zeros_like(parameter)
     try:

@@ -90,7 +90,7 @@ def statistics(optimizer: torch.optim.Optimizer, named: Mapping[str, nn.Paramete
 def load_statistics(
     optimizer: torch.optim.Optimizer, named: Mapping[str, nn.Parameter], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Give an optimizer a copy of what :func:`statistics` returned, and no other statistics."""
+    """Replace the statistics of an optimizer by a copy of the result of :func:`statistics`."""
     places = {id(p): place for place, p in enumerate(p for group in optimizer.param_groups for p in group["params"])}
     state: dict[int, dict[str, Tensor]] = {}
     for path, array in arrays.items():
@@ -100,7 +100,7 @@ def load_statistics(
 
 
 def start_of(optimizer: Own | Factory | None) -> float:
-    """Return where running statistics start: at 0, except for the mean squares of the published RMSProp."""
+    """Return the initial running statistics: 0, except for the mean squares of the published RMSProp."""
     return optimizer.start if isinstance(optimizer, RMSProp) else 0.0
 
 
@@ -127,14 +127,14 @@ def describe(optimizer: Own | Factory) -> str:
 
 
 def description(optimizer: Own) -> dict[str, Any]:
-    """Return what :func:`from_description` makes an optimizer from, as JSON."""
+    """Return a JSON description for :func:`from_description`."""
     settings = dataclasses.asdict(optimizer)
     listed = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
     return {"object": type(optimizer).__name__, "settings": listed}
 
 
 def from_description(described: Any) -> Own:
-    """Return the optimizer that :func:`description` describes; a ValueError says what is wrong."""
+    """Return the optimizer of a description; raise a ValueError if it is invalid."""
     if not isinstance(described, Mapping) or set(described) != {"object", "settings"}:
         raise ValueError("an optimizer must be described by object and settings")
     name, settings = described["object"], described["settings"]

@@ -1,4 +1,4 @@
-"""Where PyTorch computes: modules change in place here, while networks outside are values."""
+"""Workspaces of PyTorch: modules change in place inside, while networks outside are values."""
 
 import math
 from typing import Annotated, Any, NamedTuple
@@ -56,7 +56,7 @@ class Workspace:
         self.statistics: dict[str, NDArray[Any]] | None = None
 
     def load(self, f: TorchNetwork, training: bool) -> None:
-        """Take a network over, unless it is here already; statistics only if it is to be trained.
+        """Load a network, unless it is already loaded; load statistics only for training.
 
         If this fails, the workspace holds nothing of use.
         """

@@ -1,16 +1,16 @@
-"""A view: what turns contexts into the features of linear beliefs. It stays as it is until another one takes its place.
+"""A view: the fixed map from contexts to the features of the linear posterior, replaced at a refit.
 
 The features are the hidden layer of a network, the context itself and a constant 1. The context is scaled column by
 column; where it has more columns than a covariance affords, random projections of it stand for it.
 """
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.representation.crossing import Crossing
 from lim2.representation.protocol import Representation
 from lim2.representation.scaling import Scaling, scaled
 from lim2.state import Array
@@ -28,7 +28,7 @@ class View(NamedTuple):
 
 
 def linear_columns(shape: tuple[int, ...], takes_floats: bool) -> int:
-    """Return how many features are the context's own: all its columns, or so many projections of them."""
+    """Return the number of features taken from the context: all its columns, or projections of them."""
     return min(shape[0], MOST_COLUMNS) if takes_floats and len(shape) == 1 else 0
 
 
@@ -43,11 +43,15 @@ def inputs(view: View, contexts: NDArray[Any]) -> NDArray[Any]:
 
 
 def features(
-    net: Representation, view: View, contexts: NDArray[Any], linear: int, crossing: Crossing | None = None
+    net: Representation,
+    view: View,
+    contexts: NDArray[Any],
+    linear: int,
+    crossed: Callable[[NDArray[Any]], Array] | None = None,
 ) -> Array:
     """Return the features of rows of contexts: the network's hidden layer, the contexts themselves, and a 1.
 
-    Where a row is a context and an item, their products are among the contexts' own features.
+    Where a row is a context and an item, ``crossed`` appends their products: they are among the own features, too.
     """
     out, hidden = np.empty((len(contexts), net.width + linear + 1)), net.width
     if not len(contexts):  # what not every network takes
@@ -55,7 +59,7 @@ def features(
     rows = inputs(view, contexts)
     out[:, :hidden] = net.features(view.network, rows)
     if linear:
-        rows = rows if crossing is None else crossing(rows)
+        rows = rows if crossed is None else crossed(rows)
         out[:, hidden:-1] = rows if view.projection is None else np.dot(rows, view.projection)
     out[:, -1] = 1.0
     return out

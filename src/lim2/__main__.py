@@ -1,0 +1,29 @@
+"""The program `lim2`, also as `python -m lim2`. Without the extra `cli` it prints how to install it."""
+
+import sys
+
+import lim2
+from lim2.extras import OF_COMMANDS, MissingExtraError, needs
+
+WRONG = 2  # what was asked for cannot be done
+
+
+def main() -> None:
+    """Run the program with the arguments of the command line."""
+    if sys.argv[1:] == ["--version"]:  # works with nothing installed
+        sys.stdout.write(f"lim2 {lim2.__version__}\n")
+        return
+    command = sys.argv[1] if sys.argv[1:] and sys.argv[1] in OF_COMMANDS else None
+    what, extra = ("the command lim2", "cli") if command is None else (f"lim2 {command}", OF_COMMANDS[command])
+    try:
+        with needs(what, extra):
+            from lim2.cli import app
+
+            app(prog_name="lim2")
+    except MissingExtraError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(WRONG)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Extras of the package: the modules of each, and the error if one of them is missing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+CLI = ("typer", "rich")
+DATA = ("polars", "pooch", "requests")
+
+# Extra -> the modules that lim2 imports of it. Where several have a module, the first is the smallest.
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "cli": CLI,
+    "data": DATA,
+    "bench": (*CLI, *DATA, "matplotlib", "jinja2", "cloudpickle", "numba"),
+    "serve": (*CLI, "starlette", "uvicorn", "msgspec", "prometheus_client"),
+    "postgres": ("psycopg",),
+    "torch": ("torch",),
+    "ray": ("ray",),
+    "tune": (*CLI, *DATA, "matplotlib", "jinja2", "cloudpickle", "numba", "optuna"),
+    "peers": ("vowpalwabbit",),
+    "mlflow": ("mlflow",),
+}
+
+# Command of the program lim2 -> the extra that it needs.
+OF_COMMANDS = {
+    "serve": "serve",
+    "inspect": "cli",
+    "log": "cli",
+    "evaluate": "cli",
+    "warm-start": "cli",
+    "bench": "bench",
+    "report": "bench",
+    "compare": "bench",
+    "data": "data",
+    "suite": "bench",
+    "tune": "bench",
+    "paper": "bench",
+}
+
+
+class MissingExtraError(ModuleNotFoundError):
+    """A required extra is not installed; the message gives the command to install it."""
+
+
+@contextmanager
+def needs(what: str, extra: str) -> Iterator[None]:
+    """Raise a MissingExtraError if a module of an extra is missing in the block or decorated function.
+
+    Parameters
+    ----------
+    what
+        Name of the feature that needs the extra.
+    extra
+        Name of the extra.
+
+    Examples
+    --------
+    >>> with needs("a report", "bench"):
+    ...     raise ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
+    Traceback (most recent call last):
+    lim2.extras.MissingExtraError: a report needs jinja2, which is not installed: pip install 'lim2[bench]'
+    """
+    try:
+        yield
+    except MissingExtraError:
+        raise
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        found = extra if module in EXTRAS[extra] else extra_of(module)
+        if found is None:
+            raise
+        raise MissingExtraError(
+            f"{what} needs {module}, which is not installed: pip install 'lim2[{found}]'", name=module
+        ) from error
+
+
+def check(what: str, extra: str, module: str) -> None:
+    """Raise a MissingExtraError unless a module is installed, without importing it.
+
+    Parameters
+    ----------
+    what, extra
+        The same as for :func:`needs`.
+    module
+        Name of a module of the extra.
+
+    Examples
+    --------
+    >>> check("a table", "data", "polars")
+    """
+    with needs(what, extra):
+        if find_spec(module) is None:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+
+def extra_of(module: str) -> str | None:
+    """Return the smallest extra that installs a module, or None.
+
+    Parameters
+    ----------
+    module
+        Name of the module.
+
+    Examples
+    --------
+    >>> extra_of("rich"), extra_of("numba"), extra_of("numpy")
+    ('cli', 'bench', None)
+    """
+    return next((extra for extra, modules in EXTRAS.items() if module in modules), None)
