@@ -3,7 +3,7 @@ FROM python:3.12-slim AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
-RUN python -m venv /opt/lim2 && /opt/lim2/bin/pip install --no-cache-dir '.[serve]'
+RUN python -m venv /opt/lim2 && /opt/lim2/bin/pip install --no-cache-dir '.[serve,postgres]'
 
 FROM python:3.12-slim
 RUN groupadd --gid 10001 lim2 \

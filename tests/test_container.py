@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
+REPLICAS = ROOT / "deploy" / "replicas"
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 COMMAND = re.search(r"^HEALTHCHECK .* CMD (\[.*\])$", DOCKERFILE, flags=re.MULTILINE)
 
 
-def tool(name: str) -> str:
+def tool(name: str, install: str = "pip install -r requirements/dev.txt") -> str:
     """Return the path of a linter, beside this Python or elsewhere; skip if there is none."""
     found = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if found is None:
-        pytest.skip(f"{name} is not installed: pip install -r requirements/dev.txt")
+        pytest.skip(f"{name} is not installed: {install}")
     return found
 
 
@@ -30,8 +31,9 @@ def test_hadolint_finds_nothing() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_compose_file_follows_the_schema() -> None:
-    command = [tool("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", str(ROOT / "compose.yaml")]
+@pytest.mark.parametrize("file", ["compose.yaml", "deploy/replicas/compose.yaml"])
+def test_the_compose_file_follows_the_schema(file: str) -> None:
+    command = [tool("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", str(ROOT / file)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -44,6 +46,39 @@ def test_the_service_in_the_compose_file_has_no_more_rights_than_it_needs() -> N
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert service["environment"] == {"LIM2_API_KEY": None}  # no secret is written down
+
+
+def test_the_replicas_have_no_more_rights_than_they_need_and_known_settings() -> None:
+    yaml = pytest.importorskip("yaml")
+    msgspec = pytest.importorskip("msgspec")
+    from lim2.serve.config import load
+
+    services: dict[str, Any] = yaml.safe_load((REPLICAS / "compose.yaml").read_text())["services"]
+    assert services["decider"]["deploy"]["replicas"] > 1 and services["learner"]["deploy"]["replicas"] > 1
+    for name in ("decider", "learner", "balancer"):
+        assert services[name]["read_only"] is True
+        assert services[name]["cap_drop"] == ["ALL"]
+        assert services[name]["security_opt"] == ["no-new-privileges:true"]
+    published = [port for own in services.values() for port in own.get("ports", ())]
+    assert published == ["127.0.0.1:8300:8300"]  # the balancer's, on the loopback
+    for name in ("decider", "learner"):
+        given = services[name]["environment"]
+        assert given.pop("LIM2_API_KEY") is None and ":?" in given["LIM2_STORE"]  # no secret is written down
+        config = load(environment=given)
+        known = {f"LIM2_{field.name.upper()}" for field in msgspec.structs.fields(type(config))}
+        assert set(given) <= known
+        assert config.role == {"decider": "decide", "learner": "learn"}[name]
+        assert config.drain + 5 < float(services[name]["stop_grace_period"].removesuffix("s"))
+
+
+def test_the_balancers_configuration_is_valid() -> None:
+    done = subprocess.run(
+        [tool("haproxy", "apt-get install haproxy"), "-c", "-f", str(REPLICAS / "haproxy.cfg")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    warnings = [line for line in done.stderr.splitlines() if "WARNING" in line and "could not resolve" not in line]
+    assert warnings == []
 
 
 def test_the_image_runs_as_nobody_in_particular_and_holds_no_secret() -> None:

@@ -34,10 +34,10 @@ def test_every_request_is_answered_and_rewarded(tmp_path: Path) -> None:
             serve.good(asyncio.run(closed_loop(server.port, wrong, 1, 1)))
 
 
-def test_the_table_has_medians_and_what_the_blocks_span() -> None:
+def test_the_table_has_medians_and_quartiles() -> None:
     figures = {"ratio": serve.spread([3.0, 1.0, 2.0]), "by load": {"1 connection": serve.spread([4.0])}, "rate": 7.0}
     assert serve.report(figures).splitlines()[2:] == [
-        "| ratio | 2 | 1 to 3 |",
+        "| ratio | 2 | 1.5 to 2.5 |",
         "| by load, 1 connection | 4 | 4 to 4 |",
         "| rate | 7 |  |",
     ]

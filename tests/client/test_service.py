@@ -21,7 +21,7 @@ from client.answering import eventually
 from serve.running import KEY, READ, Running
 
 import lim2
-from lim2.client import RefusedError
+from lim2.client import RefusedError, calls
 
 ITEMS = {"sku2": {"price": 9.9, "tags": ["new", "red"]}, "sku1": {"price": 120, "tags": ["red"]}}
 
@@ -70,6 +70,42 @@ def test_everything_that_a_bandit_does(server: Running) -> None:
         with pytest.raises(RefusedError, match="there is no bandit 'arms'") as caught:
             client.decide({})
         assert (caught.value.status, caught.value.code) == (404, "ResourceNotFound")
+
+
+def test_all_bandits_are_listed_page_by_page(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"listed-{number}" for number in range(7)]
+    monkeypatch.setattr(calls, "PAGE", 3)
+    with lim2.Client(server.url, KEY) as client:
+        for name in names:
+            client.of(name).create(arms=["a", "b"])
+        found = [one["name"] for one in client.bandits()]
+
+        async def all_names() -> list[str]:
+            async with lim2.AsyncClient(server.url, KEY) as other:
+                return [one["name"] for one in await other.bandits()]
+
+        assert asyncio.run(all_names()) == found == sorted(found)
+        assert set(names) < set(found)
+        for name in names:
+            client.of(name).delete()
+
+
+def test_arms_come_and_go(server: Running) -> None:
+    with lim2.Client(server.url, KEY, bandit="changing") as client:
+        client.create(arms=["a", "b"], algorithm="LinearTS", seed=1)
+        assert client.add_arm("c d/e", like="a") == client.add_arm("c d/e") == ["a", "b", "c d/e"]
+        assert client.decide({}, arms=["c d/e"]).arm == "c d/e"
+        client.remove_arm("a")
+        with pytest.raises(RefusedError, match="no arm"):
+            client.remove_arm("a")
+        assert client.decide({}).arms == ("b", "c d/e")
+
+    async def change() -> list[str]:
+        async with lim2.AsyncClient(server.url, KEY, bandit="changing") as own:
+            await own.remove_arm("c d/e")
+            return await own.add_arm("f")
+
+    assert asyncio.run(change()) == ["b", "f"]
 
 
 def test_items_and_slates(shop: lim2.Client) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from serve.running import KEY, READ, Running
+from serve.stores import fresh_database
 from starlette.testclient import TestClient
 
 from lim2.serve.app import application
@@ -19,9 +20,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Service:
+def store(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """Give where bandits live: None for folders; else an empty database."""
+    if getattr(request, "param", "folders") == "folders":
+        yield None
+        return
+    with fresh_database() as made:
+        yield made
+
+
+@pytest.fixture
+def service(tmp_path: Path, store: str | None) -> Service:
     own = {"api_key": KEY, "read_keys": [READ], "data": str(tmp_path / "data"), "synchronous": "normal"}
-    return Service(load(environment={}, given=own))
+    return Service(load(environment={}, given={**own, "store": store}))
 
 
 @pytest.fixture

@@ -21,14 +21,20 @@ class Running:
     ----------
     data
         Its folder.
+    ready
+        Whether to wait until it is ready.
+    variables
+        More of its environment.
     **settings
         By the names of the configuration.
     """
 
-    def __init__(self, data: Path, *options: str, **settings: Any) -> None:
+    def __init__(
+        self, data: Path, *options: str, ready: bool = True, variables: dict[str, str] | None = None, **settings: Any
+    ) -> None:
         own = {"API_KEY": KEY, "READ_KEYS": READ, "PORT": "0", "SERVE_DATA": str(data)}
         own |= {name.upper(): str(value) for name, value in settings.items()}
-        environment = {**os.environ, **{f"LIM2_{name}": value for name, value in own.items()}}
+        environment = {**os.environ, **{f"LIM2_{name}": value for name, value in own.items()}, **(variables or {})}
         self.errors = data.with_suffix(".err")
         self._file = self.errors.open("a")
         self.process = subprocess.Popen(
@@ -41,15 +47,16 @@ class Running:
         self.url = line.split()[-1]
         self.host, _, port = self.url.removeprefix("http://").rpartition(":")
         self.port = int(port)
-        self.wait()
+        if ready:
+            self.wait()
 
-    def wait(self) -> None:
-        """Return when the server is ready."""
+    def wait(self, path: str = "/readyz") -> None:
+        """Return when the server is ready, or a path answers 200."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             assert self.process.poll() is None, self.errors.read_text()
             try:
-                if self.call("GET", "/readyz")[0] == 200:
+                if self.call("GET", path)[0] == 200:
                     return
             except OSError:
                 pass

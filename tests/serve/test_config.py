@@ -1,13 +1,18 @@
 """Settings: a file, the environment, options; keys."""
 
+import os
+import re
 import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from lim2.serve.config import ConfigError, load
-from lim2.serve.keys import Keys, kept_key, keys_of
+from lim2.serve.home import Folders
+from lim2.serve.keys import Keys, keys_of
 from lim2.serve.run import listening
 
 
@@ -35,16 +40,16 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_key_is_made_once_and_kept_for_its_owner_only(tmp_path: Path) -> None:
-    key = kept_key(tmp_path / "data")
-    assert len(key) >= 40 and kept_key(tmp_path / "data") == key
+    key = Folders(tmp_path / "data").key()
+    assert len(key) >= 40 and Folders(tmp_path / "data").key() == key
     file = tmp_path / "data" / "api-key"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert [path.name for path in file.parent.iterdir()] == ["api-key"]
+    assert sorted(path.name for path in file.parent.iterdir()) == ["api-key", "bandits"]
 
 
 def test_two_keys_so_that_one_can_be_replaced(tmp_path: Path) -> None:
     given = {"api_key": "the-old-key", "api_key_2": "the-new-key", "data": str(tmp_path)}
-    keys, first = keys_of(load(environment={}, given=given))
+    keys, first = keys_of(load(environment={}, given=given), Folders(tmp_path))
     assert first == "the-old-key"
     assert [keys.role(key) for key in ("the-old-key", "the-new-key", "")] == ["full", "full", None]
 
@@ -64,3 +69,69 @@ def test_small_answers_are_sent_at_once() -> None:
         own.listen()
         with socket.create_connection(own.getsockname()), own.accept()[0] as accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("prot = 1", r"shop\.toml: there is no setting prot; did you mean port\?"),
+        ("colour = 1", r"there is no setting colour; docs/serve\.md lists all settings"),
+        ("[ray]\nreplicsa = 1", r"there is no setting ray\.replicsa; did you mean ray\.replicas\?"),
+        ("port = 99999", r"shop\.toml: port must be a whole number from 0 to 65535, got 99999"),
+        ('role = "boss"', r"role must be all, decide or learn, got 'boss'"),
+        ("poll = 0", r"poll must be a number above 0 and at most 60, got 0"),
+        ('docs = "perhaps"', r"docs must be true or false, got 'perhaps'"),
+        ("max_body = 1", r"max_body must be a whole number of at least 1024, got 1"),
+        ('api_key = "secret"', r"api_key must be a key of 8 to 512 printable ASCII characters without spaces$"),
+        ('store = "mysql://ann:secret@db/shop"', r"store must be the address of a PostgreSQL database, such as [^,]*$"),
+        ("personalizer = 3", r"personalizer must be a table, \[personalizer\]"),
+    ],
+)
+def test_a_wrong_setting_says_what_is_expected_and_shows_no_secret(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "shop.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load(file, {})
+    assert "secret" not in str(caught.value)
+
+
+def test_a_wrong_variable_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"the environment: LIM2_RAY_MODELS must be a whole number from 1 to 100000"):
+        load(environment={"LIM2_RAY_MODELS": "many"})
+
+
+def served(folder: Path, *options: str, **variables: str) -> tuple[int, str]:
+    """Return the status and the errors of a service that cannot start."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lim2.cli", "serve", "--data", str(folder / "data"), "--port", "0", *options],
+        env={**os.environ, **variables}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+def test_what_keeps_it_from_starting_is_one_line_and_status_2(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        found = [
+            served(tmp_path, "--port", port),
+            served(tmp_path, LIM2_METRICS_PORT=port),
+        ]
+    found += [
+        served(tmp_path, "--host", "192.0.2.1"),
+        served(tmp_path, "--data", str(tmp_path / "file" / "data")),
+        served(tmp_path, "--store", "postgresql://ann:secret@127.0.0.1:1/shop"),
+    ]
+    expected = [
+        rf"error: cannot listen on 127\.0\.0\.1:{port}: the port is in use; --port takes another",
+        rf"error: cannot listen on 127\.0\.0\.1:{port}: the port is in use; metrics_port takes another",
+        r"error: cannot listen on 192\.0\.2\.1:0: .*; --host takes an address of this machine",
+        r"error: the data folder .*file/data cannot be used: Not a directory; --data takes another folder",
+        r"error: the database postgresql://ann@127\.0\.0\.1:1/shop cannot be reached: .*; start the database; or set "
+        "LIM2_API_KEY, and the service starts without it and waits for it",
+    ]
+    for (status, errors), line in zip(found, expected, strict=True):
+        assert status == 2, errors
+        assert re.fullmatch(line, errors.strip()), errors

@@ -1,32 +1,36 @@
 """One bandit in several processes, played by several objects: one learns, the others take over what it publishes."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from serve.stores import over_all
 
 import lim2
-from lim2.serve import spec as specs
 from lim2.serve.config import load
+from lim2.serve.home import Home, open_home
 from lim2.serve.hosted import Hosted
-from lim2.serve.registry import Registry
-from lim2.serve.spec import BanditSpec
+from lim2.serve.spec import BanditSpec, Stored
 
 ITEMS = {"a": {"kind": "x"}, "b": {"kind": "y"}}
 
 
+pytestmark = over_all
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    registry = Registry(load(environment={}, given={"data": str(tmp_path), "synchronous": "normal"}))
-    registry.create("shop", BanditSpec(seed=0))
-    registry.close()
-    return tmp_path / "bandits" / "shop"
+def home(tmp_path: Path, store: str | None) -> Iterator[Home]:
+    made = open_home(load(environment={}, given={"data": str(tmp_path), "synchronous": "normal", "store": store}))
+    made.create("shop", Stored(spec=BanditSpec(seed=0), created=0.0, log=made.log_name("shop", 0)))
+    yield made
+    made.close()
 
 
-def opened(folder: Path) -> Hosted:
-    return Hosted("shop", folder, synchronous="normal", publish_every=0.0)
+def opened(home: Home) -> Hosted:
+    return Hosted("shop", home, publish_every=0.0)
 
 
 def rewarded(hosted: Hosted, count: int) -> None:
@@ -42,8 +46,8 @@ def means(hosted: Hosted) -> Any:
     return hosted.decider.decide({}, ITEMS, exploit=True).means.tolist()
 
 
-def test_one_learns_and_the_others_follow_until_one_takes_over(folder: Path) -> None:
-    first, second = opened(folder), opened(folder)
+def test_one_learns_and_the_others_follow_until_one_takes_over(home: Home) -> None:
+    first, second = opened(home), opened(home)
     assert (first.step(), second.step()) == (0, 0)
     assert (first.leads, second.leads) == (True, False)
     rewarded(second, 5)  # decided and rewarded by the one that does not learn
@@ -54,7 +58,7 @@ def test_one_learns_and_the_others_follow_until_one_takes_over(folder: Path) -> 
     first.close()  # with three rewards that it has not learned
     assert second.step() == 3
     assert (second.leads, second.rounds) == (True, 8)
-    third = opened(folder)
+    third = opened(home)
     third.step()
     assert (third.leads, third.rounds) == (False, 8)
     assert means(second) == means(third)
@@ -63,16 +67,19 @@ def test_one_learns_and_the_others_follow_until_one_takes_over(folder: Path) -> 
 
 
 def test_a_new_description_reaches_all_and_the_old_model_decides_until_the_new_one_has_caught_up(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = opened(folder), opened(folder)
+    first, second = opened(home), opened(home)
     rewarded(first, 6)
     first.step()
     second.step()
     monkeypatch.setattr("lim2.serve.hosted.LIMIT", 2)
-    stored = specs.read(folder)
-    other = msgspec.structs.replace(stored.spec, algorithm="LinearTS")
-    specs.write(folder, msgspec.structs.replace(stored, spec=other, revision=1))
+
+    def changed(stored: Stored) -> Stored:
+        other = msgspec.structs.replace(stored.spec, algorithm="LinearTS")
+        return msgspec.structs.replace(stored, spec=other, revision=1)
+
+    first.change(changed)
     before = first.decider
     assert first.step() == 2 and first.decider is before
     while first.step():
@@ -84,11 +91,11 @@ def test_a_new_description_reaches_all_and_the_old_model_decides_until_the_new_o
     second.close()
 
 
-def test_readers_never_learn(folder: Path) -> None:
-    reader = Hosted("shop", folder, synchronous="normal", learns=False)
+def test_readers_never_learn(home: Home) -> None:
+    reader = Hosted("shop", home, learns=False)
     rewarded(reader, 2)
     assert reader.step() == 0 and not reader.leads
-    first = opened(folder)
+    first = opened(home)
     first.step()
     reader.step()
     assert reader.rounds == 2
@@ -96,7 +103,19 @@ def test_readers_never_learn(folder: Path) -> None:
     reader.close()
 
 
-def test_a_new_bandit_has_a_model_before_the_learner_has_looked(folder: Path) -> None:
-    hosted = opened(folder)
+def test_a_new_bandit_has_a_model_before_the_learner_has_looked(home: Home) -> None:
+    hosted = opened(home)
     assert lim2.from_bytes(hosted.model_file()).rounds == 0
     hosted.close()
+
+
+def test_each_process_draws_from_a_stream_of_its_own(home: Home) -> None:
+    first, second = opened(home), opened(home)
+    draws = [[hosted.decider.decide({}, ITEMS).arm for _ in range(60)] for hosted in (first, second)]
+    assert (draws[0] != draws[1]) == home.shared  # in a folder, a seed gives the same decisions again
+    first.step()
+    second.step()
+    draws = [[hosted.decider.decide({}, ITEMS).arm for _ in range(60)] for hosted in (first, second)]
+    assert draws[0] != draws[1]  # one learns, the other follows
+    first.close()
+    second.close()

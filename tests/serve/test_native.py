@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from serve.running import KEY, READ
+from serve.stores import over_all
 from starlette.testclient import TestClient
 
 import lim2
@@ -25,6 +26,7 @@ def post(client: TestClient, path: str, body: Any, status: int = 200) -> Any:
     return answer.json()
 
 
+@over_all
 def test_arms_without_features(client: TestClient, service: Service) -> None:
     make(client, arms=["spring", "shoes"], seed=0)
     made = post(client, "shop/decide", {"context": {"country": "AT", "age": 31}})
@@ -40,6 +42,7 @@ def test_arms_without_features(client: TestClient, service: Service) -> None:
     assert (only["arm"], only["propensity"]) == ("shoes", 1.0)
 
 
+@over_all
 def test_items_rankings_and_slates(client: TestClient, service: Service) -> None:
     make(client)
     items = {"sku1": {"price": 9.9, "tags": ["new"]}, "sku2": {"price": 19}, "sku3": {"price": 5}}
@@ -57,6 +60,7 @@ def test_items_rankings_and_slates(client: TestClient, service: Service) -> None
     post(client, "shop/explain", {"id": "d1"}, 404)
 
 
+@over_all
 def test_many_at_once(client: TestClient) -> None:
     make(client, arms=["a", "b"])
     asked = {"requests": [{"context": {"n": number}, "id": f"d{number}"} for number in range(5)]}
@@ -71,6 +75,7 @@ def test_many_at_once(client: TestClient) -> None:
     post(client, "shop/decide_many", {"requests": [{"id": "x"}, {"id": "x"}]}, 400)
 
 
+@over_all
 def test_activation_and_aggregates(client: TestClient, service: Service) -> None:
     make(client, arms=["a", "b"], expire_after=60, default_reward=0, aggregate="max")
     post(client, "shop/decide", {"id": "d", "active": False})
@@ -83,6 +88,7 @@ def test_activation_and_aggregates(client: TestClient, service: Service) -> None
     assert (hosted.rounds, hosted.log.get("d").reward) == (1, 0.75)
 
 
+@over_all
 def test_bandits_are_made_listed_changed_and_deleted(client: TestClient) -> None:
     spec = {"arms": {"a": {"price": 1}, "b": {"price": 2}}, "algorithm": "LinearTS", "settings": {"scaled": True}}
     make(client, "one", **spec)
@@ -123,15 +129,16 @@ def test_bandits_are_made_listed_changed_and_deleted(client: TestClient) -> None
 def test_what_cannot_be_made_leaves_nothing(spec: Any, client: TestClient, service: Service) -> None:
     assert client.put(f"{BASE}/wrong", json=spec).status_code == 400
     assert client.get(f"{BASE}/wrong").status_code == 404
-    assert not (service.registry.folder / "wrong").exists()
+    assert service.home.names() == ["personalizer"]
 
 
 @pytest.mark.parametrize("name", ["..", ".hidden", "a/b", "%2e%2e", "ä", "x" * 65, "a b"])
 def test_names_stay_within_the_folder(name: str, client: TestClient, service: Service) -> None:
     assert client.put(f"{BASE}/{name}", json={}).status_code in (400, 404, 405)
-    assert [path.name for path in service.registry.folder.iterdir() if path.is_dir()] == ["personalizer"]
+    assert service.home.names() == ["personalizer"]
 
 
+@over_all
 def test_evaluation_overview_and_snapshot(client: TestClient, service: Service) -> None:
     make(client, arms=["a", "b", "c"], exploration=0.3, seed=0)
     for number in range(60):
@@ -194,6 +201,7 @@ def test_the_page_logs_in_by_a_cookie(client: TestClient) -> None:
     assert page.get("/v1/whoami").status_code == 401
 
 
+@over_all
 def test_metrics_count_what_happens(client: TestClient, service: Service) -> None:
     make(client, arms=["a", "b"])
     made = post(client, "shop/decide", {})
@@ -212,6 +220,52 @@ def test_metrics_count_what_happens(client: TestClient, service: Service) -> Non
         'lim2_exploration_count{bandit="shop"} 1.0',
     ):
         assert line in text, line
+
+
+def test_arms_come_and_go(client: TestClient, service: Service) -> None:
+    make(client, arms=["a", "b"], seed=0, algorithm="LinearTS")
+    waits = post(client, "shop/decide", {"arms": ["b"]})
+    assert post(client, "shop/arms", {"name": "c/ü", "like": "a"}, 201) == {"arms": ["a", "b", "c/ü"]}
+    assert post(client, "shop/arms", {"name": "c/ü"}) == {"arms": ["a", "b", "c/ü"]}  # a retry changes nothing
+    assert client.get(f"{BASE}/shop").json()["arms"] == ["a", "b", "c/ü"]
+    made = post(client, "shop/decide", {"arms": ["c/ü"]})
+    assert client.delete(f"{BASE}/shop/arms/b").status_code == 204
+    assert client.delete(f"{BASE}/shop/arms/b").status_code == 404
+    assert post(client, "shop/decide", {})["arms"] == ["a", "c/ü"]
+    post(client, "shop/decide", {"arms": ["b"]}, 400)
+    for one in (made, waits):
+        assert post(client, "shop/reward", {"id": one["id"], "reward": 1.0}) == {"outcome": "recorded"}
+    hosted = service.registry.opened["shop"]
+    hosted.step()
+    assert (hosted.rounds, hosted.failure, hosted.lag) == (1, None, 0)  # the reward of a removed arm is passed over
+    for path, body in (("arms", {"name": "d", "like": "nobody"}), ("arms", {"name": "d", "features": {"price": 1}})):
+        post(client, f"shop/{path}", body, 400)
+    assert client.delete(f"{BASE}/shop/arms/c%2F%C3%BC").status_code == 204
+    assert client.delete(f"{BASE}/shop/arms/a").status_code == 400  # the last one
+    assert client.get(f"{BASE}/shop").json()["arms"] == ["a"]
+    replayed = lim2.Bandit(["a", "b"], algorithm="LinearTS", seed=0)
+    hosted.log.replay(replayed)
+    assert replayed.arms == ("a",)
+
+
+def test_arms_with_features_come_and_go(client: TestClient, service: Service) -> None:
+    make(client, arms={"a": {"price": 1}, "b": {"price": 2}}, seed=0)
+    new = {"name": "c", "features": {"price": 3, "tags": ["new"]}}
+    assert post(client, "shop/arms", new, 201) == {"arms": ["a", "b", "c"]}
+    assert post(client, "shop/arms", new) == {"arms": ["a", "b", "c"]}
+    post(client, "shop/arms", {"name": "c", "features": {"price": 4}}, 409)
+    for features in (None, {"price": [[1]]}):
+        post(client, "shop/arms", {"name": "d", "features": features}, 400)
+    assert client.delete(f"{BASE}/shop/arms/a").status_code == 204
+    made = post(client, "shop/decide", {"context": {"n": 1}})
+    assert made["arms"] == ["b", "c"]
+    post(client, "shop/reward", {"id": made["id"], "reward": 1.0})
+    service.registry.opened["shop"].step()
+    assert client.get(f"{BASE}/shop").json()["rounds"] == 1
+    make(client, "items")
+    post(client, "items/arms", new, 400)
+    assert client.delete(f"{BASE}/items/arms/a").status_code == 400
+    post(client, "nobody/arms", {"name": "c"}, 404)
 
 
 def test_what_still_waits_biases_no_estimate(client: TestClient, service: Service) -> None:
@@ -233,6 +287,7 @@ def test_what_still_waits_biases_no_estimate(client: TestClient, service: Servic
     assert post(client, "shop/evaluate", {"policy": "baseline"})["decisions"] == 10
 
 
+@over_all
 def test_a_bandit_that_cannot_learn_says_so_and_goes_on_deciding(
     client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

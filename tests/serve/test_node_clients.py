@@ -48,7 +48,7 @@ def test_the_rest_client_does_all_that_it_can(server: Running) -> None:
         "slots": 201, "slot reward": 204, "slot activate": 204, "service": 200, "put service": 200, "both": 400,
         "policy": 200, "put policy": 200, "delete policy": 200, "evaluate": 201, "evaluation": 200, "evaluations": 200,
         "apply": 204, "delete evaluation": 204, "logs": 200, "model properties": 200, "model": 200,
-        "delete model": 204, "delete logs": 204,
+        "delete model": 204, "delete logs": 204, "interactions": 400, "observations": 400,
     }  # fmt: skip
     assert out["rank"]["body"] == out["again"]["body"]
     assert out["both"]["body"]["error"]["code"] == "InvalidLearningModeServiceConfiguration"

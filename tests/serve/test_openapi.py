@@ -53,7 +53,7 @@ def test_no_request_that_the_document_allows_makes_the_service_fail(server: Runn
     command = [
         sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json", "--no-color",
         "-H", f"Ocp-Apim-Subscription-Key: {KEY}", "--phases", "fuzzing", "--checks", "not_a_server_error",
-        "--max-examples", str(each), "--exclude-path", "/v1/events", "--generation-database", "none",
+        "--max-examples", str(each), "--exclude-path", "/v1/bandits/{name}/events", "--generation-database", "none",
         "--no-shrink", "--continue-on-failure", "--warnings", "off", "--seed", "1", "--request-timeout", "30",
     ]
     # fmt: on

@@ -136,8 +136,7 @@ def test_a_wrong_key_is_refused_with_a_reason_and_a_right_one_is_let_in(browser:
 
 
 @needs_axe
-@pytest.mark.parametrize("size", ["laptop", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "size"), [("light", "laptop"), ("dark", "phone")])
 def test_axe_finds_nothing_serious(browser: Browser, shop: Running, pictures: Path, scheme: str, size: str) -> None:
     browser.open(shop.url, "/?bandit=shop", scheme, size)
     browser.until(lambda: browser.find("#key").is_displayed(), "the form for the key")
@@ -193,6 +192,10 @@ def test_figures_are_those_of_the_service(page: Browser, shop: Running) -> None:
     assert found["latest"][0]["arm"] in page.text("#latest tr td.name")
     keys = [cell.text for cell in page.all("#learned tbody th")]
     assert keys == [one["key"] for one in found["learned"]][: len(keys)] and "country" in keys
+    for option in page.all("#last option"):  # the service takes whatever the page offers
+        assert shop.call("GET", f"/v1/bandits/shop/overview?last={option.get_attribute('value')}")[0] == 200
+    most = int(str(page.find("#eval-last").get_attribute("max")))
+    assert shop.call("POST", "/v1/bandits/shop/evaluate", {"policy": "random", "last": most})[0] == 200
 
 
 def test_a_decision_through_the_api_appears_by_itself(page: Browser, shop: Running) -> None:
@@ -321,7 +324,7 @@ def test_a_key_that_reads_sees_all_and_changes_nothing(browser: Browser, shop: R
     browser.open(shop.url, "/?bandit=shop")
     browser.log_in(READ)
     shown(browser)
-    assert "may only look" in browser.text("#change-note")
+    assert "read-only" in browser.text("#change-note")
     assert not browser.find("#expire_after").is_enabled()
     browser.click("#eval-go")
     browser.until(lambda: browser.find("#eval-result").is_displayed(), "the evaluation")
@@ -345,7 +348,7 @@ def test_it_can_be_paused(page: Browser, shop: Running) -> None:
 
 def test_without_events_it_asks(browser: Browser, shop: Running) -> None:
     browser.open(shop.url, "/?bandit=shop")
-    browser.command("Network.setBlockedURLs", urls=["*/v1/events"])
+    browser.command("Network.setBlockedURLs", urls=["*/events"])
     browser.log_in(KEY)
     browser.until(lambda: browser.find("#state").get_attribute("data-kind") == "poll", "that it asks")
     before = browser.text("#t-decisions")
@@ -378,8 +381,9 @@ def test_from_nothing_to_a_lost_connection(browser: Browser, tmp_path: Path, pic
         browser.keep(pictures / "new.png")
         # The service always has Personalizer's bandit; a page that sees none must not fail, either.
         browser.driver.execute_script(
-            "window.real = fetch; fetch = (url, ...rest) => url === '/v1/bandits' "
-            "? Promise.resolve(new Response('{\"bandits\": []}')) : real(url, ...rest); list()"
+            "window.real = fetch; fetch = (url, ...rest) => url.startsWith('/v1/bandits?') "
+            '? Promise.resolve(new Response(\'{"bandits": [], "next": null, "total": 0}\')) : real(url, ...rest); '
+            "list()"
         )
         browser.until(lambda: browser.text("#start h2") == "No bandit yet", "that there is no bandit")
         assert not browser.find("#full").is_displayed()

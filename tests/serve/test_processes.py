@@ -6,6 +6,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 from serve.running import KEY, Running
@@ -27,7 +28,7 @@ def test_several_processes_share_the_logs_and_one_learns(tmp_path: Path) -> None
             assert server.call("POST", "/v1/bandits/shop/reward", reward)[1] == {"outcome": "recorded"}
             seen.add(server.call("GET", "/v1/bandits/shop")[1]["leads"])
         # Each connection goes to one of the processes; until both have been met and both know everything:
-        known = {}
+        known: dict[bool, Any] = {}
         for _ in range(2000):
             own = server.call("GET", "/v1/bandits/shop")[1]
             known[own["leads"]] = own["rounds"]
@@ -35,6 +36,16 @@ def test_several_processes_share_the_logs_and_one_learns(tmp_path: Path) -> None
                 break
         assert known == {True: 60, False: 60}
         assert 'lim2_decisions_total{bandit="shop"} 120.0' in server.call("GET", "/metrics")[1].decode()
+        assert server.call("PUT", "/v1/bandits/banner", {"arms": ["a"], "algorithm": "LinearTS"})[0] == 201
+        added = [f"arm {number}" for number in range(8)]  # by whichever process is asked
+        for arm in added:
+            assert server.call("POST", "/v1/bandits/banner/arms", {"name": arm})[0] == 201
+        for _ in range(2000):
+            own = server.call("GET", "/v1/bandits/banner")[1]
+            known[own["leads"]] = own["arms"]
+            if known == {True: ["a", *added], False: ["a", *added]}:
+                break
+        assert known == {True: ["a", *added], False: ["a", *added]}
         assert server.call("DELETE", "/v1/bandits/shop")[0] == 204
         for _ in range(200):
             if all(server.call("GET", "/v1/bandits/shop")[0] == 404 for _ in range(20)):
@@ -94,10 +105,10 @@ def test_the_demo_lives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({"LIM2_PORT": "many"}, "port"),
-        ({"LIM2_API_KEY": "short"}, "api_key"),
-        ({"LIM2_METRICS": "loud"}, "metrics"),
-        ({"LIM2_PERSONALIZER_EXPLORATION": "2"}, "exploration"),
+        ({"LIM2_PORT": "many"}, "LIM2_PORT must be a whole number"),
+        ({"LIM2_API_KEY": "short"}, "LIM2_API_KEY must be a key of 8"),
+        ({"LIM2_METRICS": "loud"}, "LIM2_METRICS must be key, open or off"),
+        ({"LIM2_PERSONALIZER_EXPLORATION": "2"}, "LIM2_PERSONALIZER_EXPLORATION must be a number"),
     ],
 )
 def test_a_wrong_setting_is_said_in_one_line(variables: dict[str, str], said: str, tmp_path: Path) -> None:
@@ -105,7 +116,7 @@ def test_a_wrong_setting_is_said_in_one_line(variables: dict[str, str], said: st
     done = subprocess.run(
         [sys.executable, "-m", "lim2.cli", "serve"], env=own, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith("error: ") and said in done.stderr and "Traceback" not in done.stderr
 
 

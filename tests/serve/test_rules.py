@@ -3,9 +3,12 @@
 from typing import Any
 
 import pytest
+from serve.stores import over_all
 from starlette.testclient import TestClient
 
 from lim2.serve.service import Service
+
+pytestmark = over_all
 
 V1, V11 = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
 ACTIONS = [{"id": "a", "features": [{"x": "1"}]}, {"id": "b", "features": [{"x": "2"}]}]
@@ -147,6 +150,27 @@ def test_features_are_read_as_personalizer_reads_them(client: TestClient, servic
     context = [{"user": {"age": 31, "_id": "secret", "plan": None}}, {"user": {"at": [0.5, 1]}}, {"_note": "x"}]
     rank(client, "e", contextFeatures=context)
     assert service.personalizer.log.get("e").raw == {"user": {"age": 31, "at": [0.5, 1], "plan": None}}
+
+
+def test_dates_are_categories_as_all_strings_are(client: TestClient, service: Service) -> None:
+    """Personalizer makes one-hots of strings, so two dates are two values, and not two points in time."""
+    day = {"day": "2026-11-16", "hour": 10}
+    actions = [{"id": f"a{place}", "features": [{"since": since}]} for place, since in enumerate(("2026-11-01", "x"))]
+    for event in ("e1", "e2"):
+        rank(client, event, actions=actions, contextFeatures=[day])
+        reward(client, event, 1.0)
+    service.personalizer.step()
+    columns = service.personalizer.decider.columns
+    assert [one.name for one in columns["context"]] == ["hour"]
+    assert not columns["item"]
+    made = client.put("/v1/bandits/native", json={})
+    assert made.status_code == 201  # the native protocol's strings in ISO format are times
+    asked = {"context": day, "items": {"a": {"since": "2026-11-01"}}, "id": "d"}
+    assert client.post("/v1/bandits/native/decide", json=asked).status_code == 200
+    assert client.post("/v1/bandits/native/reward", json={"id": "d", "reward": 1}).status_code == 200
+    service.registry.opened["native"].step()
+    kinds = service.registry.opened["native"].decider.columns
+    assert [(one.name, one.kind) for one in kinds["item"]] == [("since", "time")]
 
 
 def test_the_same_event_gets_the_same_answer_whatever_is_asked(client: TestClient) -> None:

@@ -1,16 +1,19 @@
-"""docs/serve.md tells the truth: its calls work, its settings are all there are."""
+"""docs/serve.md tells the truth: its calls work, its settings are all there are. So do README and the tutorial."""
 
 import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
+from helpers.pages import ROOT, blocks, without_numbers
 from serve.running import KEY, Running
 
-from lim2.serve.config import Config, PersonalizerDefaults, variable
+import lim2
+from lim2.serve.config import Config, PersonalizerDefaults, RaySettings, variable
 from lim2.serve.metrics import Metrics
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -19,14 +22,49 @@ TEXT = (DOCS / "serve.md").read_text()
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_calls_by_curl_work(server: Running) -> None:
-    blocks = [block for block in re.findall(r"```sh\n(.*?)```", TEXT, flags=re.DOTALL) if block.startswith("curl")]
-    assert len(blocks) == 2
+    found = [block for block in re.findall(r"```sh\n(.*?)```", TEXT, flags=re.DOTALL) if block.startswith("curl")]
+    assert len(found) == 2
+    printed = shell("\n".join(found), server)
+    assert '"outcome":"recorded"' in printed and '"eventId":"visit 1"' in printed
+
+
+def curls(page: Path) -> str:
+    """Return the calls of a page: the blocks that use the address and the key."""
+    found = [block.text for block in blocks(page, "sh") if "$LIM2/" in block.text]
+    assert found
+    return "\n".join(re.sub(r"^export .*$", "", text, flags=re.MULTILINE) for text in found)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.parametrize("pages", [("README.md",), ("docs/tutorial/service.md", "docs/tutorial/deploy.md")])
+def test_calls_of_the_first_pages_work(server: Running, pages: tuple[str, ...], tmp_path: Path) -> None:
+    """Those of the tutorial continue one another; the Python on its page runs between them."""
+    server.call("DELETE", "/v1/bandits/banner")
+    first, *rest = [ROOT / page for page in pages]
+    printed = shell(curls(first), server)
+    assert '"arm":"spring' in printed and '{"outcome":"recorded"}' in printed
+    for page in rest:
+        for answer in blocks(first, "json"):
+            assert without_numbers(answer.text) in without_numbers(printed.replace("}{", "}\n{"))
+        (snippet,) = blocks(first, "python")
+        (tmp_path / "page.py").write_text(snippet.text.replace("http://127.0.0.1:8300", server.url))
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "page.py"], cwd=tmp_path, env={**os.environ, "LIM2_KEY": KEY},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.stdout == "".join(block.text for block in blocks(first, "text")), done.stderr
+        with lim2.Client(server.url, KEY, bandit="banner") as client:  # "after some days"
+            client.reward_many([(one.id, 1.0) for one in client.decide_many([{"context": {}}] * 30)])
+        assert '"snips"' in shell(curls(page), server)
+
+
+def shell(commands: str, server: Running) -> str:
     done = subprocess.run(
-        ["bash", "-e"], input="\n".join(blocks), env={**os.environ, "LIM2": server.url, "KEY": KEY},
+        ["bash", "-e"], input=commands, env={**os.environ, "LIM2": server.url, "KEY": KEY},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert '"outcome":"recorded"' in done.stdout and '"eventId":"visit 1"' in done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def rows() -> dict[str, tuple[str, str]]:
@@ -37,10 +75,12 @@ def rows() -> dict[str, tuple[str, str]]:
 def test_every_setting_is_listed_with_its_variable_and_default() -> None:
     wanted = {}
     for field in msgspec.structs.fields(Config):
-        if field.name != "personalizer":
+        if field.name not in ("personalizer", "ray"):
             wanted[field.name] = (variable(field.name), written(field.default))
     for field in msgspec.structs.fields(PersonalizerDefaults):
         wanted[f"personalizer.{field.name}"] = (f"LIM2_PERSONALIZER_{field.name.upper()}", written(field.default))
+    for field in msgspec.structs.fields(RaySettings):
+        wanted[f"ray.{field.name}"] = (f"LIM2_RAY_{field.name.upper()}", written(field.default))
     assert rows() == wanted
 
 

@@ -1,4 +1,4 @@
-"""Clients of ``lim2 serve``: the methods of ``lim2.Bandit``, over HTTP, with retries that change nothing."""
+"""Clients of ``lim2 serve``: the methods of ``lim2.Bandit`` over HTTP, with safe retries."""
 
 from lim2.client.client import AsyncClient, Client
 from lim2.client.errors import ClientError, RefusedError, UnreachableError

@@ -1,7 +1,7 @@
-"""What can be asked of a service: pure functions from arguments to calls. They are the methods of the clients.
+"""Methods of the clients, as pure functions from arguments to HTTP calls.
 
-Every call that writes carries a name that is made here, before the first try: the service does it once, however often
-it comes.
+Every call that writes carries an ID that is generated here, before the first attempt. The service executes it once, no
+matter how often it is sent.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from lim2.opening import from_bytes
 
 Outcome = Literal["recorded", "duplicate", "late", "ignored"]
 Policy = Literal["baseline", "random", "best", "algorithm"]
+PAGE = 500  # bandits per request of a list
 
 # Deciding
 
@@ -40,26 +41,26 @@ def decide(
     metadata: Mapping[str, Any] | None = None,
     active: bool = True,
 ) -> Call[ServedDecision]:
-    """Choose an arm or an item for a context; the service writes the decision down.
+    """Choose an arm or an item for a context; the service records the decision.
 
     Parameters
     ----------
     context
-        As for :meth:`lim2.Bandit.decide`.
+        A dictionary, dataclass or row of a data frame, as for :meth:`lim2.Bandit.decide`.
     items
-        The candidates: name -> features. Not for a bandit whose arms have no features.
+        The candidates, as a mapping from name to features. Only for a bandit whose choices have features.
     arms
-        The eligible ones of the bandit's arms, or of the items. None: all.
+        Names of the eligible arms or items. None: all are eligible.
     exploit
-        Take the best one, without exploration.
+        Choose the largest posterior mean, without exploration.
     id
-        A name of your own for the decision: the same again gets the same answer. None makes one.
+        ID of the decision. A second call with the same ID returns the same decision. None: the client generates one.
     key
-        Of the person whom it is about, by which :meth:`erase` finds it.
+        Key of the person concerned. :meth:`erase` deletes all decisions with this key.
     metadata
-        What else is to be kept with it, as JSON.
+        JSON value that is stored with the decision.
     active
-        False if its reward counts only after :meth:`activate`.
+        Whether the decision counts at once. False: its reward counts only after :meth:`activate`.
     """
     body = _decision(context, items, arms, exploit, id, key, metadata) | ({} if active else {"active": False})
     return _post(bandit, "decide", body, _decided)
@@ -77,21 +78,21 @@ def rank(
     key: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Call[ServedSlate]:
-    """Order arms or items, the best first; the service writes the slate down.
+    """Rank arms or items, best first; the service records the slate.
 
     Parameters
     ----------
     context, items, arms, exploit, id, key, metadata
-        As for :meth:`decide`.
+        The same as for :meth:`decide`.
     k
-        How many are shown. None: all.
+        Number of positions. None: one for each candidate.
     """
     body = _decision(context, items, arms, exploit, id, key, metadata) | ({} if k is None else {"k": int(k)})
     return _post(bandit, "rank", body, _ranked)
 
 
 def decide_many(bandit: str, requests: Iterable[Mapping[str, Any]]) -> Call[list[ServedDecision]]:
-    """Make several decisions, which the service writes down together: all, or none.
+    """Make several decisions, which the service records in one transaction: all or none.
 
     Parameters
     ----------
@@ -108,23 +109,24 @@ def decide_many(bandit: str, requests: Iterable[Mapping[str, Any]]) -> Call[list
 
 
 def reward(bandit: str, id: str, reward: float | Mapping[Any, float], *, name: str | None = None) -> Call[Any]:
-    """Record what a decision has earned, or positions of a slate have.
+    """Record the reward of a decision, or of a slate's positions.
 
     Parameters
     ----------
     id
-        Of the decision or slate.
+        ID of the decision or slate.
     reward
-        What it earned; for a slate ``{"slot 2": 1.0}`` or ``{2: 1.0}``.
+        The reward; for a slate ``{"slot 2": 1.0}`` or ``{2: 1.0}``.
     name
-        Of this one reward, such as ``"click"``: if it comes again with the same name, it counts once. None makes one,
-        for the tries of this call. Give one if your own program may repeat the call.
+        Name of this reward, such as ``"click"``. A second reward of the same name is not counted. None: the client
+        generates a name for the retries of this call. Give one if your own program may repeat the call.
 
     Returns
     -------
     str or dict
-        ``"recorded"``; ``"duplicate"`` if it was recorded before, by a try whose answer was lost, too; ``"late"`` or
-        ``"ignored"``, see :meth:`lim2.DecisionLog.reward`. For a slate: position -> one of these.
+        ``"recorded"``; ``"duplicate"`` if it was recorded before, perhaps by an attempt whose answer was lost;
+        ``"late"`` or ``"ignored"``, see :meth:`lim2.DecisionLog.reward`. For a slate: a mapping from position to one
+        of these.
     """
     body: dict[str, Any] = {"id": id, "name": secrets.token_hex(16) if name is None else name}
     if not isinstance(reward, Mapping):
@@ -132,7 +134,7 @@ def reward(bandit: str, id: str, reward: float | Mapping[Any, float], *, name: s
     places = {position: f"slot {position_named(position)}" for position in reward}
     values = {place: checked_reward(reward[position]) for position, place in places.items()}
     if len(values) < len(reward):
-        raise ValueError(f"the rewards {dict(reward)!r} name a position twice")
+        raise ValueError(f"reward must name each position once, got {dict(reward)!r}")
 
     def outcomes(own: Any) -> dict[Any, Outcome]:
         return {position: own["outcome"][place] for position, place in places.items()}
@@ -147,21 +149,21 @@ def update(
     *,
     name: str | None = None,
 ) -> Call[Any]:
-    """Record what a decision has earned, as :meth:`reward` does; the service learns it in a moment.
+    """Record the reward of a decision, as :meth:`reward` does; the service learns it shortly afterwards.
 
     Parameters
     ----------
     decision
-        What :meth:`decide` or :meth:`rank` returned.
+        The decision or slate that :meth:`decide` or :meth:`rank` returned.
     reward
-        What it earned; for a slate, rewards by position: ``{1: 0.0, "slot 2": 1.0}``.
+        The reward; for a slate, rewards by position: ``{1: 0.0, "slot 2": 1.0}``.
     name
-        As for :meth:`reward`.
+        Name of this reward, as for :meth:`reward`.
     """
     if not isinstance(decision, ServedDecision | ServedSlate):
-        raise ValueError(f"update takes what decide or rank returned, got {type(decision).__name__}")
+        raise ValueError(f"decision must be what decide or rank returned, got {type(decision).__name__}")
     if isinstance(decision, ServedSlate) != isinstance(reward, Mapping):
-        raise ValueError(f"a decision has one reward, a slate has rewards by position, got {reward!r}")
+        raise ValueError(f"reward must be a number for a decision, a mapping by position for a slate, got {reward!r}")
     return _reward(bandit, decision.id, reward, name=name)
 
 
@@ -171,30 +173,29 @@ _reward = reward  # an argument of `update` has its name
 def reward_many(
     bandit: str, rewards: Iterable[tuple[str, float] | tuple[str, float, str | None]]
 ) -> Call[list[Outcome]]:
-    """Record several rewards: all, or none.
+    """Record several rewards: all or none.
 
     Parameters
     ----------
     rewards
-        Pairs of id and reward, of decisions, not of slates; a third entry is the name of that reward, as
-        :meth:`reward` takes it.
+        Pairs ``(id, reward)`` or triples ``(id, reward, name)``, for decisions, not for slates.
     """
     body = {"rewards": [_named(*one) for one in rewards]}
     return _post(bandit, "reward_many", body, lambda own: list(own["outcomes"]))
 
 
 def _named(id: str, reward: float, name: str | None = None) -> dict[str, Any]:
-    """Return a reward with a name, by which the service knows it if it comes again."""
+    """Return a reward with a name, by which the service recognises a repetition."""
     return {"id": id, "reward": checked_reward(reward), "name": secrets.token_hex(16) if name is None else name}
 
 
 def activate(bandit: str, id: str) -> Call[bool]:
-    """Let a decision count that was made with ``active=False``.
+    """Activate a decision that was made with ``active=False``; return whether it is active now.
 
     Parameters
     ----------
     id
-        Of the decision.
+        ID of the decision.
     """
     return _post(bandit, "activate", {"id": id}, lambda own: bool(own["activated"]))
 
@@ -203,12 +204,12 @@ def activate(bandit: str, id: str) -> Call[bool]:
 
 
 def explain(bandit: str, decision: ServedDecision | str) -> Call[list[Reason]]:
-    """Return what pushed the chosen arm or item up or down, as :meth:`lim2.Bandit.explain` does.
+    """Return the contribution of each key to the score of the chosen arm or item; see :meth:`lim2.Bandit.explain`.
 
     Parameters
     ----------
     decision
-        What :meth:`decide` returned, or its id.
+        The decision that :meth:`decide` returned, or its ID.
     """
     id = decision.id if isinstance(decision, ServedDecision) else decision
     return _post(bandit, "explain", {"id": id}, _reasons)
@@ -217,7 +218,7 @@ def explain(bandit: str, decision: ServedDecision | str) -> Call[list[Reason]]:
 def evaluate(
     bandit: str, policy: Policy = "baseline", *, algorithm: str | None = None, last: int = 20_000
 ) -> Call[ServedEvaluation]:
-    """Return what a policy would have earned where the logged decisions were made.
+    """Estimate from the logged decisions what a policy would have earned.
 
     Parameters
     ----------
@@ -225,21 +226,21 @@ def evaluate(
         ``"baseline"``, always the first candidate; ``"random"``; ``"best"``, the model's best guess, trained on the
         first half of the decisions and evaluated on the second; or ``"algorithm"``, the same for another algorithm.
     algorithm
-        Which one, for the last policy.
+        Name of the algorithm, for the policy ``"algorithm"``.
     last
-        Only the newest decisions, as many.
+        Number of newest decisions to use. None: all.
     """
     body: dict[str, Any] = {"policy": policy, "last": last}
     return _post(bandit, "evaluate", body | ({} if algorithm is None else {"algorithm": algorithm}), _evaluated)
 
 
 def snapshot(bandit: str) -> Call[Bandit]:
-    """Download the model: a :class:`lim2.Bandit` that decides as the service does now, and goes on by itself."""
+    """Download the model as an independent :class:`lim2.Bandit`, which decides as the service does now."""
     return Call(Request("GET", f"{_path(bandit)}/snapshot"), from_bytes)
 
 
 def info(bandit: str) -> Call[dict[str, Any]]:
-    """Return the bandit's description and how it is doing: decisions, rewards, pending, lag, rounds and more."""
+    """Return the bandit's settings and its counts: decisions, rewards, pending, lag, rounds and more."""
     return Call(Request("GET", _path(bandit)), _json)
 
 
@@ -254,14 +255,14 @@ def create(
     algorithm: str = "AdaptiveTS",
     **more: Any,
 ) -> Call[dict[str, Any]]:
-    """Make the bandit; nothing changes if the very same is there.
+    """Create the bandit; do nothing if the same bandit exists.
 
     Parameters
     ----------
     arms
-        Names of the arms, or their features by name. None: items come with every call.
+        Names of the arms, or a mapping from name to features. None: items are passed with every call.
     algorithm
-        What learns, the name of one of ``lim2.AGENTS``.
+        Name of the learning algorithm, one of ``lim2.AGENTS``.
     **more
         ``exploration``, ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``seed``, ``settings``,
         ``encoder``, ``item_encoder``; see docs/serve.md.
@@ -272,7 +273,7 @@ def create(
 
 
 def change(bandit: str, /, **settings: Any) -> Call[dict[str, Any]]:
-    """Change how rewards are counted from now on; what is left out stays as it is.
+    """Change settings from now on; settings that are left out keep their values.
 
     Parameters
     ----------
@@ -282,25 +283,60 @@ def change(bandit: str, /, **settings: Any) -> Call[dict[str, Any]]:
     return Call(Request("PATCH", _path(bandit), dumps(as_json(settings, "a change"))), _json)
 
 
+def add_arm(bandit: str, name: str, like: str | None = None, *, features: Any = None) -> Call[list[str]]:
+    """Add an arm, as :meth:`lim2.Bandit.add_arm` does, and return all arms. An existing arm is not changed.
+
+    Parameters
+    ----------
+    name
+        Name of the new arm.
+    like
+        For arms without features: name of an arm to copy.
+    features
+        For arms with features: features of the new arm.
+    """
+    body: dict[str, Any] = {"name": _name(name)} | ({} if like is None else {"like": _name(like)})
+    own = {} if features is None else {"features": as_json(features, "an arm")}
+    return _post(bandit, "arms", body | own, lambda answer: list(answer["arms"]))
+
+
+def remove_arm(bandit: str, name: str) -> Call[None]:
+    """Remove an arm; its rewards are no longer learned.
+
+    Parameters
+    ----------
+    name
+        Name of the arm.
+    """
+    return Call(Request("DELETE", f"{_path(bandit)}/arms/{quote(_name(name), safe='')}"), lambda _: None, gone=404)
+
+
 def delete(bandit: str) -> Call[None]:
-    """Remove the bandit, its log and its model."""
+    """Delete the bandit, its log and its model."""
     return Call(Request("DELETE", _path(bandit)), lambda _: None, gone=404)
 
 
 def erase(bandit: str, key: str) -> Call[int]:
-    """Delete all decisions that were made with a key; return how many there were for the try that was answered.
+    """Delete all decisions with a key; return the number deleted by the attempt that was answered.
 
     Parameters
     ----------
     key
-        Of the person whom they are about.
+        Key of the person concerned.
     """
     return _post(bandit, "erase", {"key": key}, lambda own: int(own["erased"]))
 
 
-def bandits() -> Call[list[dict[str, Any]]]:
-    """Return all bandits of the service and how they are doing."""
-    return Call(Request("GET", "/v1/bandits"), lambda content: list(_json(content)["bandits"]))
+def bandits(after: str = "") -> Call[tuple[list[dict[str, Any]], str | None]]:
+    """Return a page of the bandits of the service, and where the next page begins; None after the last.
+
+    Parameters
+    ----------
+    after
+        Where the page begins; empty for the first.
+    """
+    path = f"/v1/bandits?limit={PAGE}&after={quote(after, safe='')}"
+    return Call(Request("GET", path), lambda content: (list(_json(content)["bandits"]), _json(content)["next"]))
 
 
 # Arguments to JSON
@@ -327,7 +363,7 @@ def _decision(
 
 def _features(items: Mapping[Any, Any]) -> dict[str, Any]:
     if not isinstance(items, Mapping):
-        raise ValueError(f"items must be features by name, {{name: features, ...}}, got {type(items).__name__}")
+        raise ValueError(f"items must be a mapping {{name: features, ...}}, got {type(items).__name__}")
     return {_name(name): as_json(features, "an item") for name, features in items.items()}
 
 
@@ -339,7 +375,7 @@ def _names(arms: Iterable[Any]) -> list[str]:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
-        raise ValueError(f"a service knows arms and items by strings, got {name!r}")
+        raise ValueError(f"arms and items of a service must have strings as names, got {name!r}")
     return name
 
 

@@ -1,4 +1,4 @@
-"""``lim2.Client`` and ``lim2.AsyncClient``: the same calls, for threads and for coroutines."""
+"""``lim2.Client`` and ``lim2.AsyncClient``: the same calls, blocking and asynchronous."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ T = TypeVar("T")
 
 
 class _Named:
-    """What both clients have: a service, and a bandit of it."""
+    """Base of both clients: a service and the name of a bandit."""
 
     def __init__(self, url: str, bandit: str | None, timeout: float, deadline: float) -> None:
         self.url, self.bandit = url, bandit
         self._patience = Patience(timeout, deadline).checked()
 
     def of(self, bandit: str) -> Self:
-        """Return a client of another bandit of the service, which shares the connections of this one.
+        """Return a client for another bandit of the service. It shares the connections of this client.
 
         Parameters
         ----------
         bandit
-            Its name.
+            Name of the other bandit.
         """
         other = copy.copy(self)
         other.bandit = bandit
@@ -44,7 +44,7 @@ class _Named:
 
     def _name(self) -> str:
         if self.bandit is None:
-            raise ValueError("say which bandit: Client(url, key, bandit=...), or client.of(name)")
+            raise ValueError("this client has no bandit: use Client(url, key, bandit=...), or client.of(name)")
         return self.bandit
 
     def __repr__(self) -> str:
@@ -70,28 +70,28 @@ def _coroutine(
 
 
 class Client(_Named):
-    """A bandit of a service, with the methods of :class:`lim2.Bandit`; any number of threads may use one client.
+    """Client of one bandit of ``lim2 serve``, with the methods of :class:`lim2.Bandit`. It is thread-safe.
 
-    A call that fails on the way, or is answered with 429, 502, 503 or 504, is tried again after a random wait that
-    doubles, until the deadline. That is safe: decisions and rewards carry names that are made before the first try, so
-    the service does each of them once. Make a client after a process has forked.
+    A call that fails on the network, or is answered with 429, 502, 503 or 504, is retried with exponential backoff
+    until the deadline. Retries are safe: decisions and rewards get an ID before the first attempt, so the service
+    executes each of them once. After a fork, make a new client in the child process.
 
     Parameters
     ----------
     url
-        As ``lim2 serve`` prints it.
+        Address of the service, as ``lim2 serve`` prints it.
     key
-        One of the service's keys.
+        One of the service's API keys.
     bandit
-        The name of the bandit that methods are about.
+        Name of the bandit.
     timeout
-        Seconds that each step of a try may take: to connect, to send, to receive.
+        Seconds that each step of an attempt may take: connect, send, receive.
     deadline
-        Seconds after which a call is not tried again.
+        Seconds after which a call is no longer retried.
     tls
-        For HTTPS: whom to trust. None: the system's certificates.
+        For HTTPS: the SSL context. None: trust the system's certificates.
     connections
-        How many connections are kept open while nobody uses them.
+        Number of idle connections that are kept open.
 
     Examples
     --------
@@ -137,15 +137,21 @@ class Client(_Named):
     info = _method(calls.info)
     create = _method(calls.create)
     change = _method(calls.change)
+    add_arm = _method(calls.add_arm)
+    remove_arm = _method(calls.remove_arm)
     delete = _method(calls.delete)
     erase = _method(calls.erase)
 
     def bandits(self) -> list[dict[str, Any]]:
-        """Return all bandits of the service and how they are doing."""
-        return self._send(calls.bandits())
+        """Return all bandits of the service with their counts, as :meth:`info` does; asked for page by page."""
+        found, after = self._send(calls.bandits())
+        while after is not None:
+            page, after = self._send(calls.bandits(after))
+            found += page
+        return found
 
     def close(self) -> None:
-        """Close the connections that are open and unused."""
+        """Close the idle connections."""
         self._connections.close()
 
     def _send(self, call: Call[T]) -> T:
@@ -169,16 +175,16 @@ class Client(_Named):
 
 
 class AsyncClient(_Named):
-    """The same as :class:`Client`, for coroutines of one event loop: ``await client.decide(...)``.
+    """Asynchronous version of :class:`Client`, for one event loop: ``await client.decide(...)``.
 
     Parameters
     ----------
     url, key, bandit, deadline, tls
-        As for :class:`Client`.
+        The same as for :class:`Client`.
     timeout
-        Seconds that a try may take.
+        Seconds that one attempt may take.
     connections
-        How many connections are open at the same time, at most; further calls wait for one.
+        Largest number of open connections; further calls wait for one.
 
     Examples
     --------
@@ -219,15 +225,21 @@ class AsyncClient(_Named):
     info = _coroutine(calls.info)
     create = _coroutine(calls.create)
     change = _coroutine(calls.change)
+    add_arm = _coroutine(calls.add_arm)
+    remove_arm = _coroutine(calls.remove_arm)
     delete = _coroutine(calls.delete)
     erase = _coroutine(calls.erase)
 
     async def bandits(self) -> list[dict[str, Any]]:
-        """Return all bandits of the service and how they are doing."""
-        return await self._send(calls.bandits())
+        """Return all bandits of the service with their counts, as :meth:`info` does; asked for page by page."""
+        found, after = await self._send(calls.bandits())
+        while after is not None:
+            page, after = await self._send(calls.bandits(after))
+            found += page
+        return found
 
     async def close(self) -> None:
-        """Close the connections that are open and unused."""
+        """Close the idle connections."""
         await self._streams.close()
 
     async def _send(self, call: Call[T]) -> T:
@@ -260,6 +272,6 @@ def _result(call: Call[T], outcome: Answer | Exception, tries: Tries) -> T:
         except (ValueError, KeyError, TypeError) as error:
             shown = outcome.content[:80].decode("utf-8", "replace")
             raise UnreachableError(
-                f"{call.request.method} {call.request.path} was answered by something that is not lim2 serve: {shown!r}"
+                f"{call.request.method} {call.request.path} was not answered by lim2 serve, check the url: {shown!r}"
             ) from error
     raise refused(outcome)

@@ -1,4 +1,4 @@
-"""Connections that are kept open, for threads."""
+"""Pool of persistent connections, for threads."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ FAILURES = (OSError, http.client.HTTPException)  # a timeout is an OSError
 
 
 class Connections:
-    """Connections to one service; any number of threads may use them.
+    """Thread-safe pool of connections to one service.
 
     Parameters
     ----------
     address
-        Of the service.
+        Address of the service.
     headers
-        Of every request.
+        Headers of every request.
     tls
-        For HTTPS; None: the system's certificates.
+        SSL context for HTTPS; None: trust the system's certificates.
     idle
-        How many connections are kept open while nobody uses them.
+        Number of idle connections that are kept open.
     """
 
     failures = FAILURES
@@ -37,14 +37,14 @@ class Connections:
         weakref.finalize(self, _close, self._idle)  # of a client that nobody has closed
 
     def exchange(self, request: Request, timeout: float) -> Answer:
-        """Send a request and return its answer; one of ``failures`` if there is none.
+        """Send a request and return its answer; raise one of ``failures`` if there is none.
 
         Parameters
         ----------
         request
-            What to send.
+            The request.
         timeout
-            Seconds for each step: to connect, to send, to receive.
+            Seconds for each step: connect, send, receive.
         """
         connection = self._taken(timeout)
         try:
@@ -62,7 +62,7 @@ class Connections:
         return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, content)
 
     def close(self) -> None:
-        """Close what is open and unused; the next request opens a connection again."""
+        """Close the idle connections; the next request opens a new one."""
         with self._lock:
             _close(self._idle)
 

@@ -1,4 +1,4 @@
-"""What a client raises: the service has refused something, or gave no answer in time."""
+"""Errors of the clients: the service refused a call, or did not answer in time."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ LONGEST = 300  # characters of an answer that is not the service's own
 
 
 class ClientError(Exception):
-    """A call has failed."""
+    """A call failed."""
 
 
 class UnreachableError(ClientError):
-    """There was no answer until the deadline. What was sent may or may not have been received."""
+    """The service did not answer before the deadline. It may or may not have received the call."""
 
 
 class RefusedError(ClientError):
-    """The service has answered, and said what was wrong.
+    """The service refused the call and gave a reason.
 
     Parameters
     ----------
     status
-        Of HTTP.
+        HTTP status.
     code
-        The service's own, such as ``"ResourceNotFound"``; empty if something between has answered.
+        Error code of the service, such as ``"ResourceNotFound"``; empty if a proxy answered.
     message
-        What was wrong.
+        Reason of the error.
     target
-        The part of the request that was wrong; None if it was not named.
+        Part of the request that was wrong; None if unknown.
     """
 
     def __init__(self, status: int, code: str, message: str, target: str | None = None) -> None:
@@ -42,12 +42,12 @@ class RefusedError(ClientError):
 
 
 def refused(answer: Answer) -> RefusedError:
-    """Return the error that an answer is.
+    """Return the error described by an answer.
 
     Parameters
     ----------
     answer
-        With a status of 300 and above.
+        Answer with a status of 300 or above.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A request and its answer, as values."""
+"""Requests and answers as values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Address(NamedTuple):
-    """Where a service is."""
+    """Address of a service."""
 
     secure: bool
     host: str
@@ -19,7 +19,7 @@ class Address(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What is sent."""
+    """An HTTP request."""
 
     method: str
     path: str
@@ -27,7 +27,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What has come back; names of headers are in small letters."""
+    """An HTTP answer; names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -35,18 +35,18 @@ class Answer(NamedTuple):
 
 
 class Call(NamedTuple, Generic[T]):
-    """A request, and how its answer becomes a result.
+    """A request, and a function from its answer to the result.
 
     Parameters
     ----------
     request
-        What is sent.
+        The request.
     result
-        Makes the result of an answer with a status below 300.
+        Function from an answer with a status below 300 to the result.
     again
-        Further statuses with which it is sent again.
+        Further statuses after which the call is retried.
     gone
-        The status with which a repeated call says that an earlier try has done it; 0: there is none.
+        Status of a retry whose earlier attempt succeeded; 0: there is none.
     """
 
     request: Request
@@ -56,12 +56,12 @@ class Call(NamedTuple, Generic[T]):
 
 
 def parsed(url: str) -> Address:
-    """Return where a service is, or say what is wrong with its address.
+    """Return the parsed address of a service; raise a ValueError if it is invalid.
 
     Parameters
     ----------
     url
-        As ``lim2 serve`` prints it.
+        Address of the service, as ``lim2 serve`` prints it.
 
     Examples
     --------
@@ -81,10 +81,10 @@ def headers_of(key: str) -> dict[str, str]:
     Parameters
     ----------
     key
-        Of the service.
+        API key of the service.
     """
     if not key or not key.isascii() or not key.isprintable():
-        raise ValueError("key must be a key of the service, in printable ASCII; `lim2 serve` prints it")
+        raise ValueError("key must be an API key of the service, in printable ASCII, as `lim2 serve` prints it")
     return {
         "Authorization": f"Bearer {key}",
         "Accept": "application/json, application/octet-stream",

@@ -1,4 +1,4 @@
-"""What a service returns, as values."""
+"""Results of a service, as values."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, kw_only=True)
 class ServedDecision:
-    """A decision of a service.
+    """A decision made by a service.
 
     Parameters
     ----------
     id
-        By which its reward is given.
+        ID of the decision, used to give its reward.
     arm
-        The name of what was chosen.
+        Name of the chosen arm or item.
     propensity
-        The probability with which it was chosen; in a slate, that of being first.
+        Probability of choosing it; in a slate, the probability that it comes first.
     arms
-        What could be chosen; in a slate, what is shown.
+        Names of the eligible arms or items; in a slate, of those in the slate.
     propensities
-        Of each of them.
+        Propensity of each of them.
     """
 
     id: str
@@ -34,14 +34,14 @@ class ServedDecision:
 
 @dataclass(frozen=True)
 class ServedSlate:
-    """A ranking that is shown: a decision per position, the first position first.
+    """A ranking: one decision per position, in order.
 
     Parameters
     ----------
     id
-        By which the rewards of its positions are given, such as ``{2: 1.0}``.
+        ID of the slate, used to give rewards by position, such as ``{2: 1.0}``.
     decisions
-        One per position.
+        One decision per position.
     """
 
     id: str
@@ -49,7 +49,7 @@ class ServedSlate:
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """What is shown, in order."""
+        """Names of the arms or items, in order of position."""
         return tuple(decision.arm for decision in self.decisions)
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class ServedSlate:
 
 
 class Estimate(NamedTuple):
-    """A value and its 95% interval; None where there is too little data."""
+    """An estimate and its 95% interval; None if there is too little data."""
 
     value: float | None
     low: float | None
@@ -72,22 +72,22 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ServedEvaluation:
-    """What a log says about a policy; see docs/production.md.
+    """Off-policy evaluation of a policy; see docs/production.md.
 
     Parameters
     ----------
     policy
-        Which.
+        Name of the policy.
     decisions, effective_decisions
-        How many there were, and how many the estimates are worth.
+        Number of decisions, and effective sample size.
     logged
-        What was earned.
+        Mean reward of the logged decisions.
     ips, snips, dr
-        What the policy would have earned, by three estimators.
+        Estimated mean reward of the policy, by three estimators.
     gain
-        By how much that is more than what was earned.
+        Estimated mean reward of the policy minus that of the logged decisions.
     warnings
-        What makes the estimates unreliable.
+        Reasons why the estimates may be unreliable.
     """
 
     policy: str

@@ -1,4 +1,4 @@
-"""When a call is tried again: a pure account of tries, waits and the deadline."""
+"""Retries of a call: attempts, waits and the deadline, without any input or output."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ FIRST, LONGEST = 0.05, 5.0  # seconds before the second try, and between later o
 
 
 class Patience(NamedTuple):
-    """How long a client tries.
+    """Time limits of a client.
 
     Parameters
     ----------
     timeout
-        Seconds that one try may take.
+        Seconds that one attempt may take.
     deadline
-        Seconds that all tries of a call, and the waits between them, may take.
+        Seconds that all attempts of a call, and the waits between them, may take.
     """
 
     timeout: float
     deadline: float
 
     def checked(self) -> Patience:
-        """Return it, or say what is wrong with it."""
+        """Return the limits; raise a ValueError if they are invalid."""
         if not all(0 < value < 1e9 for value in self):
-            raise ValueError(f"timeout and deadline must be seconds above 0, got {self.timeout!r}, {self.deadline!r}")
+            raise ValueError(f"timeout and deadline must be positive seconds, got {self.timeout!r}, {self.deadline!r}")
         return self
 
 
 class Tries:
-    """The tries of one call.
+    """The attempts of one call.
 
     Parameters
     ----------
     call
-        What is tried.
+        The call.
     patience
-        For how long.
+        Time limits of the call.
     now
-        The time at the beginning, in seconds of a clock that does not jump.
+        Start time, in seconds of a monotonic clock.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Tries:
     (2.0, 0.5)
     >>> tries.wait(Answer(200, {}, b""), now=0.0) is None
     True
-    >>> 0 <= tries.wait(Answer(503, {}, b""), now=0.0) <= FIRST
+    >>> 0 <= tries.wait(Answer(503, {}, b""), now=0.0) <= 2 * FIRST
     True
     >>> tries.wait(Answer(429, {"retry-after": "1"}, b""), now=0.0)
     1.0
@@ -64,29 +64,29 @@ class Tries:
         self.failures = 0
 
     def timeout(self, now: float) -> float:
-        """Return how many seconds the next try may take.
+        """Return how many seconds the next attempt may take.
 
         Parameters
         ----------
         now
-            The time.
+            Current time.
         """
         return max(min(self._timeout, self._end - now), 0.001)
 
     def wait(self, outcome: Answer | Exception, now: float) -> float | None:
-        """Return how many seconds to wait before the next try; None: the answer is final.
+        """Return how many seconds to wait before the next attempt; None if the answer is final.
 
         Parameters
         ----------
         outcome
-            The answer, or the error of a connection.
+            The answer, or the connection error.
         now
-            The time.
+            Current time.
 
         Raises
         ------
         UnreachableError
-            If an error is final.
+            The error is final.
         """
         self.failures += 1
         pause = random.uniform(0.0, min(FIRST * 2.0 ** (self.failures - 1), LONGEST))
@@ -107,17 +107,17 @@ class Tries:
 
 
 def is_final(error: Exception) -> bool:
-    """Return whether the next try would meet the same error: a certificate that is not trusted.
+    """Return whether the next attempt would fail in the same way, as with an untrusted certificate.
 
     Parameters
     ----------
     error
-        Of a connection.
+        The connection error.
     """
     return type(error).__name__ == "SSLCertVerificationError"
 
 
 def _asked(answer: Answer) -> float:
-    """Return the seconds that the service asks to wait; 0 if it says nothing, or a date."""
+    """Return the seconds in the answer's Retry-After header; 0 if there is none, or if it is a date."""
     text = answer.headers.get("retry-after", "").strip()
     return float(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0.0

@@ -1,4 +1,4 @@
-"""Connections that are kept open, for coroutines: HTTP/1.1 over asyncio's streams."""
+"""Pool of persistent connections for coroutines: HTTP/1.1 over asyncio streams."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ FAILURES = (OSError, EOFError, asyncio.LimitOverrunError, ValueError)  # the las
 
 
 class Streams:
-    """Connections to one service; they belong to one event loop.
+    """Pool of connections to one service, for one event loop.
 
     Parameters
     ----------
     address
-        Of the service.
+        Address of the service.
     headers
-        Of every request.
+        Headers of every request.
     tls
-        For HTTPS; None: the system's certificates.
+        SSL context for HTTPS; None: trust the system's certificates.
     most
-        How many connections are open at the same time.
+        Largest number of open connections.
     """
 
     failures = FAILURES
@@ -37,14 +37,14 @@ class Streams:
         self._free = asyncio.Semaphore(most)
 
     async def exchange(self, request: Request, timeout: float) -> Answer:
-        """Send a request and return its answer; one of ``failures`` if there is none.
+        """Send a request and return its answer; raise one of ``failures`` if there is none.
 
         Parameters
         ----------
         request
-            What to send.
+            The request.
         timeout
-            Seconds for all of it.
+            Seconds for the whole exchange.
         """
         async with asyncio.timeout(timeout), self._free:
             reader, writer = await self._taken()
@@ -64,7 +64,7 @@ class Streams:
             return answer
 
     async def close(self) -> None:
-        """Close what is open and unused; the next request opens a connection again."""
+        """Close the idle connections; the next request opens a new one."""
         idle, self._idle = self._idle, []
         for _, writer in idle:
             writer.close()
@@ -88,17 +88,17 @@ class Streams:
 
 
 async def received(reader: asyncio.StreamReader) -> tuple[Answer, bool]:
-    """Return the next answer of a connection, and whether the connection stays open.
+    """Return the next answer on a connection, and whether the connection stays open.
 
     Parameters
     ----------
     reader
-        Of the connection.
+        Reader of the connection.
 
     Raises
     ------
     ValueError
-        If what comes is not HTTP.
+        The data received is not HTTP.
     """
     status, headers = await _head(reader)
     while 100 <= status < 200:  # something is said before the answer
@@ -118,7 +118,7 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     version, _, rest = lines[0].partition(" ")
     if version != "HTTP/1.1":
-        raise ValueError(f"what answers does not speak HTTP/1.1: {lines[0][:80]!r}")
+        raise ValueError(f"the answer is not HTTP/1.1: {lines[0][:80]!r}")
     pairs = (line.partition(":") for line in lines[1:] if line)
     return int(rest[:3]), {name.strip().lower(): value.strip() for name, _, value in pairs}
 

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lim2.serve import demo, native, site
 from lim2.serve.errors import ApiError
@@ -30,8 +31,22 @@ def all_operations() -> list[Operation]:
     return sorted(made, key=lambda own: own.name.rpartition(".")[2] not in OFTEN)
 
 
-def application(service: Service) -> Starlette:
+def operations_of(role: str) -> list[Operation]:
+    """Return what a service does: one that only learns says how it is, and nothing else.
+
+    Parameters
+    ----------
+    role
+        Of the service.
+    """
+    return [own for own in all_operations() if role != "learn" or own.name in site.ALWAYS]
+
+
+def application(service: Service) -> ASGIApp:
     """Return the application of a service.
+
+    Paths that are always the same are looked up, without the layers around Starlette's routes: an `Endpoint` answers
+    whatever goes wrong itself.
 
     Parameters
     ----------
@@ -50,21 +65,39 @@ def application(service: Service) -> Starlette:
         metrics.close()
         await service.stop()
 
-    routes = [Route(own.path, Endpoint(own, service), methods=[own.method]) for own in all_operations()]
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _unrouted})
+    endpoints = [(own, Endpoint(own, service)) for own in operations_of(service.config.role)]
+    routes = [Route(own.path, endpoint, methods=[own.method]) for own, endpoint in endpoints]
+    routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _unrouted})
+    direct = {(own.method, own.path): endpoint for own, endpoint in endpoints if "{" not in own.path}
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        found = direct.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        await (routed if found is None else found)(scope, receive, send)
+
+    return answer
 
 
 def _heed_signals(service: Service) -> None:
-    """Let answers that go on forever end when a signal comes; uvicorn would wait for them before it ends."""
+    """Let answers that go on forever end when a signal comes; uvicorn would wait for them before it ends.
+
+    By SIGTERM, the service first says that it is not ready, and goes on answering until balancers have noticed. A
+    second signal ends it at once.
+    """
     if threading.current_thread() is not threading.main_thread():
         return
     loop = asyncio.get_running_loop()
+    drain = 0.0 if service.config.role == "learn" else service.config.drain
     for number in (signal.SIGINT, signal.SIGTERM):
         before = signal.getsignal(number)
 
         def heed(number: int, frame: Any, before: Any = before) -> None:
             loop.call_soon_threadsafe(service.ending.set)
-            if callable(before):
+            if not callable(before):
+                return
+            if number == signal.SIGTERM and drain and not service.draining:
+                service.draining = True
+                loop.call_soon_threadsafe(loop.call_later, drain, before, number, None)
+            else:
                 before(number, frame)
 
         signal.signal(number, heed)

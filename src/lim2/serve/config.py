@@ -1,10 +1,11 @@
 """The settings of the service: a TOML file, environment variables, and options of the command, in this order."""
 
+import difflib
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -14,7 +15,25 @@ PREFIX = "LIM2_"
 RENAMED = {"data": "LIM2_SERVE_DATA"}
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
-Key = Annotated[str, Meta(min_length=8, max_length=512, pattern="^[!-~]+$")]  # what a header can hold
+Key = Annotated[  # what a header can hold
+    str,
+    Meta(
+        min_length=8,
+        max_length=512,
+        pattern="^[!-~]+$",
+        extra_json_schema={"description": "a key of 8 to 512 printable ASCII characters without spaces"},
+    ),
+]
+StoreUrl = Annotated[
+    str,
+    Meta(
+        pattern="^(postgresql|postgres)://",
+        extra_json_schema={
+            "description": "the address of a PostgreSQL database, such as postgresql://user@host/database"
+        },
+    ),
+]
+SECRETS = ("key", "store")  # parts of the names of settings whose values are not shown in messages
 
 
 class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +46,7 @@ class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     reward_wait_time
         Seconds after which the default reward stands in.
     default_reward
-        Of a decision whose reward does not come in time.
+        Reward of a decision that got none in time.
     reward_aggregation
         What several rewards of one decision count as.
     exploration
@@ -35,7 +54,7 @@ class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     log_retention_days
         How long decisions are kept; -1: forever.
     seed
-        With a seed, a model that learns the log anew is the same in every bit.
+        Seed of the model. With one, a model that learns the log again is identical, bit for bit.
     """
 
     algorithm: str = "AdaptiveTS"
@@ -47,13 +66,37 @@ class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     seed: Annotated[int, Meta(ge=0, le=2**62)] | None = None
 
 
+class RaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the service is spread over a Ray cluster, with ``on = "ray"``.
+
+    Parameters
+    ----------
+    address
+        Address of the cluster; ``"auto"``: the one on this machine; empty: a cluster is started here.
+    replicas
+        Processes that answer.
+    learners
+        Actors that learn; each owns the bandits whose names hash to it.
+    models
+        How many bandits are open at most in each replica, and in each learner; the others are in the database.
+    cpus
+        What a replica asks Ray for.
+    """
+
+    address: str = ""
+    replicas: Annotated[int, Meta(ge=1, le=10_000)] = 2
+    learners: Annotated[int, Meta(ge=1, le=10_000)] = 2
+    models: Annotated[int, Meta(ge=1, le=100_000)] = 100
+    cpus: Annotated[float, Meta(gt=0, le=64)] = 1.0
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings of the service.
 
     Parameters
     ----------
     host, port
-        Where it listens; port 0 lets the system choose one.
+        Address to listen on; with port 0 the system chooses one.
     data
         The folder of its state: keys, and a folder per bandit.
     workers
@@ -82,14 +125,27 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ``"full"``: what was acknowledged survives a loss of power; ``"normal"``: a crash of the process only.
     poll
         Seconds between looks for what other processes have written.
-    learn
-        Whether this service learns; False: it answers by the models that another one publishes.
+    role
+        ``"all"``: it answers and learns. ``"decide"``: it answers by the models that another one publishes.
+        ``"learn"``: it learns, and answers for health, readiness and metrics only.
+    store
+        ``postgresql://...``: where bandits live that several machines share; None: in the data folder.
+    on_outage
+        What happens to writes while the database is unreachable: ``"refuse"``, or ``"spool"`` to the data folder.
+    spool_bytes
+        How much may wait there.
+    drain
+        Seconds from SIGTERM, at which it says that it is not ready, to its end: so long it goes on answering.
     secure_cookie
         Whether the cookie of the page is for HTTPS only.
     demo
         Whether a simulated shop sends visitors.
+    on
+        ``"local"``: processes of this machine; ``"ray"``: a cluster, with its log and models in `store`.
     personalizer
         What the bandit behind Personalizer's endpoints starts with.
+    ray
+        How the service is spread over a cluster.
 
     Examples
     --------
@@ -114,10 +170,22 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     access_log: bool = False
     synchronous: Literal["full", "normal"] = "full"
     poll: Annotated[float, Meta(gt=0, le=60)] = 0.25
-    learn: bool = True
+    role: Literal["all", "decide", "learn"] = "all"
+    store: StoreUrl | None = None
+    on_outage: Literal["refuse", "spool"] = "refuse"
+    spool_bytes: Annotated[int, Meta(ge=1024)] = 1_000_000_000
+    drain: Annotated[float, Meta(ge=0, le=3600)] = 0.0
     secure_cookie: bool = False
     demo: bool = False
+    on: Literal["local", "ray"] = "local"
     personalizer: PersonalizerDefaults = PersonalizerDefaults()
+    ray: RaySettings = RaySettings()
+
+
+PARTS: dict[str, type[msgspec.Struct]] = {
+    "personalizer": PersonalizerDefaults,
+    "ray": RaySettings,
+}  # settings that have settings of their own
 
 
 class ConfigError(ValueError):
@@ -141,23 +209,78 @@ def load(
         Options of the command; None stands for one that was not given.
     """
     known = os.environ if environment is None else environment
-    values: dict[str, Any] = {} if path is None else _file(path)
-    for field in msgspec.structs.fields(Config):
-        if field.name == "personalizer":
-            own = dict(values.get("personalizer") or {})
-            for inner in msgspec.structs.fields(PersonalizerDefaults):
-                _from_environment(own, inner.name, known, f"{PREFIX}PERSONALIZER_{inner.name.upper()}")
-            values["personalizer"] = own
-        else:
-            _from_environment(values, field.name, known, variable(field.name))
-    values |= {name: value for name, value in (given or {}).items() if value is not None}
-    if isinstance(values.get("read_keys"), str):
-        values["read_keys"] = [key.strip() for key in values["read_keys"].split(",") if key.strip()]
+    options = {name: value for name, value in (given or {}).items() if value is not None}
+    made: Config = _struct(Config, "", {} if path is None else _file(path), f"{path}: ", known, options)
+    return made
+
+
+def _struct(
+    kind: type[Any], prefix: str, file: dict[str, Any], where: str, known: Mapping[str, str], options: dict[str, Any]
+) -> Any:
+    """Return settings of which each is taken from the last source that has it; a wrong one names its source."""
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    for source, names in ((where, file), ("", options)):
+        if unknown := [name for name in names if name not in fields]:
+            close = difflib.get_close_matches(unknown[0], fields, n=1)
+            hint = f"did you mean {prefix}{close[0]}?" if close else "docs/serve.md lists all settings"
+            raise ConfigError(f"{source}there is no setting {prefix}{unknown[0]}; {hint}")
+    found = {}
+    for name, field in fields.items():
+        if name in PARTS:
+            own = file.get(name, {})
+            if not isinstance(own, dict):
+                raise ConfigError(f"{where}{name} must be a table, [{name}]")
+            found[name] = _struct(PARTS[name], f"{name}.", own, where, known, options.get(name, {}))
+            continue
+        key = variable(f"{prefix}{name}")
+        if name in options:
+            found[name] = _value(field.type, options[name], f"{prefix}{name}", "")
+        elif key in known:
+            found[name] = _value(field.type, known[key], key, "the environment: ")
+        elif name in file:
+            found[name] = _value(field.type, file[name], f"{prefix}{name}", where)
+    return kind(**found)
+
+
+def _value(kind: Any, value: Any, name: str, where: str) -> Any:
+    if kind == tuple[Key, ...] and isinstance(value, str):
+        value = [key.strip() for key in value.split(",") if key.strip()]
     try:
-        return msgspec.convert(values, Config, strict=False)
+        return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        where = f"{path}: " if path is not None else ""
-        raise ConfigError(f"{where}{error}; docs/serve.md lists all settings") from error
+        shown = "" if any(secret in name.lower() for secret in SECRETS) else f", got {value!r}"
+        raise ConfigError(f"{where}{name} must be {expected(kind)}{shown}") from error
+
+
+def expected(kind: Any) -> str:
+    """Return what a setting takes, in words.
+
+    Parameters
+    ----------
+    kind
+        Type of the setting.
+
+    Examples
+    --------
+    >>> expected(Port), expected(Literal["all", "decide"]), expected(Annotated[float, Meta(gt=0)])
+    ('a whole number from 0 to 65535', 'all or decide', 'a number above 0')
+    """
+    own = msgspec.inspect.type_info(kind)
+    if isinstance(own, msgspec.inspect.Metadata):
+        return str((own.extra_json_schema or {})["description"])
+    if isinstance(own, msgspec.inspect.UnionType):
+        return expected(next(part for part in get_args(kind) if part is not type(None)))
+    if isinstance(own, msgspec.inspect.LiteralType):
+        *others, last = map(str, get_args(kind))
+        return f"{', '.join(others)} or {last}"
+    if isinstance(own, msgspec.inspect.BoolType):
+        return "true or false"
+    if isinstance(own, msgspec.inspect.IntType | msgspec.inspect.FloatType):
+        number = "a whole number" if isinstance(own, msgspec.inspect.IntType) else "a number"
+        if own.le is None:
+            return f"{number} above {own.gt}" if own.gt is not None else f"{number} of at least {own.ge}"
+        return f"{number} from {own.ge} to {own.le}" if own.ge is not None else f"{number} above 0 and at most {own.le}"
+    return "text" if kind is str else f"a list, each {expected(Key)}"
 
 
 def variable(name: str) -> str:
@@ -166,19 +289,14 @@ def variable(name: str) -> str:
     Parameters
     ----------
     name
-        Of the setting.
+        Name of the setting.
 
     Examples
     --------
-    >>> variable("api_key"), variable("data")
-    ('LIM2_API_KEY', 'LIM2_SERVE_DATA')
+    >>> variable("api_key"), variable("data"), variable("ray.address")
+    ('LIM2_API_KEY', 'LIM2_SERVE_DATA', 'LIM2_RAY_ADDRESS')
     """
-    return RENAMED.get(name, PREFIX + name.upper())
-
-
-def _from_environment(values: dict[str, Any], name: str, known: Mapping[str, str], key: str) -> None:
-    if key in known:
-        values[name] = known[key]
+    return RENAMED.get(name, PREFIX + name.replace(".", "_").upper())
 
 
 def _file(path: Path) -> dict[str, Any]:

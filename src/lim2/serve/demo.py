@@ -33,7 +33,7 @@ def visitor(rng: random.Random) -> dict[str, Any]:
     Parameters
     ----------
     rng
-        Where chance comes from.
+        Random number generator.
     """
     return {
         "country": rng.choice(list(LIKED)),
@@ -71,7 +71,7 @@ async def shop(service: Service) -> None:
     Parameters
     ----------
     service
-        That decides.
+        The service that decides.
     """
     with _alone(Path(service.config.data)) as alone:
         if not alone:  # another worker process does it
@@ -102,6 +102,7 @@ async def _reward(service: Service, id: str) -> None:
 @contextmanager
 def _alone(data: Path) -> Iterator[bool]:
     """Yield whether this process is the one that simulates."""
+    data.mkdir(parents=True, exist_ok=True)
     with (data / ".demo").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -36,7 +36,7 @@ def evaluated(hosted: Hosted, request: wire.EvaluateRequest) -> wire.EvaluateRes
     hosted
         The bandit.
     request
-        Which policy, and how many decisions.
+        Policy and number of decisions.
     """
     if (request.policy == "algorithm") != (request.algorithm is not None):
         raise bad_request("algorithm goes with the policy 'algorithm'", "algorithm")
@@ -68,7 +68,7 @@ def trained(hosted: Hosted, table: Table, algorithm: str | None) -> tuple[Evalua
     Parameters
     ----------
     hosted
-        Whose description the bandit has.
+        The bandit whose description is used.
     table
         Decisions with rewards.
     algorithm
@@ -100,7 +100,7 @@ def table_of(decisions: Sequence[LoggedDecision]) -> Table:
     Parameters
     ----------
     decisions
-        Of the log.
+        Decisions of the log.
     """
     rewarded = [one for one in decisions if one.reward is not None]
     return make_table(rewarded, len(decisions) - len(rewarded))

@@ -12,12 +12,11 @@ def recent(log: DecisionLog, last: int) -> list[LoggedDecision]:
     Parameters
     ----------
     log
-        Where they are.
+        Log of the decisions.
     last
         How many.
     """
-    newest = log.store.look(lambda tables: tables.newest())
-    return list(entries(log.store, "all", max(newest - last, 0)))
+    return list(entries(log.store, "all", log.store.look(lambda tables: tables.newest(last))))
 
 
 def complete(decisions: Sequence[LoggedDecision], default_reward: float | None) -> Sequence[LoggedDecision]:
@@ -28,9 +27,9 @@ def complete(decisions: Sequence[LoggedDecision], default_reward: float | None) 
     Parameters
     ----------
     decisions
-        In the order in which they were made.
+        Decisions, in the order in which they were made.
     default_reward
-        Of the log; None: decisions without a reward are left out for good, and nothing is cut off.
+        Default reward of the log. None: decisions without a reward are left out, and nothing is cut off.
     """
     if default_reward is None:
         return decisions
@@ -58,7 +57,7 @@ def span(log: DecisionLog) -> tuple[float, float] | None:
     Parameters
     ----------
     log
-        Where they are.
+        Log of the decisions.
     """
     newest = recent(log, 1000)  # a slate has as many positions, at most
     if not newest:

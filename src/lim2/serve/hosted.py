@@ -1,35 +1,51 @@
 """One bandit of the service, in one process: its log, and the snapshot that decides."""
 
-import contextlib
+import asyncio
 import logging
 import math
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
 
 from lim2.bandit import Bandit, RawDecider
+from lim2.decision import Decision
 from lim2.info import Info
-from lim2.items import ItemAgent
-from lim2.log import (
-    ConflictingRewardError,
-    DecisionLog,
-    LogError,
-    LogFileError,
-    TakenIdError,
-    UnknownDecisionError,
-)
-from lim2.opening import from_bytes, load
+from lim2.log import Lease, LogError, LostLeaseError, TakenIdError
+from lim2.log.entries import extras
+from lim2.log.learning import position_of
+from lim2.log.pruning import prune
+from lim2.log.recording import keep
+from lim2.log.situation import Situation
+from lim2.log.writing import Made
+from lim2.opening import from_bytes
 from lim2.serve import spec as specs
-from lim2.serve.errors import ApiError, bad_request, not_found
-from lim2.serve.spec import Stored
+from lim2.serve.errors import not_found
+from lim2.serve.home import Home
+from lim2.serve.refusals import refusals
+from lim2.serve.spec import START, Stored
+from lim2.serve.together import Together
 
 logger = logging.getLogger("lim2.serve")
 
 LIMIT = 2000  # rewards that are learned before the snapshot is swapped
+OFTEN, SELDOM = 1.0, 5.0  # seconds between looks where logs say what is new: who learns, and who only decides
+
+_encode = msgspec.json.Encoder(order="sorted").encode  # for what msgspec has decoded
+
+
+class Kept(NamedTuple):
+    """A decision that is on disk: what the answer to a request needs of it, under the names of a log's decision."""
+
+    id: str
+    arm: Any
+    propensity: float
+    arms: tuple[Any, ...]
+    propensities: Any
+    metadata: Any
 
 
 class Hosted:
@@ -41,36 +57,48 @@ class Hosted:
     ----------
     name
         Of the bandit.
-    folder
-        That keeps it.
-    synchronous
-        As for :class:`lim2.DecisionLog`.
+    home
+        Where it lives.
     learns
         Whether this process may learn.
+    decides
+        Whether this process decides: then it takes over what others publish.
     publish_every
         Seconds between models that are written down, at least.
+    wake
+        Called, in another thread, when there is something new in the log.
     """
 
     def __init__(
-        self, name: str, folder: Path, *, synchronous: str = "full", learns: bool = True, publish_every: float = 1.0
+        self,
+        name: str,
+        home: Home,
+        *,
+        learns: bool = True,
+        decides: bool = True,
+        publish_every: float = 1.0,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self.name, self.folder, self.synchronous, self.learns = name, folder, synchronous, learns
-        self.publish_every = publish_every
-        self.stored = specs.read(folder)
-        self._seen = _stamp(folder / specs.FILE)
-        self.log = self._open()
+        self.name, self.home, self.learns, self.decides = name, home, learns, decides
+        self.publish_every, self._wake = publish_every, wake
+        self.stamp = home.stamp(name)
+        self.stored = home.read(name)
+        self.log = home.open_log(name, self.stored)
         self.position, self.rounds, self.modified = 0, 0, self.stored.created
         self.leads = False
         self.failure: str | None = None  # why learning fails, if it does
         self.caught_up = False
-        self.mean_reward: tuple[int, float | None] = (-1, None)  # of the latest decisions, at a position of the log
         self._bandit: Bandit | None = None
-        self._lease: Any = None
+        self._lease: Lease | None = None
+        self._news, self._stepped = True, -math.inf
         self._version = 0
         self._revision, self._behind = -1, True
         self._unpublished, self._published = False, -math.inf
+        self._safe, self._pruned = 0, -math.inf  # a position up to which a model is published
         self._stepping = threading.Lock()
+        self._together = Together()
         self.decider: RawDecider = self._first()
+        self._unlisten = self.log.store.listen(self._heard)
 
     # Deciding
 
@@ -91,18 +119,53 @@ class Hosted:
         Parameters
         ----------
         context, items, arms, exploit
-            As :meth:`lim2.Bandit.decide` takes them.
+            As :meth:`lim2.Bandit.decide` takes them; context and items as they came out of JSON.
         id, key, metadata, active
-            As :meth:`lim2.DecisionLog.adecide` takes them.
+            As :meth:`lim2.DecisionLog.arecord` takes them.
         """
         with refusals("a decision"):
-            try:
-                return await self.log.adecide(
-                    self.decider, context, arms=arms, items=items, exploit=exploit, id=id, key=key, metadata=metadata,
-                    active=active,
-                )  # fmt: skip
-            except TakenIdError:
-                return self.log.get(id)  # type: ignore[arg-type]
+            decider = self.decider
+            if decider.chooses_items:
+                question = decider.ask(context, items, arms=arms, exploit=exploit)
+                made = await self._together.decide(decider, question)
+            else:
+                made = decider.choose(context, items, arms=arms, exploit=exploit)
+            return await self.record(
+                made, context, items, decider, id=id, key=key, metadata=metadata, active=active
+            )  # fmt: skip
+
+    async def record(
+        self,
+        made: Decision,
+        context: Any,
+        items: Mapping[str, Any] | None,
+        decider: RawDecider,
+        *,
+        id: str | None,
+        key: str | None = None,
+        metadata: Any = None,
+        active: bool = True,
+    ) -> Any:
+        """Write a decision down, and return it when it is on disk; a taken id gives its first decision.
+
+        Parameters
+        ----------
+        made
+            The decision.
+        context, items
+            What it is about, as they came out of JSON, and a decider has accepted them.
+        decider
+            By whom it was made.
+        id, key, metadata, active
+            As for :meth:`decide`.
+        """
+        about = Situation(None, None, context, items, _encode)  # type: ignore[arg-type]
+        try:
+            work, finish = keep(self.log, Made(made, about, id, extras(key, metadata, active)), decider)
+            kept = finish(await self.log.store.awrite(work))
+        except TakenIdError:
+            return await asyncio.to_thread(self.log.get, id)  # type: ignore[arg-type]
+        return Kept(kept, made.arm, made.propensity, made.arms, made.propensities, metadata)
 
     def get(self, id: str) -> Any:
         """Return a logged decision; an ApiError if there is none.
@@ -117,14 +180,38 @@ class Hosted:
 
     # Learning
 
+    @property
+    def due(self) -> bool:
+        """Whether a step is worth while: there is something new, or one should look whether there is."""
+        if self._news or not self.home.tells:
+            return True
+        return time.monotonic() - self._stepped >= (OFTEN if self.learns else SELDOM)
+
     def step(self) -> int:
         """Learn what has arrived, or take over what another process has learned; return how many rewards."""
         with self._stepping:
+            self._news, self._stepped = False, time.monotonic()
             self._refresh()
-            if self.learns and self._lease is None:
-                self._lease = self.log.lead()
-                self.leads = self._lease is not None
-            return self._lead() if self.leads else self._follow()
+            if self.learns:
+                self._stand()
+            try:
+                return self._follow() if self._lease is None else self._lead(self._lease)
+            except LostLeaseError:
+                self._release()
+                logger.warning("another process learns the bandit %s: it has got the right to", self.name)
+                return 0
+
+    def _heard(self) -> None:
+        self._news = True
+        self._wake()
+
+    def _stand(self) -> None:
+        """Ask for the right to learn, unless this process has it."""
+        if self._lease is not None and not self._lease.held:
+            self._release()
+        if self._lease is None:
+            self._lease = self.log.lead()
+            self.leads = self._lease is not None
 
     @property
     def lag(self) -> int:
@@ -141,36 +228,61 @@ class Hosted:
         if self.log.model() is None:
             self.step()  # a new bandit, at which the learner has not looked yet
         with self._stepping:
-            if self.leads and self._bandit is not None and self._unpublished:
-                self._publish(self._bandit)
+            self._publish_now()
             model = self.log.model()
         if model is None:
             raise not_found("no model has been published yet: try again in a moment")
         return bytes(model.data)
 
-    def close(self) -> None:
-        """Publish what was learned, and let go of the log."""
+    def change(self, work: Callable[[Stored], Stored]) -> None:
+        """Change the description, for all processes; they take it over when they look next.
+
+        Parameters
+        ----------
+        work
+            Returns the new description for the one that holds.
+        """
+        self.home.change(self.name, work)
+
+    def close(self, publish: bool = True) -> None:
+        """Let go of the log.
+
+        Parameters
+        ----------
+        publish
+            Whether what was learned is published first; not where the bandit has been deleted.
+        """
         with self._stepping:
-            if self.leads and self._unpublished and self._bandit is not None:
-                self._publish(self._bandit)
+            self._unlisten()
+            try:
+                if publish:
+                    self._publish_now()
+            except LogError as error:  # it is lost with this process, and learned again from the log
+                logger.warning("the model of the bandit %s is not published: %s", self.name, error)
             self._release()
             self.log.close()
 
-    def _lead(self) -> int:
+    def _publish_now(self) -> None:
+        if self._lease is not None and self._bandit is not None and self._unpublished:
+            self._publish(self._bandit, self._lease)
+
+    def _lead(self, lease: Lease) -> int:
         if self._bandit is None or self._revision != self.stored.revision:
             self._bandit, self._revision = self._started(), self.stored.revision
             self._behind = True  # until it has caught up, the model before goes on deciding
         bandit, limit, learned = self._bandit, LIMIT, 0
-        changed = explored(bandit, self.stored.spec.exploration)
+        changed = specs.explored(bandit, self.stored.spec.exploration)
         own = self.stored.personalizer
         if own is None or own.learning_mode != "LoggingOnly":
-            learned = self.log.apply(bandit, limit=limit, batch="auto")
-        arrived = learned < limit
+            learned = self.log.apply(bandit, limit=limit, batch="auto", lease=lease)
+        arrived, changed = learned < limit, changed or bandit.arms != self.decider.arms
+        self._news = self._news or not arrived
         if (learned or changed or self._behind) and (arrived or not self._behind):
             self._swap(bandit)
             self._behind = False
         if self._unpublished and time.monotonic() - self._published >= self.publish_every:
-            self._publish(bandit)
+            self._publish(bandit, lease)
+        self._prune(lease)
         self.caught_up = self.caught_up or arrived
         return learned
 
@@ -179,12 +291,19 @@ class Hosted:
         self.position = int(bandit.metadata["log_position"])
         self._unpublished = True
 
-    def _publish(self, bandit: Bandit) -> None:
-        self._version = self.log.publish(bandit)
+    def _publish(self, bandit: Bandit, lease: Lease) -> None:
+        self._version = self.log.publish(bandit, lease=lease)
+        self._safe = position_of(bandit)
         self._unpublished, self._published = False, time.monotonic()
 
+    def _prune(self, lease: Lease) -> None:
+        """Delete what is too old, if a model has learned it from which another process could go on."""
+        if time.monotonic() - self._pruned >= OFTEN:
+            self._pruned = time.monotonic()
+            prune(self.log.store, specs.kept_for(self.stored), self._safe, self.log.clock(), lease=lease)
+
     def _follow(self) -> int:
-        model = self.log.model(after=self._version)
+        model = self.log.model(after=self._version) if self.decides else None
         if model is not None:
             self._take(model)
         self.caught_up = True
@@ -200,7 +319,13 @@ class Hosted:
     def _first(self) -> RawDecider:
         """Return what decides until the learner has looked: the latest model, or a fresh one."""
         model = self.log.model()
-        return specs.made(self.stored.spec).snapshot() if model is None else self._take(model).snapshot()
+        return self._own(specs.made(self.stored.spec) if model is None else self._take(model)).snapshot()
+
+    def _own(self, bandit: Bandit) -> Bandit:
+        """Return a bandit that decides from a stream of its own: no two processes draw the same numbers."""
+        if self.home.shared:
+            bandit.agent.reseed(None)
+        return bandit
 
     def _started(self) -> Bandit:
         """Return the bandit that goes on learning: the latest one published, or the start of a new revision."""
@@ -208,64 +333,46 @@ class Hosted:
         if model is not None:
             bandit: Bandit = from_bytes(model.data)
             if bandit.metadata.get("revision") == self.stored.revision:
-                self._version = model.version
-                return bandit
+                self._version, self._safe = model.version, model.position
+                return self._own(bandit)
         stored = self.stored
-        fresh = specs.made(stored.spec) if stored.start_file is None else load(self.folder / stored.start_file)
-        begin_at(fresh, self.log, max(stored.start, self.log.state.pruned), stored.revision)
-        return fresh
+        fresh = specs.made(stored.spec) if stored.start_file is None else self._start(stored.start_file)
+        self._safe = max(stored.start, self.log.state.pruned)
+        begin_at(fresh, self.log, self._safe, stored.revision)
+        return self._own(fresh)
 
-    # The folder
+    def _start(self, id: str) -> Bandit:
+        content = self.home.documents(self.name, START).get(id)
+        if content is None:
+            raise LookupError(
+                f"the model {id!r}, from which the bandit {self.name!r} starts, is not in {self.home.name}"
+            )
+        bandit: Bandit = from_bytes(content)
+        return bandit
+
+    # The home
 
     def _refresh(self) -> None:
         """Read the description again if it has changed: another process, or another request, may have written it."""
-        stamp = _stamp(self.folder / specs.FILE)
-        if stamp == self._seen:
+        stamp = self.home.stamp(self.name)
+        if stamp == self.stamp:
             return
-        before, self.stored, self._seen = self.stored, specs.read(self.folder), stamp
+        before, self.stored, self.stamp = self.stored, self.home.read(self.name), stamp
         if self.stored.log != before.log:
             self._release()
-            old, self.log = self.log, self._open()
-            self._bandit, self._version = None, 0
+            self._unlisten()
+            old, self.log = self.log, self.home.open_log(self.name, self.stored)
+            self._unlisten = self.log.store.listen(self._heard)
+            self._version = 0
             old.close()
-        self.log.keep = specs.kept_for(self.stored)
-
-    def _open(self) -> DecisionLog:
-        path = self.folder / self.stored.log
-        if path.exists():
-            return DecisionLog(path, keep=specs.kept_for(self.stored), synchronous=self.synchronous)
-        return new_log(path, self.stored, self.synchronous)
 
     def _release(self) -> None:
         if self._lease is not None:
             self._lease.release()
-        self._lease, self.leads = None, False
+        self._lease, self.leads, self._bandit, self._unpublished = None, False, None, False
 
 
-def new_log(path: Path, stored: Stored, synchronous: str) -> DecisionLog:
-    """Return a new log with the settings of a description.
-
-    Parameters
-    ----------
-    path
-        Its file.
-    stored
-        The description.
-    synchronous
-        As for :class:`lim2.DecisionLog`.
-    """
-    own = stored.spec
-    return DecisionLog(
-        path,
-        expire_after=own.expire_after,
-        default_reward=own.default_reward,
-        aggregate=own.aggregate,
-        keep=specs.kept_for(stored),
-        synchronous=synchronous,
-    )
-
-
-def begin_at(bandit: Bandit, log: DecisionLog, position: int, revision: int) -> None:
+def begin_at(bandit: Bandit, log: Any, position: int, revision: int) -> None:
     """Let a bandit go on from a position of a log, whatever it has learned from before.
 
     Parameters
@@ -282,49 +389,3 @@ def begin_at(bandit: Bandit, log: DecisionLog, position: int, revision: int) -> 
     for key in ("log_id", "log_position", "log_event"):
         bandit.metadata.pop(key, None)
     bandit.metadata.update(log_id=log.id, log_position=position, revision=revision)
-
-
-def explored(bandit: Bandit, share: float) -> bool:
-    """Set the share of decisions that a bandit with items draws evenly; return whether it has changed.
-
-    Parameters
-    ----------
-    bandit
-        Whose arms come with every call; another one stays as it was made.
-    share
-        Of decisions.
-    """
-    if not isinstance(bandit.agent, ItemAgent) or bandit.agent.agent.algorithm.min_propensity == share:
-        return False
-    inner = bandit.agent.agent
-    inner.algorithm = replace(inner.algorithm, min_propensity=share)
-    return True
-
-
-@contextlib.contextmanager
-def refusals(what: str) -> Iterator[None]:
-    """Answer what a log or an encoder refuses as an error of the client, and a broken file as one of the service.
-
-    Parameters
-    ----------
-    what
-        What is asked for, in a message.
-    """
-    try:
-        yield
-    except ApiError:
-        raise
-    except LogFileError as error:
-        logger.error("%s failed: %s", what, error)
-        raise ApiError(500, "InternalServerError", f"{what} could not be written or read; see the log") from error
-    except UnknownDecisionError as error:
-        raise not_found(str(error)) from error
-    except ConflictingRewardError as error:
-        raise ApiError(409, "InvalidRewardRequest", str(error)) from error
-    except (LogError, ValueError, OverflowError, RecursionError) as error:
-        raise bad_request(str(error)) from error
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_ino

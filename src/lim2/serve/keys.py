@@ -2,16 +2,13 @@
 
 import hashlib
 import hmac
-import os
-import secrets
 import time
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
 
 from lim2.serve.config import Config
+from lim2.serve.home import Home
 
-FILE = "api-key"
 COOKIE = "lim2_session"
 SESSION = 7 * 24 * 3600  # seconds
 
@@ -73,7 +70,7 @@ class Keys:
         Parameters
         ----------
         value
-            Of the cookie.
+            Value of the cookie.
         now
             Seconds; None: the system's clock.
         """
@@ -113,38 +110,16 @@ def cookie_of(header: str) -> str | None:
     return None if found is None else found.value
 
 
-def keys_of(config: Config) -> tuple[Keys, str]:
-    """Return the keys of a service, and its first one; without a configured one it is made and kept in a file.
+def keys_of(config: Config, home: Home) -> tuple[Keys, str]:
+    """Return the keys of a service, and its first one; without a configured one, its home makes and keeps it.
 
     Parameters
     ----------
     config
         The settings.
+    home
+        Home of the bandits.
     """
-    first = config.api_key or kept_key(Path(config.data))
+    first = config.api_key or home.key()
     full = [first] + ([config.api_key_2] if config.api_key_2 else [])
     return Keys(full, config.read_keys), first
-
-
-def kept_key(data: Path) -> str:
-    """Return the key that the data folder keeps, readable for its owner only; make it if there is none.
-
-    Parameters
-    ----------
-    data
-        The folder.
-    """
-    path = data / FILE
-    data.mkdir(parents=True, exist_ok=True)
-    draft = data / f".{FILE}-{os.getpid()}-{secrets.token_hex(4)}"
-    if not path.exists():
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(secrets.token_urlsafe(32) + "\n")
-        try:
-            os.link(draft, path)  # not a rename: another process may have been first
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-    return path.read_text(encoding="ascii").strip()

@@ -4,6 +4,8 @@ import logging
 import threading
 import time
 
+from lim2.log import StoreUnavailableError
+from lim2.serve.home import NoBanditError
 from lim2.serve.hosted import Hosted
 from lim2.serve.metrics import Metrics
 from lim2.serve.registry import Registry
@@ -12,6 +14,7 @@ logger = logging.getLogger("lim2.serve")
 
 GATHER = 0.05  # seconds that rewards are gathered before they are learned: fewer steps, larger batches, less waiting
 RETRY = 5.0  # seconds before a bandit whose learning failed is tried again
+GRACE = 2.0  # seconds after an outage in which nothing is learned: rewards in spools come before what is overdue
 
 
 class Learner:
@@ -31,6 +34,8 @@ class Learner:
         self._registry, self._metrics, self._poll = registry, metrics, poll
         self._wake, self._stop = threading.Event(), False
         self._retry: dict[str, float] = {}
+        self._resumes = 0.0  # when learning goes on after an outage
+        self._looks = 0.0  # when bandits are looked at again after a failure
         self._thread = threading.Thread(target=self._run, name="lim2 learner", daemon=True)
         self.rounds = 0  # passes over all bandits
 
@@ -53,25 +58,76 @@ class Learner:
         """Whether the thread runs."""
         return self._thread.is_alive()
 
+    def reach(self) -> bool:
+        """Return whether the database is there; if it is back, do what has waited for it, and open all bandits."""
+        home = self._registry.home
+        outage = home.outage
+        spool, away = outage.spool, outage.since is not None
+        try:
+            if away:
+                home.ping()
+            if spool is not None and spool.pending:
+                spool.replay(home.store_of)
+            outage.end()
+            if self._registry.started:
+                self._registry.discover()
+            else:
+                self._registry.start(self.wake)
+        except StoreUnavailableError as error:
+            outage.begin(error)
+            return False
+        if away:
+            self._resumes = time.monotonic() + GRACE
+        return True
+
     def _run(self) -> None:
         while not self._stop:
-            learned = sum(self._step(hosted) for hosted in self._registry.open)
-            self.rounds += 1
-            if not learned:
-                self._wake.wait(self._poll)
-            self._wake.clear()
-            if not self._stop:
-                time.sleep(GATHER)
+            self.rest(self.look())
+
+    def rest(self, learned: int) -> None:
+        """Wait for something new, unless there was something just now.
+
+        Parameters
+        ----------
+        learned
+            How many rewards were learned just now.
+        """
+        if not learned:
+            self._wake.wait(self._poll)
+        self._wake.clear()
+        if not self._stop:
+            time.sleep(GATHER)
+
+    def look(self) -> int:
+        """Pass over all bandits once; return how many rewards were learned."""
+        learned = self._pass()
+        self.rounds += 1
+        return learned
+
+    def _pass(self) -> int:
+        if self._looks > time.monotonic():
+            return 0
+        try:
+            if not self.reach():
+                return 0
+        except Exception:  # it is said in the log, and tried again: requests are still answered
+            logger.exception("the bandits cannot be looked at")
+            self._looks = time.monotonic() + RETRY
+            return 0
+        return sum(self._step(hosted) for hosted in self._registry.open)
 
     def _step(self, hosted: Hosted) -> int:
-        name = hosted.name
-        if self._retry.get(name, 0.0) > time.monotonic():
+        name, now = hosted.name, time.monotonic()
+        if self._retry.get(name, 0.0) > now or (hosted.learns and self._resumes > now) or not hosted.due:
             return 0
         began = time.perf_counter()
         try:
             learned = hosted.step()
-        except FileNotFoundError:  # deleted by another process
-            self._registry.drop(name)
+        except NoBanditError:  # deleted by another process
+            self._registry.drop(name, publish=False)
+            return 0
+        except StoreUnavailableError as error:
+            self._registry.home.outage.begin(error)
             return 0
         except Exception as error:
             notes = "; ".join(getattr(error, "__notes__", ()))

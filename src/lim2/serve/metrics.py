@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary, generate_latest
@@ -11,6 +13,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 if TYPE_CHECKING:
     from lim2.decision import Decision
     from lim2.serve.hosted import Hosted
+    from lim2.serve.spool import Outage
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"  # where workers keep their counts, if there are several
 LATENCY = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 4.096)
@@ -61,6 +64,28 @@ class Metrics:
         self._refits = Gauge("lim2_refits", "Times that the model was refitted to new features.", **gauge)
         self._loss = Gauge("lim2_training_loss", "Training loss of the latest update.", **gauge)
         self._drift = Gauge("lim2_feature_drift", "Drift of the features at the latest update.", **gauge)
+        self._leads = Gauge(
+            "lim2_leads", "Whether this process learns the bandit.", ["bandit"], registry=own, multiprocess_mode="max"
+        )
+        self._age = Gauge("lim2_model_age_seconds", "Since the model that decides was made or taken over.", **gauge)
+        whole: dict[str, Any] = {"registry": own, "multiprocess_mode": "livemax"}
+        self._away = Gauge(
+            "lim2_database_unreachable_seconds", "Since the database was lost; 0 while it is there.", **whole
+        )
+        whole["multiprocess_mode"] = "livesum"
+        self._waits = Gauge("lim2_spool_bytes", "Writes that wait on disk for the database.", **whole)
+        kept = "Writes that were kept on disk, those that the database has got since, and those that it has refused."
+        self._spooled = Gauge("lim2_spool_writes", kept, ["outcome"], **whole)
+
+        # To find a metric by its labels takes as long as to count.
+        self._of_requests = functools.cache(
+            lambda operation, status: (self._requests.labels(operation, str(status)), self._latency.labels(operation))
+        )
+        self._of_decisions = functools.cache(
+            lambda bandit: (
+                self._decisions.labels(bandit), self._propensity.labels(bandit), self._exploration.labels(bandit)
+            )
+        )  # fmt: skip
 
     # What happens
 
@@ -76,8 +101,9 @@ class Metrics:
         seconds
             That it took.
         """
-        self._requests.labels(operation, str(status)).inc()
-        self._latency.labels(operation).observe(seconds)
+        requests, latency = self._of_requests(operation, status)
+        requests.inc()
+        latency.observe(seconds)
 
     def bad(self, code: str) -> None:
         """Count a request that was refused.
@@ -101,9 +127,10 @@ class Metrics:
         count
             Decisions, of a slate.
         """
-        self._decisions.labels(bandit).inc(count)
-        self._propensity.labels(bandit).observe(made.propensity)
-        self._exploration.labels(bandit).observe(1.0 - float(made.propensities.max()))
+        decisions, propensity, exploration = self._of_decisions(bandit)
+        decisions.inc(count)
+        propensity.observe(made.propensity)
+        exploration.observe(1.0 - max(made.propensities.tolist()))
 
     def rewarded(self, bandit: str, outcome: str, reward: float) -> None:
         """Count a reward.
@@ -164,13 +191,31 @@ class Metrics:
         hosted
             The bandit.
         """
-        state, name = hosted.log.state, hosted.name
+        name = hosted.name
+        self._rounds.labels(name).set(hosted.rounds)
+        self._leads.labels(name).set(hosted.leads)
+        self._age.labels(name).set(max(time.time() - hosted.modified, 0.0))
+        state = hosted.log.state
         self._lag.labels(name).set(max(state.position - hosted.position, 0))
         self._pending.labels(name).set(state.pending)
         self._late.labels(name).set(state.late)
         self._dropped.labels(name).set(state.dropped)
         self._defaults.labels(name).set(state.defaults)
-        self._rounds.labels(name).set(hosted.rounds)
+
+    def look_at_outage(self, outage: Outage) -> None:
+        """Note whether the database is unreachable, and what waits for it.
+
+        Parameters
+        ----------
+        outage
+            Of the service's home.
+        """
+        self._away.set(0.0 if outage.since is None else max(time.time() - outage.since, 0.001))
+        spool = outage.spool
+        if spool is not None:
+            self._waits.set(spool.waits)
+            for outcome in ("spooled", "replayed", "rejected"):
+                self._spooled.labels(outcome).set(getattr(spool, outcome))
 
     def text(self) -> bytes:
         """Return all counts, of all workers, in Prometheus's text format."""

@@ -1,19 +1,22 @@
 """The native protocol: bandits by name, with the methods of lim2.Bandit."""
 
 import asyncio
+import contextlib
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from lim2.log import TakenIdError, UnknownDecisionError
+from lim2.log import StoreUnavailableError, TakenIdError, UnknownDecisionError
 from lim2.log.entries import new_id
-from lim2.serve import evaluating, wire
+from lim2.serve import arms, evaluating, wire
 from lim2.serve import spec as specs
 from lim2.serve.errors import ApiError, bad_request, shortened
-from lim2.serve.hosted import Hosted, refusals
+from lim2.serve.hosted import Hosted
 from lim2.serve.operations import OCTETS, Call, Operation, Reply
-from lim2.serve.overview import decided, info_of, overview
+from lim2.serve.overview import decided, info_of, listed, overview
+from lim2.serve.refusals import refusals
 
 BANDIT = "/v1/bandits/{name}"
 
@@ -33,7 +36,7 @@ async def hosted_of(call: Call) -> Hosted:
 
 
 async def decide(call: Call) -> wire.DecideResponse:
-    """Choose an arm or an item, and write the decision down."""
+    """Choose an arm or an item, and log the decision."""
     hosted, request = await hosted_of(call), call.body
     made = await hosted.decide(
         request.context, request.items, request.arms, exploit=request.exploit, id=request.id, key=request.key,
@@ -44,17 +47,24 @@ async def decide(call: Call) -> wire.DecideResponse:
 
 
 async def decide_many(call: Call) -> wire.DecideManyResponse:
-    """Make several decisions, and write them down together; ids that are taken get their first answers."""
+    """Make several decisions and log them together; an id that was used before gets its first answer."""
     hosted, requests = await hosted_of(call), call.body.requests
     ids = [own.id for own in requests if own.id is not None]
     if len(set(ids)) < len(ids):
         raise bad_request("an id comes twice", "requests")
     if not all(own.active for own in requests):
         raise bad_request("decisions that wait for activation are made one by one: use decide", "requests")
+    known: dict[str, Any] = {}
     with refusals("decisions"):
-        known = {id: hosted.log.get(id) for id in ids if _is_known(hosted, id)}
-        new = [own for own in requests if own.id not in known]
-        made = await _record_many(hosted, new) if new else []
+        try:
+            made = await _record_many(hosted, requests)
+        except TakenIdError:
+            known = await asyncio.to_thread(_known, hosted, ids)
+            new = [own for own in requests if own.id not in known]
+            try:
+                made = await _record_many(hosted, new) if new else []
+            except TakenIdError as error:  # by a request at the same moment
+                raise ApiError(409, "InvalidRequest", f"{error}; send the request again") from error
     answers = iter(made)
     decisions = [known[own.id] if own.id in known else next(answers) for own in requests]
     for one in made:
@@ -66,30 +76,28 @@ async def _record_many(hosted: Hosted, requests: list[wire.DecideRequest]) -> li
     decider = hosted.decider
     now = time.time()
     made = [decider.decide(own.context, own.items, arms=own.arms, exploit=own.exploit) for own in requests]
-    try:
-        return await hosted.log.arecord_many(
-            made,
-            raw=[own.context for own in requests],
-            raw_items=[_candidates(decider, own) for own in requests],
-            ids=[own.id or new_id(now) for own in requests],
-            keys=[own.key for own in requests],
-            metadata=[own.metadata for own in requests],
-            agent=decider,
-        )
-    except TakenIdError as error:  # by a request at the same moment
-        raise ApiError(409, "InvalidRequest", f"{error}; send the request again") from error
+    return await hosted.log.arecord_many(
+        made,
+        raw=[own.context for own in requests],
+        raw_items=[_candidates(decider, own) for own in requests],
+        ids=[own.id or new_id(now) for own in requests],
+        keys=[own.key for own in requests],
+        metadata=[own.metadata for own in requests],
+        agent=decider,
+    )
 
 
-def _is_known(hosted: Hosted, id: str) -> bool:
-    try:
-        hosted.log.get(id)
-    except UnknownDecisionError:
-        return False
-    return True
+def _known(hosted: Hosted, ids: Iterable[str]) -> dict[str, Any]:
+    """Return the decisions of these ids that are known; while the database is unreachable, those that wait for it."""
+    found = {}
+    for id in ids:
+        with contextlib.suppress(UnknownDecisionError, StoreUnavailableError):
+            found[id] = hosted.log.get(id)
+    return found
 
 
 async def rank(call: Call) -> wire.RankResponse:
-    """Order arms or items, and write the slate down; the same id again gets the same slate."""
+    """Order arms or items, and log the slate; the same id gets the same slate."""
     hosted, own = await hosted_of(call), call.body
     decider = hosted.decider
     with refusals("a slate"):
@@ -101,7 +109,7 @@ async def rank(call: Call) -> wire.RankResponse:
             )  # fmt: skip
             positions = list(slate)
         except TakenIdError:
-            positions = _slate(hosted, own.id)
+            positions = await asyncio.to_thread(_slate, hosted, own.id)
     call.service.metrics.decided(hosted.name, positions[0], len(positions))
     ranking = [wire.RankedArm(str(one.arm), _chance(one.propensity)) for one in positions]
     return wire.RankResponse(id=positions[0].id.removesuffix("/1"), ranking=ranking)
@@ -110,8 +118,8 @@ async def rank(call: Call) -> wire.RankResponse:
 def _slate(hosted: Hosted, id: str) -> list[Any]:
     """Return the positions of a slate that is in the log."""
     found: list[Any] = []
-    while _is_known(hosted, f"{id}/{len(found) + 1}"):
-        found.append(hosted.log.get(f"{id}/{len(found) + 1}"))
+    while part := _known(hosted, [f"{id}/{len(found) + 1}"]):
+        found += part.values()
     if not found:
         raise ApiError(409, "InvalidRequest", f"{shortened(id)} is the id of a decision, not of a slate", "id")
     return found
@@ -140,7 +148,7 @@ def _chance(value: Any) -> float:
 
 
 async def reward(call: Call) -> wire.RewardResponse:
-    """Write down what a decision, or positions of a slate, have earned."""
+    """Record the reward of a decision, or of positions of a slate."""
     hosted, own = await hosted_of(call), call.body
     given = own.reward if isinstance(own.reward, dict) else {"": own.reward}
     with refusals("a reward"):
@@ -161,7 +169,7 @@ def _position(key: str) -> int | str:
 
 
 async def reward_many(call: Call) -> wire.RewardManyResponse:
-    """Write down several rewards in one go."""
+    """Record several rewards in one request."""
     hosted, rewards = await hosted_of(call), call.body.rewards
     if any(isinstance(own.reward, dict) for own in rewards):
         raise bad_request("rewards of slates are given one slate at a time: use reward", "rewards")
@@ -170,11 +178,11 @@ async def reward_many(call: Call) -> wire.RewardManyResponse:
     for own, outcome in zip(rewards, outcomes, strict=True):
         call.service.metrics.rewarded(hosted.name, outcome, own.reward)
     call.service.learner.wake()
-    return wire.RewardManyResponse(outcomes)
+    return wire.RewardManyResponse(list(outcomes))
 
 
 async def activate(call: Call) -> wire.ActivateResponse:
-    """Let a decision count that was made with ``active: false``."""
+    """Activate a decision that was made with ``active: false``."""
     hosted = await hosted_of(call)
     with refusals("an activation"):
         counts = await hosted.log.aactivate(call.body.id)
@@ -186,7 +194,7 @@ async def activate(call: Call) -> wire.ActivateResponse:
 
 
 async def explain(call: Call) -> wire.ExplainResponse:
-    """Say what pushed the chosen arm or item of a logged decision up or down."""
+    """Return what each key adds to the score of the arm or item that a logged decision chose."""
     hosted = await hosted_of(call)
     made = await asyncio.to_thread(hosted.get, call.body.id)
     with refusals("an explanation"):
@@ -203,7 +211,7 @@ async def evaluate(call: Call) -> wire.EvaluateResponse:
 
 
 async def snapshot(call: Call) -> Reply:
-    """Return the file of the model: ``lim2.load`` makes a bandit of it."""
+    """Return the model as a file for ``lim2.load``."""
     hosted = await hosted_of(call)
     content = await asyncio.to_thread(hosted.model_file)
     name = f'attachment; filename="{hosted.name}.lim2"'
@@ -211,26 +219,25 @@ async def snapshot(call: Call) -> Reply:
 
 
 async def show(call: Call) -> wire.BanditInfo:
-    """Return a bandit and how it is doing."""
+    """Return the description and the counts of a bandit."""
     return await asyncio.to_thread(info_of, await hosted_of(call))
 
 
 async def show_all(call: Call) -> wire.Bandits:
-    """Return all bandits and how they are doing."""
-    names = await asyncio.to_thread(call.service.registry.names)
-    found = [await call.service.registry.get(name) for name in names]
-    return wire.Bandits([await asyncio.to_thread(info_of, hosted) for hosted in found])
+    """Return a page of the list of all bandits, each with its counts, in the order of their names."""
+    with refusals("the list of bandits"):
+        return await asyncio.to_thread(listed, call.service.registry, call.query.after, call.query.limit)
 
 
 async def show_overview(call: Call) -> wire.Overview:
-    """Return what the page shows of a bandit."""
+    """Return the figures of a bandit that the dashboard shows."""
     hosted = await hosted_of(call)
     with refusals("an overview"):
         return await asyncio.to_thread(overview, hosted, call.query.points, call.query.last)
 
 
 async def latest(call: Call) -> wire.Decided:
-    """Return a decision with what has become of it."""
+    """Return a decision with its status and reward."""
     hosted = await hosted_of(call)
     return decided(await asyncio.to_thread(hosted.get, call.path["id"]))
 
@@ -239,7 +246,7 @@ async def latest(call: Call) -> wire.Decided:
 
 
 async def create(call: Call) -> Reply:
-    """Make a bandit; 200 instead of 201 if the very same is there."""
+    """Create a bandit; 200 instead of 201 if an identical one exists."""
     name = call.path["name"]
     new = await asyncio.to_thread(call.service.registry.create, name, call.body)
     hosted = await call.service.registry.get(name)
@@ -258,15 +265,30 @@ async def change(call: Call) -> wire.BanditInfo:
 
 
 def _change(hosted: Hosted, given: dict[str, Any]) -> None:
-    with specs.exclusive(hosted.folder), refusals("a change"):
-        stored = specs.read(hosted.folder)
+    def changed(stored: specs.Stored) -> specs.Stored:
         new = msgspec.structs.replace(stored.spec, **given)
         hosted.log.configure(expire_after=new.expire_after, default_reward=new.default_reward, aggregate=new.aggregate)
-        specs.write(hosted.folder, msgspec.structs.replace(stored, spec=new))
+        return msgspec.structs.replace(stored, spec=new)
+
+    with refusals("a change"):
+        hosted.change(changed)
+
+
+async def add_arm(call: Call) -> Reply:
+    """Add an arm; 200 instead of 201 if it exists."""
+    hosted, own = await hosted_of(call), call.body
+    new, found = await asyncio.to_thread(arms.add, hosted, own.name, own.like, own.features)
+    return Reply(wire.Arms(found), 201 if new else 200)
+
+
+async def remove_arm(call: Call) -> Reply:
+    """Remove an arm; later rewards of it are not learned."""
+    await asyncio.to_thread(arms.remove, await hosted_of(call), call.path["arm"])
+    return Reply(status=204)
 
 
 async def delete(call: Call) -> Reply:
-    """Remove a bandit, its log and its model."""
+    """Delete a bandit, its log and its model."""
     await asyncio.to_thread(call.service.registry.delete, call.path["name"])
     return Reply(status=204)
 
@@ -305,6 +327,8 @@ OPERATIONS = [
     _operation("show", "GET", BANDIT, show, answer=wire.BanditInfo, reads=True),
     _operation("create", "PUT", BANDIT, create, body=specs.BanditSpec, answer=wire.BanditInfo, status=201),
     _operation("change", "PATCH", BANDIT, change, body=wire.SettingsRequest, answer=wire.BanditInfo),
+    _operation("add_arm", "POST", f"{BANDIT}/arms", add_arm, body=wire.ArmRequest, answer=wire.Arms, status=201),
+    _operation("remove_arm", "DELETE", f"{BANDIT}/arms/{{arm:path}}", remove_arm, status=204),
     _operation("delete", "DELETE", BANDIT, delete, status=204),
-    _operation("list", "GET", "/v1/bandits", show_all, answer=wire.Bandits, reads=True),
+    _operation("list", "GET", "/v1/bandits", show_all, query=wire.Page, answer=wire.Bandits, reads=True),
 ]  # fmt: skip

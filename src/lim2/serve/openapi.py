@@ -15,13 +15,13 @@ TEXT = ("metrics", "events", "docs", "index")  # operations whose answer is text
 REASONS = {
     400: "The request is wrong; the message says what.",
     401: "The key is missing or wrong.",
-    403: "The key may only look.",
-    404: "There is no such thing.",
-    405: "The path does not take this method.",
-    408: "The body came too slowly.",
-    409: "It contradicts what is there.",
-    413: "The body is too long.",
-    503: "Not ready yet.",
+    403: "The key is read-only.",
+    404: "It does not exist.",
+    405: "The path does not support this method.",
+    408: "The body arrived too slowly.",
+    409: "It conflicts with what exists.",
+    413: "The body is too large.",
+    503: "Not ready.",
 }
 
 
@@ -119,7 +119,7 @@ def _parameters(own: Operation) -> list[dict[str, Any]]:
 def _responses(own: Operation, known: dict[Any, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {str(own.status): {"description": own.summary, **_content(own, known)}}
     if own.name == "create":
-        made["200"] = {"description": "The very same was there.", **_content(own, known)}
+        made["200"] = {"description": "An identical one exists.", **_content(own, known)}
     for status in own.errors:
         content = known[own.answer] if status == 503 else known[ErrorResponse]
         made[str(status)] = {"description": REASONS[status], "content": {"application/json": {"schema": content}}}

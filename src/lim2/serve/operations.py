@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from lim2.log import StoreUnavailableError
 from lim2.serve.errors import ApiError, bad_request
 from lim2.serve.keys import FULL, cookie_of
 
@@ -142,10 +143,16 @@ class Endpoint:
         except ApiError as error:
             reply = refusal(error, operation.plain_codes)
             self.service.metrics.bad(error.code)
+        except StoreUnavailableError as error:
+            logger.debug("%s %s is refused: %s", operation.method, operation.name, error)
+            reply = refusal(away(), operation.plain_codes)
+            self.service.metrics.bad("ServiceUnavailable")
         except Exception:
             logger.exception("%s %s failed", operation.method, operation.name)
             reply = refusal(ApiError(500, "InternalServerError", "the service failed; see its log"))
             self.service.metrics.bad("InternalServerError")
+        if self.service.draining:  # the client's next request goes elsewhere
+            reply.headers = {**reply.headers, "connection": "close"}
         if hasattr(reply.content, "__aiter__"):
             await stream(receive, send, reply)
         else:
@@ -170,6 +177,14 @@ class Endpoint:
         if reply.status is None:
             reply.status = operation.status
         return reply
+
+
+def away() -> ApiError:
+    """Return what is answered while the database is unreachable."""
+    message = (
+        "the database is unreachable, and nothing was done; or it was lost while it wrote: send the same request again"
+    )
+    return ApiError(503, "ServiceUnavailable", message, headers={"retry-after": "1"})
 
 
 def allowed(service: "Service", headers: Mapping[bytes, bytes], reads: bool) -> str:

@@ -3,16 +3,20 @@
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lim2.evaluation.estimators import mean_of, snips
+from lim2.log.reading import LogState
 from lim2.serve import wire
 from lim2.serve.history import complete, recent
+from lim2.serve.home import Listed
 from lim2.serve.hosted import Hosted
+from lim2.serve.registry import Registry
+from lim2.serve.spec import Stored
 
 Array = NDArray[np.float64]
 
@@ -20,7 +24,6 @@ LATEST = 50  # decisions that are shown one by one
 EXPLAINED = 100  # of the latest decisions, for what the model has learned
 SHOWN_ARMS = 12  # arms that have a share of their own; the others share one
 OTHERS = "(others)"
-AVERAGED = 500  # of the latest decisions, for the mean that is live
 LEVEL = 0.95
 
 
@@ -32,21 +35,65 @@ def info_of(hosted: Hosted) -> wire.BanditInfo:
     hosted
         The bandit.
     """
-    state = hosted.log.state
+    own = hosted.decider.arms, hosted.position, hosted.rounds, hosted.leads, hosted.failure
+    return _info(hosted.name, hosted.stored, hosted.log.state, *own)
+
+
+def listed(registry: Registry, after: str, limit: int) -> wire.Bandits:
+    """Return a page of the list of all bandits.
+
+    Of a bandit that is not open in this process, the arms are those of its description, and the rounds are the rewards
+    that its log has had.
+
+    Parameters
+    ----------
+    registry
+        The bandits that are open in this process.
+    after
+        Name of the last bandit of the page before; empty for the first page.
+    limit
+        Largest number of bandits on the page.
+    """
+    opened = dict(registry.opened)
+    logs = {name: hosted.log for name, hosted in opened.items()}
+    found = registry.home.page(after, limit + 1, logs)
+    page = [_listed(one, opened.get(one.name)) for one in found[:limit]]
+    return wire.Bandits(page, found[limit - 1].name if len(found) > limit else None, registry.home.count())
+
+
+def _listed(one: Listed, hosted: Hosted | None) -> wire.BanditInfo:
+    if hosted is not None:
+        own = hosted.decider.arms, hosted.position, hosted.rounds, hosted.leads, hosted.failure
+        return _info(one.name, one.stored, one.state, *own)
+    learned = one.state.rewards + one.state.defaults
+    return _info(one.name, one.stored, one.state, one.stored.spec.arms, one.published, learned, False, None)
+
+
+def _info(
+    name: str,
+    stored: Stored,
+    state: LogState,
+    arms: Iterable[Any] | None,
+    position: int,
+    rounds: int,
+    leads: bool,
+    failure: str | None,
+) -> wire.BanditInfo:
     return wire.BanditInfo(
-        name=hosted.name,
-        spec=hosted.stored.spec,
-        created=hosted.stored.created,
+        name=name,
+        spec=stored.spec,
+        arms=None if arms is None else list(map(str, arms)),
+        created=stored.created,
         decisions=state.pending + state.rewards + state.defaults + state.dropped + state.discarded,
         rewards=state.rewards,
         pending=state.pending,
         late=state.late,
         dropped=state.dropped,
         defaults=state.defaults,
-        lag=max(state.position - hosted.position, 0),
-        rounds=hosted.rounds,
-        leads=hosted.leads,
-        failure=hosted.failure,
+        lag=max(state.position - position, 0),
+        rounds=rounds,
+        leads=leads,
+        failure=failure,
         bytes=state.nbytes,
     )
 
@@ -59,7 +106,7 @@ def overview(hosted: Hosted, points: int, last: int) -> wire.Overview:
     hosted
         The bandit.
     points
-        Of the series, at most.
+        Largest number of points in the series.
     last
         How many of the newest decisions it is about.
     """
@@ -81,24 +128,6 @@ def overview(hosted: Hosted, points: int, last: int) -> wire.Overview:
         learned=learned(hosted, decisions[-EXPLAINED:]),
         latest=[decided(one) for one in reversed(decisions[-LATEST:])],
     )
-
-
-def mean_reward(hosted: Hosted) -> float | None:
-    """Return the mean reward of the latest decisions that have one, None if there are none.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    """
-    position = hosted.log.position
-    known, mean = hosted.mean_reward
-    if known != position:
-        known_ones = complete(recent(hosted.log, AVERAGED), hosted.stored.spec.default_reward)
-        rewards = [one.reward for one in known_ones if one.reward is not None]
-        mean = float(np.mean(rewards)) if rewards else None
-        hosted.mean_reward = (position, mean)
-    return mean
 
 
 def decided(one: Any) -> wire.Decided:
@@ -130,7 +159,7 @@ def series(decisions: Sequence[Any], known: int, points: int, shown: Sequence[st
     decisions
         The decisions.
     known
-        Of how many of them, from the first on, it is known what they earned.
+        Number of decisions, from the first on, whose rewards are known.
     points
         How many pieces, at most.
     shown
@@ -166,7 +195,7 @@ def against_baseline(decisions: Sequence[Any]) -> tuple[Array, Array]:
     Parameters
     ----------
     decisions
-        Of the log.
+        Decisions of the log.
     """
     rewarded = [one for one in decisions if one.reward is not None and one.propensity > 0]
     weights = np.array([(one.arm == one.arms[0]) / one.propensity for one in rewarded], dtype=np.float64)
@@ -179,7 +208,7 @@ def mean_estimate(rewards: Array) -> wire.Estimate:
     Parameters
     ----------
     rewards
-        Of decisions.
+        Rewards of decisions.
     """
     return _estimate(mean_of(rewards, LEVEL)) if len(rewards) >= 2 else wire.Estimate(None, None, None)
 
@@ -190,9 +219,9 @@ def snips_estimate(weights: Array, rewards: Array) -> wire.Estimate:
     Parameters
     ----------
     weights
-        Of the decisions.
+        Importance weights of the decisions.
     rewards
-        That they have earned.
+        Rewards of the decisions.
     """
     if np.count_nonzero(weights) < 2:
         return wire.Estimate(None, None, None)
@@ -222,7 +251,7 @@ def learned(hosted: Hosted, decisions: Sequence[Any]) -> list[wire.Contribution]
     hosted
         The bandit.
     decisions
-        Of its log.
+        Decisions of its log.
     """
     decider = hosted.decider
     found: dict[tuple[str, str], list[float]] = defaultdict(list)

@@ -1,17 +1,23 @@
-"""All bandits of the service: a folder each. The folders are the truth; every process opens what it finds."""
+"""The bandits that a process has open. Their home is the truth; every process opens what it finds there."""
 
 import asyncio
-import shutil
+import contextlib
+import math
 import threading
-from pathlib import Path
+import time
+from collections.abc import Callable, Iterable
 
+from lim2.log import LogFileError
 from lim2.serve import spec as specs
 from lim2.serve.config import Config
 from lim2.serve.errors import ApiError, not_found
-from lim2.serve.hosted import Hosted, new_log
-from lim2.serve.spec import BanditSpec, PersonalizerSettings, Stored
+from lim2.serve.home import Home, NoBanditError
+from lim2.serve.hosted import Hosted
+from lim2.serve.spec import CATEGORIES, BanditSpec, PersonalizerSettings, Stored
 
-ALONE, SHARED = 10.0, 1.0  # seconds between models that are published: to restart from, and for other processes
+# Seconds between models that are published: to restart from, and for other processes. While one is written, which is
+# megabytes, decisions wait for the disk; what is lost by a crash is learned again from the log.
+ALONE, SHARED = 60.0, 1.0
 PERSONALIZER = "personalizer"  # the bandit behind Personalizer's endpoints
 
 
@@ -21,20 +27,47 @@ class Registry:
     Parameters
     ----------
     config
-        Of the service.
+        Settings of the service.
+    home
+        Home of the bandits.
+    wanted
+        Returns the names of the bandits that are to be open, whether or not somebody has asked for them. None: all.
     """
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
-        self.folder = Path(config.data) / "bandits"
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, config: Config, home: Home, wanted: Callable[[], Iterable[str]] | None = None) -> None:
+        self.config, self.home = config, home
+        self._wanted, self.opens_all = wanted or home.names, wanted is None
         self.opened: dict[str, Hosted] = {}
         self._opening = threading.Lock()
-        self._started = False
-        self._ensure_personalizer()
-        for name in self.names():
-            self._opened(name)
-        self._started = True
+        self.started = False  # whether all bandits have been opened that were there at the start
+        self._wake: Callable[[], None] = lambda: None
+        self._looked = -math.inf
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Open the bandits that are wanted, and make the one behind Personalizer's endpoints.
+
+        Parameters
+        ----------
+        wake
+            Called when there is something new in the log of a bandit.
+        """
+        self._wake = wake
+        if PERSONALIZER not in self.home.names():
+            self.home.create(PERSONALIZER, personalizer_of(self.config, self.home.log_name(PERSONALIZER, 0)))
+        self._open_all(self._wanted())
+        self.started = True
+
+    def discover(self) -> None:
+        """Open the bandits that are wanted by now, if it is time to look: other processes may have made some."""
+        if time.monotonic() - self._looked >= self.config.poll:
+            self._open_all(self._wanted())
+
+    def _open_all(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self.opened:
+                with contextlib.suppress(NoBanditError):  # deleted meanwhile
+                    self.opening(name)
+        self._looked = time.monotonic()
 
     async def get(self, name: str) -> Hosted:
         """Return a bandit; an ApiError if there is none.
@@ -42,51 +75,44 @@ class Registry:
         Parameters
         ----------
         name
-            Of the bandit.
+            Name of the bandit.
         """
         found = self.opened.get(name)
-        return found if found is not None else await asyncio.to_thread(self._opened, specs.checked_name(name))
+        if found is not None:
+            return found
+        try:
+            return await asyncio.to_thread(self.opening, specs.checked_name(name))
+        except NoBanditError as error:
+            raise not_found(str(error)) from error
 
     @property
     def open(self) -> list[Hosted]:
         """The bandits that are open."""
         return list(self.opened.values())
 
-    def names(self) -> list[str]:
-        """Return the names of all bandits, of this process or another."""
-        return sorted(path.parent.name for path in self.folder.glob(f"*/{specs.FILE}"))
-
-    def create(self, name: str, spec: BanditSpec, personalizer: PersonalizerSettings | None = None) -> bool:
+    def create(self, name: str, spec: BanditSpec) -> bool:
         """Make a bandit; return False if the very same is there already, an ApiError if another one has the name.
 
         Parameters
         ----------
         name
-            Of the bandit.
+            Name of the bandit.
         spec
             What it is.
-        personalizer
-            For the one behind Personalizer's endpoints.
         """
-        folder = self.folder / specs.checked_name(name)
+        log = self.home.log_name(specs.checked_name(name), 0)
         specs.made(spec)  # what cannot be made is refused before anything is written
-        with specs.exclusive(self.folder):
-            if (folder / specs.FILE).exists():
-                if specs.read(folder).spec == spec:
-                    return False
-                message = f"there is a bandit {name!r} with another description: delete it first, or take another name"
-                raise ApiError(409, "InvalidRequest", message, "name")
-            shutil.rmtree(folder, ignore_errors=True)  # what a crash left of an unfinished one
-            folder.mkdir()
-            stored = Stored(spec=spec, created=specs.now(), personalizer=personalizer)
-            try:
-                new_log(folder / stored.log, stored, self.config.synchronous).close()
-            except ValueError as error:
-                shutil.rmtree(folder)
-                raise ApiError(400, "BadRequest", str(error), "spec") from error
-            specs.write(folder, stored)
-        self._opened(name)
-        return True
+        try:
+            there = self.home.create(name, Stored(spec=spec, created=specs.now(), log=log))
+        except LogFileError:
+            raise
+        except ValueError as error:
+            raise ApiError(400, "BadRequest", str(error), "spec") from error
+        if there is not None and there.spec != spec:
+            message = f"there is a bandit {name!r} with another description: delete it first, or take another name"
+            raise ApiError(409, "InvalidRequest", message, "name")
+        self.opening(name)
+        return there is None
 
     def delete(self, name: str) -> None:
         """Remove a bandit and all that it has logged and learned.
@@ -94,67 +120,83 @@ class Registry:
         Parameters
         ----------
         name
-            Of the bandit.
+            Name of the bandit.
         """
         if name == PERSONALIZER:
             raise ApiError(409, "OperationNotAllowed", "Personalizer's endpoints need this bandit; reset its model")
-        folder = self.folder / specs.checked_name(name)
-        with specs.exclusive(self.folder):
-            if not (folder / specs.FILE).exists():
-                raise not_found(f"there is no bandit {name!r}")
-            (folder / specs.FILE).unlink()  # from now on no process opens it
-            self.drop(name)
-            shutil.rmtree(folder, ignore_errors=True)
+        try:
+            self.home.delete(specs.checked_name(name))
+        except NoBanditError as error:
+            raise not_found(str(error)) from error
+        self.drop(name, publish=False)
 
-    def drop(self, name: str) -> None:
+    def drop(self, name: str, publish: bool = True) -> None:
         """Let go of a bandit, here only.
 
         Parameters
         ----------
         name
-            Of the bandit.
+            Name of the bandit.
+        publish
+            As for :meth:`Hosted.close`.
         """
         found = self.opened.pop(name, None)
         if found is not None:
-            found.close()
+            found.close(publish)
 
     def close(self) -> None:
         """Let go of all bandits."""
         for name in list(self.opened):
             self.drop(name)
 
-    def _opened(self, name: str) -> Hosted:
+    def opening(self, name: str) -> Hosted:
+        """Return a bandit, opened if it is not open; NoBanditError if there is none.
+
+        Parameters
+        ----------
+        name
+            Name of the bandit.
+        """
         with self._opening:
             if name in self.opened:
                 return self.opened[name]
-            folder = self.folder / name
-            if not (folder / specs.FILE).exists():
-                raise not_found(f"there is no bandit {name!r}: PUT /v1/bandits/{name} makes one")
             own = self.config
+            alone = own.workers == 1 and own.role == "all" and not self.home.shared
             made = Hosted(
                 name,
-                folder,
-                synchronous=own.synchronous,
-                learns=own.learn,
-                publish_every=ALONE if own.workers == 1 and own.learn else SHARED,
+                self.home,
+                learns=own.role != "decide",
+                decides=own.role != "learn",
+                publish_every=ALONE if alone else SHARED,
+                wake=self._wake,
             )
-            made.caught_up = self._started  # what is made later has nothing to catch up with
+            made.caught_up = self.started  # what is made later has nothing to catch up with
             self.opened[name] = made
             return made
 
-    def _ensure_personalizer(self) -> None:
-        if (self.folder / PERSONALIZER / specs.FILE).exists():
-            return
-        own = self.config.personalizer
-        days = own.log_retention_days
-        spec = BanditSpec(
-            algorithm=own.algorithm,
-            exploration=own.exploration,
-            expire_after=own.reward_wait_time,
-            default_reward=own.default_reward,
-            aggregate={"earliest": "first", "sum": "sum"}[own.reward_aggregation],  # type: ignore[arg-type]
-            keep_days=None if days == -1 else float(max(days, 1)),
-            seed=own.seed,
-        )
-        settings = PersonalizerSettings(policy_arguments=f"--algorithm {own.algorithm}", log_retention_days=days)
-        self.create(PERSONALIZER, spec, settings)
+
+def personalizer_of(config: Config, log: str) -> Stored:
+    """Return what the bandit behind Personalizer's endpoints is at first.
+
+    Parameters
+    ----------
+    config
+        Settings of the service.
+    log
+        The name of its log.
+    """
+    own = config.personalizer
+    days = own.log_retention_days
+    spec = BanditSpec(
+        algorithm=own.algorithm,
+        exploration=own.exploration,
+        encoder=CATEGORIES,
+        item_encoder=CATEGORIES,
+        expire_after=own.reward_wait_time,
+        default_reward=own.default_reward,
+        aggregate={"earliest": "first", "sum": "sum"}[own.reward_aggregation],  # type: ignore[arg-type]
+        keep_days=None if days == -1 else float(max(days, 1)),
+        seed=own.seed,
+    )
+    settings = PersonalizerSettings(policy_arguments=f"--algorithm {own.algorithm}", log_retention_days=days)
+    return Stored(spec=spec, created=specs.now(), personalizer=settings, log=log)

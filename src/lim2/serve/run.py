@@ -1,5 +1,7 @@
 """`lim2 serve`: bind, print where it is, serve until a signal comes."""
 
+import contextlib
+import errno
 import gc
 import json
 import logging
@@ -16,8 +18,10 @@ import msgspec
 import uvicorn
 
 from lim2.evaluation.evaluate import OverlapWarning
-from lim2.serve.config import Config
-from lim2.serve.keys import FILE as KEY_FILE
+from lim2.log import StoreUnavailableError
+from lim2.serve.config import Config, ConfigError
+from lim2.serve.home import open_home
+from lim2.serve.home.folders import KEY
 from lim2.serve.keys import keys_of
 from lim2.serve.metrics import MULTIPROCESS
 
@@ -48,11 +52,9 @@ def run(config: Config) -> None:
     config
         The settings.
     """
-    data = Path(config.data)
-    data.mkdir(parents=True, exist_ok=True)
-    _, key = keys_of(config)
+    where, key = prepared(config)
     os.environ[SETTINGS] = msgspec.json.encode(config).decode()
-    _prepare_metrics(config, data)
+    _prepare_metrics(config)
     settings: dict[str, Any] = {
         "factory": True,
         "workers": config.workers,
@@ -65,7 +67,7 @@ def run(config: Config) -> None:
         "timeout_graceful_shutdown": 5,
     }
     with listening(config) as own:
-        announce(config, own.getsockname()[1], key)
+        announce(config, own.getsockname()[1], where, key)
         if config.workers > 1:
             uvicorn.run(APPLICATION, fd=own.fileno(), **settings)
             return
@@ -73,6 +75,34 @@ def run(config: Config) -> None:
         server.run(sockets=[own])
     if not server.started:
         raise SystemExit(3)
+
+
+def prepared(config: Config) -> tuple[str, str]:
+    """Return where bandits live, and the first key; a ConfigError if the service cannot start there.
+
+    A service whose key is configured starts without its database, and waits for it.
+
+    Parameters
+    ----------
+    config
+        The settings.
+    """
+    try:
+        home = open_home(config)
+        try:
+            _, key = keys_of(config, home)
+            with contextlib.suppress(StoreUnavailableError):
+                home.ping()
+        finally:
+            home.close()
+    except StoreUnavailableError as error:
+        advice = "start the database; or set LIM2_API_KEY, and the service starts without it and waits for it"
+        why = " ".join(str(error.__cause__ or error).split())
+        raise ConfigError(f"the database {home.name} cannot be reached: {why}; {advice}") from error
+    except OSError as error:
+        advice = "--data takes another folder"
+        raise ConfigError(f"the data folder {config.data} cannot be used: {error.strerror}; {advice}") from error
+    return home.name, key
 
 
 def listening(config: Config) -> socket.socket:
@@ -83,52 +113,66 @@ def listening(config: Config) -> socket.socket:
     config
         The settings.
     """
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    own = socket.socket(family, socket.SOCK_STREAM)
-    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    own = _bound(config.host, config.port, "--port")
     # Connections inherit it; asyncio would set it only for sockets that it has made. Without it a small answer waits
     # up to 40 ms for the client to acknowledge its headers.
     own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    try:
-        own.bind((config.host, config.port))
-    except OSError as error:
-        own.close()
-        raise SystemExit(
-            f"error: cannot listen on {config.host}:{config.port}: {error.strerror}; --port takes another"
-        ) from error
     own.set_inheritable(True)
+    if config.metrics_port:  # it is bound later, by the process that counts; here it is only tried
+        _bound(config.host, config.metrics_port, "metrics_port").close()
     return own
 
 
-def announce(config: Config, port: int, key: str) -> None:
-    """Print where the service is, and its key if it was made by the service.
+def _bound(host: str, port: int, setting: str) -> socket.socket:
+    own = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        own.bind((host, port))
+    except OSError as error:
+        own.close()
+        reasons = {
+            errno.EADDRINUSE: f"the port is in use; {setting} takes another",
+            errno.EACCES: f"this user may not use the port; {setting} takes another",
+        }
+        why = reasons.get(error.errno or 0, f"{error.strerror}; --host takes an address of this machine")
+        raise ConfigError(f"cannot listen on {host}:{port}: {why}") from error
+    return own
+
+
+def announce(config: Config, port: int, home: str, key: str) -> None:
+    """Print the addresses of the service, and its key if it was generated.
 
     Parameters
     ----------
     config
         The settings.
     port
-        On which it listens.
+        Port on which it listens.
+    home
+        Folder or database of the bandits.
     key
         The first key.
     """
     host = f"[{config.host}]" if ":" in config.host else config.host
     print(f"lim2 serves http://{host}:{port}")
-    print(f"  page    http://{host}:{port}/")
-    print(f"  data    {config.data}")
+    print(f"  dashboard  http://{host}:{port}/")
+    print(f"  data       {home}")
     if config.api_key is None:
-        print(f"  key     {key}  (kept in {Path(config.data) / KEY_FILE})")
+        where = f"{home}/{KEY}" if config.store is None else "the database"
+        print(f"  API key    {key}  (generated at the first start, stored in {where})")
     else:
-        print("  key     as configured")
+        print("  API key    as configured")
+    if config.demo:
+        print("  demo       a simulated shop sends traffic to the bandit 'demo'")
     sys.stdout.flush()
 
 
-def _prepare_metrics(config: Config, data: Path) -> None:
+def _prepare_metrics(config: Config) -> None:
     if config.workers == 1:
         return
-    folder = data / "metrics"
+    folder = Path(config.data) / "metrics"
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    folder.mkdir(parents=True)
     os.environ[MULTIPROCESS] = str(folder)
 
 

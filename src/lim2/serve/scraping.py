@@ -18,7 +18,7 @@ class MetricsServer:
     Parameters
     ----------
     service
-        Whose metrics.
+        The service whose metrics are served.
     """
 
     def __init__(self, service: Service) -> None:

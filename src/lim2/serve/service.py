@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lim2.serve.config import Config
+from lim2.serve.errors import ApiError
+from lim2.serve.home import open_home
 from lim2.serve.hosted import Hosted
 from lim2.serve.keys import Keys, keys_of
 from lim2.serve.learner import Learner
@@ -21,26 +24,41 @@ class Service:
     ----------
     config
         The settings.
+    wanted
+        As for :class:`Registry`.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, wanted: Callable[[], Iterable[str]] | None = None) -> None:
         self.config = config
-        self.keys: Keys = keys_of(config)[0]
+        self.home = open_home(config)
+        self.keys: Keys = keys_of(config, self.home)[0]
         self.metrics = Metrics()
-        self.registry = Registry(config)
+        self.registry = Registry(config, self.home, wanted)
         self.learner = Learner(self.registry, self.metrics, config.poll)
+        self.learner.reach()  # if the database is unreachable, bandits are opened when it is back
         self._jobs: set[asyncio.Task[Any]] = set()
         self.ending = asyncio.Event()  # set when a signal asks for the end: answers that go on forever end then
+        self.draining = False  # whether it is about to end, and others should be asked
 
     @property
     def personalizer(self) -> Hosted:
         """The bandit behind Personalizer's endpoints."""
-        return self.registry.opened[PERSONALIZER]
+        found = self.registry.opened.get(PERSONALIZER)
+        if found is None:
+            raise ApiError(503, "ServiceUnavailable", "the service has not started yet", headers={"retry-after": "1"})
+        return found
 
     @property
     def ready(self) -> bool:
-        """Whether every bandit can decide by all that was learned before the start."""
-        return self.learner.alive and all(hosted.caught_up for hosted in self.registry.open)
+        """Whether requests should be sent here.
+
+        Every bandit can decide by all that was learned before the start; and the database is there, or what is to be
+        written is kept on disk until it is back.
+        """
+        outage = self.home.outage
+        works = outage.since is None or (outage.spool is not None and self.config.role != "learn")
+        caught_up = self.registry.started and all(hosted.caught_up for hosted in self.registry.open)
+        return self.learner.alive and caught_up and works and not self.draining
 
     def start(self) -> None:
         """Begin to learn."""
@@ -52,6 +70,7 @@ class Service:
             job.cancel()
         await asyncio.to_thread(self.learner.stop)
         await asyncio.to_thread(self.registry.close)
+        await asyncio.to_thread(self.home.close)
         logger.info("stopped")
 
     def in_background(self, work: Any) -> None:

@@ -5,6 +5,7 @@ import base64
 import contextlib
 import hashlib
 import re
+import time
 from collections.abc import AsyncIterator
 from functools import cache
 from importlib.resources import files
@@ -12,14 +13,16 @@ from typing import Any
 
 import msgspec
 
+from lim2.log import LogError, StoreUnavailableError
 from lim2.serve import openapi, wire
 from lim2.serve.errors import ApiError, not_found
 from lim2.serve.keys import COOKIE, SESSION
 from lim2.serve.metrics import CONTENT_TYPE
 from lim2.serve.operations import Call, Operation, Reply, allowed
-from lim2.serve.overview import info_of, mean_reward
+from lim2.serve.overview import info_of
 from lim2.serve.service import Service
 
+ALWAYS = ("healthz", "readyz", "metrics")  # what a service offers that only learns
 HTML = b"text/html; charset=utf-8"
 SECOND = 1.0  # between live events
 # Pages load nothing from elsewhere, and are shown in no other page.
@@ -40,7 +43,7 @@ def page(name: str) -> bytes:
     Parameters
     ----------
     name
-        Of the file.
+        Name of the file.
     """
     return (files("lim2.serve") / "page" / name).read_bytes()
 
@@ -52,7 +55,7 @@ def guarded(name: str) -> dict[str, str]:
     Parameters
     ----------
     name
-        Of the file.
+        Name of the file.
     """
     scripts, styles = (inline(page(name), tag) for tag in ("script", "style"))
     policy = (
@@ -82,12 +85,12 @@ def inline(content: bytes, tag: str) -> str:
 
 
 async def index(_: Call) -> Reply:
-    """Return the page."""
+    """Return the dashboard."""
     return Reply(page("index.html"), headers=guarded("index.html"), media=HTML)
 
 
 async def docs(call: Call) -> Reply:
-    """Return a page to try the service from."""
+    """Return a page from which every call can be tried."""
     _documented(call)
     return Reply(page("docs.html"), headers=SAFE, media=HTML)
 
@@ -106,16 +109,24 @@ def _documented(call: Call) -> None:
 
 
 async def health(_: Call) -> wire.Health:
-    """Say that the process answers; the database is not asked."""
+    """Report that the process runs; the database is not used."""
     return wire.Health()
 
 
 async def readiness(call: Call) -> Reply:
-    """Say whether decisions are made by all that was learned before the start."""
+    """Report whether requests should be sent to this process."""
     service = call.service
-    failures = {hosted.name: hosted.failure for hosted in service.registry.open if hosted.failure}
-    ready = service.ready
-    return Reply(wire.Readiness(ready, len(service.registry.open), failures), 200 if ready else 503)
+    since, spool = service.home.outage.since, service.home.outage.spool
+    found = wire.Readiness(
+        ready=service.ready,
+        role=service.config.role,
+        bandits=len(service.registry.open),
+        failures={hosted.name: hosted.failure for hosted in service.registry.open if hosted.failure},
+        draining=service.draining,
+        database_unreachable=None if since is None else max(time.time() - since, 0.0),
+        spooled_bytes=None if spool is None else spool.waits,
+    )
+    return Reply(found, 200 if found.ready else 503)
 
 
 async def metrics(call: Call) -> Reply:
@@ -134,15 +145,17 @@ def scraped(service: Service) -> bytes:
     Parameters
     ----------
     service
-        Whose.
+        The service whose metrics are returned.
     """
+    service.metrics.look_at_outage(service.home.outage)
     for hosted in service.registry.open:
-        service.metrics.look(hosted)
+        with contextlib.suppress(StoreUnavailableError):  # which the metrics say
+            service.metrics.look(hosted)
     return service.metrics.text()
 
 
 async def login(call: Call) -> Reply:
-    """Exchange a key for a cookie, which scripts of the page cannot read."""
+    """Exchange a key for a cookie that scripts cannot read."""
     role = call.service.keys.role(call.body.key)
     if role is None:
         raise ApiError(401, "401", "this key is wrong")
@@ -151,7 +164,7 @@ async def login(call: Call) -> Reply:
 
 
 async def logout(call: Call) -> Reply:
-    """Forget the cookie."""
+    """Delete the cookie."""
     return Reply(status=204, headers={"set-cookie": _cookie(call, "", 0)})
 
 
@@ -161,42 +174,41 @@ def _cookie(call: Call, value: str, seconds: int) -> str:
 
 
 async def who(call: Call) -> wire.LoginResponse:
-    """Say what the key of this request may do."""
+    """Return what the key of this request may do."""
     return wire.LoginResponse(call.role)  # type: ignore[arg-type]
 
 
 async def events(call: Call) -> Reply:
-    """Send how all bandits are doing, once a second, as server-sent events."""
-    return Reply(_live(call.service), headers={"cache-control": "no-store"}, media=b"text/event-stream")
+    """Send the counts of a bandit once a second, as server-sent events."""
+    hosted = await call.service.registry.get(call.path["name"])
+    return Reply(_live(call.service, hosted.name), headers={"cache-control": "no-store"}, media=b"text/event-stream")
 
 
-async def _live(service: Service) -> AsyncIterator[bytes]:
-    while not service.ending.is_set():
-        found = await asyncio.to_thread(live, service)
-        yield b"data: " + msgspec.json.encode(found) + b"\n\n"
+async def _live(service: Service, name: str) -> AsyncIterator[bytes]:
+    """Return the events of a bandit, until it is closed or deleted, or the service ends; the page then asks again."""
+    while not service.ending.is_set() and name in service.registry.opened:
+        try:
+            yield b"data: " + msgspec.json.encode(await asyncio.to_thread(live, service, name)) + b"\n\n"
+        except StoreUnavailableError:
+            yield b": the database is unreachable\n\n"  # a comment: the page shows what it has
+        except (KeyError, LogError):  # closed meanwhile
+            return
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(service.ending.wait(), SECOND)
 
 
-def live(service: Service) -> dict[str, Any]:
-    """Return what the page shows of all bandits, and updates once a second.
+def live(service: Service, name: str) -> wire.Live:
+    """Return what the page updates once a second.
 
     Parameters
     ----------
     service
-        Whose.
+        The service.
+    name
+        Name of a bandit that is open in this process.
     """
-    bandits = []
-    for hosted in service.registry.open:
-        own = info_of(hosted)
-        bandits.append(
-            {
-                "name": own.name, "decisions": own.decisions, "rewards": own.rewards, "pending": own.pending,
-                "late": own.late, "dropped": own.dropped, "defaults": own.defaults, "lag": own.lag,
-                "rounds": own.rounds, "mean_reward": mean_reward(hosted), "failure": own.failure,
-            }
-        )  # fmt: skip
-    return {"bandits": bandits}
+    hosted = service.registry.opened[name]
+    return wire.Live(info_of(hosted), service.home.count())
 
 
 def _operation(name: str, path: str, handler: Any, method: str = "GET", **rest: Any) -> Operation:
@@ -208,7 +220,7 @@ OPERATIONS = [
     _operation("healthz", "/healthz", health, answer=wire.Health, open=True),
     _operation("readyz", "/readyz", readiness, answer=wire.Readiness, open=True, errors=(503,)),
     _operation("metrics", "/metrics", metrics, answer=str, open=True, errors=(401, 404)),
-    _operation("events", "/v1/events", events, answer=str, reads=True),
+    _operation("events", "/v1/bandits/{name}/events", events, answer=str, reads=True),
     _operation("whoami", "/v1/whoami", who, answer=wire.LoginResponse, reads=True),
     _operation("login", "/login", login, "POST", body=wire.Login, answer=wire.LoginResponse, open=True),
     _operation("logout", "/logout", logout, "POST", status=204, open=True),

@@ -1,13 +1,9 @@
-"""What a bandit of the service is: its description, as clients give it and as its folder keeps it."""
+"""What a bandit of the service is: its description, as clients give it and as its home keeps it."""
 
-import os
 import re
-import secrets
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -15,9 +11,10 @@ from msgspec import Meta
 
 from lim2.bandit import Bandit
 from lim2.encoding import Encoder
+from lim2.items import ItemAgent
 from lim2.serve.errors import bad_request
 
-FILE = "bandit.json"
+START = "start"  # the kind of documents that are models to start from
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 # Names that are not settings of an algorithm, and what to use instead.
@@ -33,11 +30,18 @@ Setting = bool | int | float | str | None
 
 
 class EncoderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How raw contexts or items become vectors: columns for numbers, buckets for everything else."""
+    """How raw contexts or items become vectors: columns for numbers, buckets for everything else.
+
+    ``times``: whether a string in ISO format is a date or time; if not, it is a category, as every other string.
+    """
 
     numbers: Annotated[int, Meta(ge=0, le=256)] = 16
     buckets: Annotated[int, Meta(ge=8, le=1024)] = 64
     hashes: Annotated[int, Meta(ge=1, le=8)] = 2
+    times: bool = True
+
+
+CATEGORIES = EncoderSpec(buckets=32, times=False)  # for Personalizer's clients, whose strings are categories
 
 
 class BanditSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,22 +86,22 @@ class PersonalizerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """What the folder of a bandit keeps beside its log; written whole, so that all processes read the same.
+    """What is kept of a bandit beside its log; written whole, so that all processes read the same.
 
     Parameters
     ----------
     spec
         What the bandit is.
     created
-        When it was made, in seconds.
+        Time at which it was created, in seconds.
     revision
         Changes whenever the model must be made anew. Whoever learns makes the model of the latest revision.
     start
         The position of the log from which the model of this revision learns.
     start_file
-        The model that it starts from; None: a fresh one.
+        The document with the model that it starts from; None: a fresh one.
     log
-        The file of the log. Deleting all decisions begins another.
+        The name of its log, within its home. Deleting all decisions begins another.
     personalizer
         What Personalizer's clients ask for; None for a bandit of the native protocol.
     """
@@ -112,7 +116,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a bandit, or say what is wrong with it; it is a folder's name, too.
+    """Return the name of a bandit, or say what is wrong with it; it may become a folder's name.
 
     Parameters
     ----------
@@ -144,7 +148,7 @@ def made(spec: BanditSpec) -> Bandit:
     for name in ("encoder", "item_encoder"):
         own: EncoderSpec | None = getattr(spec, name)
         if own is not None:
-            encoders[name] = Encoder(numbers=own.numbers, buckets=own.buckets, hashes=own.hashes)
+            encoders[name] = Encoder(numbers=own.numbers, buckets=own.buckets, hashes=own.hashes, times=own.times)
     for name in spec.settings:
         if name in TAKEN:
             raise bad_request(f"{name!r} is no setting of an algorithm here: use {TAKEN[name]}", "settings")
@@ -157,77 +161,33 @@ def made(spec: BanditSpec) -> Bandit:
         raise bad_request(f"no bandit can be made of this: {error}", "spec") from error
 
 
+def explored(bandit: Bandit, share: float) -> bool:
+    """Set the share of decisions that a bandit with items draws evenly; return whether it has changed.
+
+    Parameters
+    ----------
+    bandit
+        Whose arms come with every call; another one stays as it was made.
+    share
+        Of decisions.
+    """
+    if not isinstance(bandit.agent, ItemAgent) or bandit.agent.agent.algorithm.min_propensity == share:
+        return False
+    inner = bandit.agent.agent
+    inner.algorithm = replace(inner.algorithm, min_propensity=share)
+    return True
+
+
 def kept_for(stored: Stored) -> timedelta | None:
     """Return for how long the log of a bandit keeps decisions; None: forever.
 
     Parameters
     ----------
     stored
-        What its folder keeps.
+        Its description.
     """
     days = stored.spec.keep_days
     return None if days is None else timedelta(days=days)
-
-
-# Files
-
-
-def read(folder: Path) -> Stored:
-    """Return what a folder keeps; FileNotFoundError if it is not there.
-
-    Parameters
-    ----------
-    folder
-        Of the bandit.
-    """
-    return msgspec.json.decode((folder / FILE).read_bytes(), type=Stored)
-
-
-def write(folder: Path, stored: Stored) -> None:
-    """Keep a description, whole or not at all.
-
-    Parameters
-    ----------
-    folder
-        Of the bandit.
-    stored
-        What to keep.
-    """
-    replace_file(folder / FILE, msgspec.json.format(msgspec.json.encode(stored)))
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all, and onto the disk.
-
-    Parameters
-    ----------
-    path
-        The file.
-    content
-        What it holds then.
-    """
-    draft = path.with_name(f".{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-
-
-@contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
-    """Hold the right to change what a folder keeps, among all processes; it ends with the process at the latest.
-
-    Parameters
-    ----------
-    folder
-        Of the bandit, or of all.
-    """
-    import fcntl
-
-    with (folder / ".lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def now() -> float:

@@ -10,7 +10,7 @@ from lim2.serve.spec import ArmName, BanditSpec
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Features = dict[str, Any]
 Finite = Annotated[float, Meta(ge=-1e12, le=1e12)]
-Outcome = Literal["recorded", "duplicate", "late", "ignored"]
+Outcome = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
 MOST = 1000  # candidates of a call, and parts of a call about many
 
 
@@ -93,7 +93,10 @@ class RewardRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RewardResponse(msgspec.Struct):
-    """``recorded``; ``duplicate``: it was known; ``late``: logged, not learned; ``ignored``: another one counts."""
+    """``recorded``; ``duplicate``: it was known; ``late``: logged, not learned; ``ignored``: another one counts.
+
+    ``spooled``: it is on disk until the database is back; what becomes of it is known then.
+    """
 
     outcome: Outcome | dict[str, Outcome]
 
@@ -192,11 +195,26 @@ class EraseResponse(msgspec.Struct):
     erased: int
 
 
+class ArmRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A new arm. ``like``: an arm to start as; ``features``: its own, where arms have some."""
+
+    name: ArmName
+    like: ArmName | None = None
+    features: Features | None = None
+
+
+class Arms(msgspec.Struct):
+    """The arms of a bandit."""
+
+    arms: list[str]
+
+
 class BanditInfo(msgspec.Struct, kw_only=True):
-    """A bandit and how it is doing."""
+    """A bandit and how it is doing. ``arms``: those of now; ``spec`` has those that it was made with."""
 
     name: str
     spec: BanditSpec
+    arms: list[str] | None
     created: float
     decisions: int
     rewards: int
@@ -211,10 +229,19 @@ class BanditInfo(msgspec.Struct, kw_only=True):
     bytes: int
 
 
+class Page(msgspec.Struct):
+    """Which part of a list. ``after``: ``next`` of the part before; empty for the first part."""
+
+    after: Annotated[str, Meta(pattern="^[A-Za-z0-9_.-]{0,64}$")] = ""
+    limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
+
+
 class Bandits(msgspec.Struct):
-    """All bandits."""
+    """A page of the list of all bandits. ``next``: ``after`` of the next page, null on the last; ``total``: of all."""
 
     bandits: list[BanditInfo]
+    next: str | None
+    total: int
 
 
 class SettingsRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -245,12 +272,21 @@ class Health(msgspec.Struct):
     status: str = "ok"
 
 
-class Readiness(msgspec.Struct):
-    """Whether decisions are made by all that was learned; and what hinders."""
+class Readiness(msgspec.Struct, kw_only=True):
+    """Whether requests should be sent here, and what hinders.
+
+    ``failures``: bandits that cannot learn, and why. ``draining``: the process is about to end.
+    ``database_unreachable``: seconds since the connection was lost; null: the database answers.
+    ``spooled_bytes``: writes that wait on disk for the database; null: writes are refused instead.
+    """
 
     ready: bool
+    role: Literal["all", "decide", "learn"]
     bandits: int
     failures: dict[str, str]
+    draining: bool
+    database_unreachable: float | None
+    spooled_bytes: int | None
 
 
 # The page
@@ -307,6 +343,13 @@ class Overview(msgspec.Struct, kw_only=True):
     shares: dict[str, float]
     learned: list[Contribution]
     latest: list[Decided]
+
+
+class Live(msgspec.Struct):
+    """What the page updates once a second: a bandit, and how many bandits there are."""
+
+    bandit: BanditInfo
+    total: int
 
 
 class Points(msgspec.Struct):

@@ -58,6 +58,9 @@ async function main() {
   out.model = { status: Number(model.status) };
   await note("delete model", client.path("/model").delete());
   await note("delete logs", client.path("/logs").delete());
+  const binary = { contentType: "application/octet-stream", body: Buffer.from([0, 1, 2]) };
+  await note("interactions", client.path("/logs/interactions").post(binary));
+  await note("observations", client.path("/logs/observations").post(binary));
   console.log(JSON.stringify(out));
 }
 

@@ -1,19 +1,22 @@
 """The model and the log of the service: look at them, replace them, start anew."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from lim2.bandit import Bandit
 from lim2.opening import from_bytes
 from lim2.persistence import LoadError
-from lim2.serve import spec as specs
-from lim2.serve.errors import ApiError, bad_request
+from lim2.serve.errors import bad_request
 from lim2.serve.history import span
 from lim2.serve.hosted import Hosted
 from lim2.serve.operations import OCTETS, Call, Reply
 from lim2.serve.personalizer.times import time_of
 from lim2.serve.personalizer.wire import DateRange, LogsProperties, ModelProperties
+from lim2.serve.refusals import refusals
+from lim2.serve.spec import START, Stored
 
 
 async def get_model(call: Call) -> Reply:
@@ -55,21 +58,28 @@ def _import(hosted: Hosted, content: bytes) -> None:
 
 
 def _restart(hosted: Hosted, content: bytes | None) -> None:
-    with specs.exclusive(hosted.folder):
-        stored = specs.read(hosted.folder)
+    _begin(hosted, content, lambda _: {"start": hosted.log.position})
+
+
+def _begin(hosted: Hosted, content: bytes | None, more: Callable[[int], dict[str, Any]]) -> Stored:
+    """Begin a new revision with a model, or a fresh one, and return the description before."""
+    before: list[Stored] = []
+    starts = hosted.home.documents(hosted.name, START)
+
+    def begun(stored: Stored) -> Stored:
+        before.append(stored)
         revision = stored.revision + 1
-        name = None if content is None else f"start-{revision}.lim2"
-        if content is not None and name is not None:
-            specs.replace_file(hosted.folder / name, content)
-        position = hosted.log.position
-        new = msgspec.structs.replace(stored, revision=revision, start=position, start_file=name)
-        specs.write(hosted.folder, new)
-        _remove(hosted, stored.start_file, name)
+        start = None
+        if content is not None:
+            start = f"start-{revision}.lim2"
+            starts.put(start, content)
+        return msgspec.structs.replace(stored, revision=revision, start_file=start, **more(revision))
 
-
-def _remove(hosted: Hosted, old: str | None, new: str | None) -> None:
-    if old is not None and old != new:
-        (hosted.folder / old).unlink(missing_ok=True)
+    with refusals("a model"):
+        hosted.change(begun)
+    if before[0].start_file is not None:
+        starts.delete(before[0].start_file)
+    return before[0]
 
 
 async def log_properties(call: Call) -> LogsProperties:
@@ -85,25 +95,21 @@ async def delete_logs(call: Call) -> Reply:
     hosted, service = call.service.personalizer, call.service
     old = await asyncio.to_thread(_new_log, hosted)
     await service.stepped(hosted)
-    if service.config.workers > 1:
+    if service.config.workers > 1 or hosted.home.shared:
         await asyncio.sleep(2 * service.config.poll)  # until all processes have let go of the old one
-    for suffix in ("", "-wal", "-shm", "-leader", "-leader-journal"):
-        (hosted.folder / f"{old}{suffix}").unlink(missing_ok=True)
+    await asyncio.to_thread(hosted.home.delete_log, hosted.name, old)
     return Reply(status=204)
 
 
+async def refuse_binary_logs(_: Call) -> Reply:
+    """Refuse the logs that the inference SDK of Vowpal Wabbit writes; to accept them would be to lose them."""
+    raise bad_request(
+        "binary logs of Vowpal Wabbit's inference SDK are not read: send rank, reward and activate instead", "body"
+    )
+
+
 def _new_log(hosted: Hosted) -> str:
-    content = hosted.model_file()
-    with specs.exclusive(hosted.folder):
-        stored = specs.read(hosted.folder)
-        revision = stored.revision + 1
-        name, start = f"log-{revision}.db", f"start-{revision}.lim2"
-        if (hosted.folder / name).exists():
-            raise ApiError(409, "OperationNotAllowed", "the log is being deleted already")
-        specs.replace_file(hosted.folder / start, content)
-        specs.write(
-            hosted.folder,
-            msgspec.structs.replace(stored, log=name, revision=revision, start=0, start_file=start),
-        )
-        _remove(hosted, stored.start_file, start)
-    return stored.log
+    def empty(revision: int) -> dict[str, Any]:
+        return {"log": hosted.home.log_name(hosted.name, revision), "start": 0}
+
+    return _begin(hosted, hosted.model_file(), empty).log

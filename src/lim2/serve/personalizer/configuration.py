@@ -10,10 +10,11 @@ import msgspec
 from lim2.agents import AGENTS
 from lim2.serve import spec as specs
 from lim2.serve.errors import bad_request, shortened
-from lim2.serve.hosted import Hosted, refusals
+from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call
 from lim2.serve.personalizer.times import duration_of, moment_of, seconds_of, time_of
 from lim2.serve.personalizer.wire import PolicyContract, ServiceConfiguration
+from lim2.serve.refusals import refusals
 from lim2.serve.spec import PersonalizerSettings, Stored
 
 AGGREGATES = {"earliest": "first", "sum": "sum"}
@@ -64,15 +65,16 @@ def configuration_of(hosted: Hosted) -> ServiceConfiguration:
 
 
 def _change(hosted: Hosted, given: ServiceConfiguration) -> None:
-    with specs.exclusive(hosted.folder):
-        stored = specs.read(hosted.folder)
+    def configured(stored: Stored) -> Stored:
         new = changed(stored, given)
         spec = new.spec
-        with refusals("a configuration"):
-            hosted.log.configure(
-                expire_after=spec.expire_after, default_reward=spec.default_reward, aggregate=spec.aggregate
-            )
-        specs.write(hosted.folder, new)
+        hosted.log.configure(
+            expire_after=spec.expire_after, default_reward=spec.default_reward, aggregate=spec.aggregate
+        )
+        return new
+
+    with refusals("a configuration"):
+        hosted.change(configured)
 
 
 def changed(stored: Stored, given: ServiceConfiguration) -> Stored:
@@ -167,7 +169,7 @@ def duration(text: str, target: str, least: float, most: float, code: str = "Inv
     least, most
         Seconds.
     code
-        Of the error.
+        Code of the error.
     """
     seconds = seconds_of(text)
     if seconds is None or not least <= seconds <= most:
@@ -225,8 +227,8 @@ async def apply_policy(call: Call, policy: PolicyContract) -> PolicyContract:
 
 def _set_policy(hosted: Hosted, policy: PolicyContract) -> None:
     named = algorithm_of(policy)
-    with specs.exclusive(hosted.folder):
-        stored = specs.read(hosted.folder)
+
+    def set_in(stored: Stored) -> Stored:
         own = msgspec.structs.replace(
             own_of(stored), policy_name=policy.name, policy_arguments=policy.arguments, edited=time.time()
         )
@@ -235,7 +237,10 @@ def _set_policy(hosted: Hosted, policy: PolicyContract) -> None:
             spec = msgspec.structs.replace(stored.spec, algorithm=named, settings={})
             specs.made(spec)
             new = msgspec.structs.replace(new, spec=spec, revision=stored.revision + 1, start=0, start_file=None)
-        specs.write(hosted.folder, new)
+        return new
+
+    with refusals("a policy"):
+        hosted.change(set_in)
 
 
 def algorithm_of(policy: PolicyContract) -> str | None:

@@ -86,25 +86,25 @@ async def get_2022(call: Call) -> wire.Evaluation2022:
 
 async def listed(call: Call) -> list[wire.Evaluation]:
     """Return all evaluations."""
-    return await asyncio.to_thread(JOBS.all, call.service.personalizer.folder)
+    return await asyncio.to_thread(JOBS.all, call.service.personalizer)
 
 
 async def listed_2022(call: Call) -> wire.Evaluations:
     """Return all evaluations, a page at a time."""
-    found = await asyncio.to_thread(JOBS.all, call.service.personalizer.folder)
+    found = await asyncio.to_thread(JOBS.all, call.service.personalizer)
     return wire.Evaluations(*page(found, call.query, wire.EvaluationDetails, "evaluations"))
 
 
 async def delete(call: Call) -> Reply:
     """Remove an evaluation."""
-    await asyncio.to_thread(JOBS.delete, call.service.personalizer.folder, _id(call))
+    await asyncio.to_thread(JOBS.delete, call.service.personalizer, _id(call))
     return Reply(status=204)
 
 
 async def apply(call: Call) -> Reply:
     """Let a policy of an evaluation learn from now on."""
     wanted: wire.PolicyReference = call.body
-    job = await asyncio.to_thread(JOBS.get, call.service.personalizer.folder, wanted.evaluation_id)
+    job = await asyncio.to_thread(JOBS.get, call.service.personalizer, wanted.evaluation_id)
     for result in job.policy_results:
         if result.name == wanted.policy_name and result.policy_source not in ("Baseline", "Random"):
             await apply_policy(call, wire.PolicyContract(result.name, result.arguments))
@@ -124,7 +124,7 @@ def page(found: Sequence[Any], query: Any, kind: Any, path: str) -> tuple[list[A
     kind
         The short form.
     path
-        Of the list, for the link.
+        Path of the list, for the link.
     """
     end = query.skip + query.top
     names = [field.name for field in msgspec.structs.fields(kind)]
@@ -141,7 +141,7 @@ def _id(call: Call) -> str:
 
 
 async def _job(call: Call) -> wire.Evaluation:
-    return await asyncio.to_thread(JOBS.get, call.service.personalizer.folder, _id(call))
+    return await asyncio.to_thread(JOBS.get, call.service.personalizer, _id(call))
 
 
 # The work
@@ -165,7 +165,7 @@ async def _begin(call: Call, id: str) -> wire.Evaluation:
         job_id=id,
     )
     hosted = call.service.personalizer
-    await JOBS.run(call.service, hosted.folder, job, lambda: evaluated(hosted, job, given, begins, ends))
+    await JOBS.run(call.service, hosted, job, lambda: evaluated(hosted, job, given, begins, ends))
     return job
 
 
@@ -183,7 +183,7 @@ def evaluated(
     given
         What was asked for.
     begins, ends
-        Of when the decisions are.
+        Times between which the decisions were made.
     """
     decisions = [
         one
@@ -242,11 +242,11 @@ def measured(weights: Array, rewards: Array, moment: float, interval: int) -> wi
     Parameters
     ----------
     weights
-        Of the decisions.
+        Importance weights of the decisions.
     rewards
-        That they have earned.
+        Rewards of the decisions.
     moment
-        Of the last one.
+        Time of the last decision.
     interval
         Minutes between two points of a series.
     """
@@ -275,7 +275,7 @@ def form_of_2022(job: wire.Evaluation) -> wire.Evaluation2022:
     Parameters
     ----------
     job
-        In that of the other dialects.
+        The job, in the form of the other dialects.
     """
     content = None
     if job.policy_results:

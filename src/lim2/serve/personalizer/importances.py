@@ -34,24 +34,24 @@ async def put(call: Call) -> wire.FeatureImportance:
         status="Running",
     )
     hosted = call.service.personalizer
-    await JOBS.run(call.service, hosted.folder, job, lambda: weighed(hosted, job, begins, ends))
+    await JOBS.run(call.service, hosted, job, lambda: weighed(hosted, job, begins, ends))
     return job
 
 
 async def get(call: Call) -> wire.FeatureImportance:
     """Return the weights of features."""
-    return await asyncio.to_thread(JOBS.get, call.service.personalizer.folder, call.path["id"])
+    return await asyncio.to_thread(JOBS.get, call.service.personalizer, call.path["id"])
 
 
 async def listed(call: Call) -> wire.FeatureImportances:
     """Return all, a page at a time."""
-    found = await asyncio.to_thread(JOBS.all, call.service.personalizer.folder)
+    found = await asyncio.to_thread(JOBS.all, call.service.personalizer)
     return wire.FeatureImportances(*page(found, call.query, wire.FeatureImportanceDetails, "featureImportances"))
 
 
 async def delete(call: Call) -> Reply:
     """Remove one."""
-    await asyncio.to_thread(JOBS.delete, call.service.personalizer.folder, call.path["id"])
+    await asyncio.to_thread(JOBS.delete, call.service.personalizer, call.path["id"])
     return Reply(status=204)
 
 
@@ -65,7 +65,7 @@ def weighed(hosted: Hosted, job: wire.FeatureImportance, begins: float, ends: fl
     job
         The job.
     begins, ends
-        Of when the decisions are.
+        Times between which the decisions were made.
     """
     decisions = [one for one in recent(hosted.log, 20 * MOST) if begins <= one.time <= ends][-MOST:]
     found = learned(hosted, decisions)

@@ -1,17 +1,16 @@
-"""Evaluations and feature importances: work that is asked for by one request, and read by another; a file each."""
+"""Evaluations and feature importances: work that is asked for by one request, and read by another; a document each."""
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from lim2.serve import spec as specs
 from lim2.serve.errors import ApiError, bad_request, not_found, shortened
+from lim2.serve.home import Documents
+from lim2.serve.hosted import Hosted
 from lim2.serve.personalizer.times import moment_of
 from lim2.serve.service import Service
 
@@ -30,100 +29,91 @@ class Jobs(Generic[Job]):
     ----------
     kind
         Their type, which has an id, a status and a creation time.
-    folder
-        Of their files, within the bandit's.
+    documents
+        The kind of their documents.
     what
         What one is called in messages.
     """
 
-    def __init__(self, kind: type[Job], folder: str, what: str) -> None:
-        self._kind, self._folder, self._what = kind, folder, what
+    def __init__(self, kind: type[Job], documents: str, what: str) -> None:
+        self._kind, self._documents, self._what = kind, documents, what
 
-    def all(self, bandit: Path) -> list[Job]:
+    def all(self, hosted: Hosted) -> list[Job]:
         """Return all of them, the oldest first.
 
         Parameters
         ----------
-        bandit
-            The bandit's folder.
+        hosted
+            The bandit.
         """
-        found = []
-        for path in (bandit / self._folder).glob("*.json"):
-            try:
-                found.append(self._decoded(path.read_bytes()))
-            except FileNotFoundError:  # deleted meanwhile
-                continue
+        found = [self._decoded(content) for content in self._of(hosted).all()]
         return sorted(found, key=lambda job: (job.creation_time, job.id))
 
-    def get(self, bandit: Path, id: str) -> Job:
+    def get(self, hosted: Hosted, id: str) -> Job:
         """Return one of them; an ApiError if it is not there.
 
         Parameters
         ----------
-        bandit
-            The bandit's folder.
+        hosted
+            The bandit.
         id
-            Of the job.
+            Id of the job.
         """
-        try:
-            return self._decoded(self._path(bandit, id).read_bytes())
-        except FileNotFoundError as error:
-            raise not_found(f"there is no {self._words} {shortened(id)}", f"{self._what}NotFound") from error
+        content = self._of(hosted).get(id)
+        if content is None:
+            raise not_found(f"there is no {self._words} {shortened(id)}", f"{self._what}NotFound")
+        return self._decoded(content)
 
-    def delete(self, bandit: Path, id: str) -> None:
+    def delete(self, hosted: Hosted, id: str) -> None:
         """Remove one; it need not be there.
 
         Parameters
         ----------
-        bandit
-            The bandit's folder.
+        hosted
+            The bandit.
         id
-            Of the job.
+            Id of the job.
         """
-        self._path(bandit, id).unlink(missing_ok=True)
+        self._of(hosted).delete(id)
 
-    def add(self, bandit: Path, job: Job) -> None:
+    def add(self, hosted: Hosted, job: Job) -> None:
         """Keep a new one; an ApiError if its id is taken.
 
         Parameters
         ----------
-        bandit
-            The bandit's folder.
+        hosted
+            The bandit.
         job
             What to keep.
         """
-        folder = bandit / self._folder
-        folder.mkdir(exist_ok=True)
-        with specs.exclusive(folder):
-            if self._path(bandit, job.id).exists():
-                message = f"there is a {self._words} {shortened(job.id)} already: delete it first"
-                raise ApiError(409, f"{self._what}AlreadyExists", message, "id")
-            if len(list(folder.glob("*.json"))) >= MOST:
-                raise ApiError(409, "OperationNotAllowed", f"{MOST} are kept at most: delete some first")
-            self._write(bandit, job)
+        added = self._of(hosted).add(job.id, msgspec.json.encode(job), MOST)
+        if added == "taken":
+            message = f"there is a {self._words} {shortened(job.id)} already: delete it first"
+            raise ApiError(409, f"{self._what}AlreadyExists", message, "id")
+        if added == "full":
+            raise ApiError(409, "OperationNotAllowed", f"{MOST} are kept at most: delete some first")
 
-    async def run(self, service: Service, bandit: Path, job: Job, work: Callable[[], Job]) -> None:
+    async def run(self, service: Service, hosted: Hosted, job: Job, work: Callable[[], Job]) -> None:
         """Do the work of a job beside the requests, and keep its result.
 
         Parameters
         ----------
         service
             For whom.
-        bandit
-            The bandit's folder.
+        hosted
+            The bandit.
         job
             The job.
         work
             Returns it with its result.
         """
-        await asyncio.to_thread(self.add, bandit, job)
+        await asyncio.to_thread(self.add, hosted, job)
 
-        async def done() -> None:
-            result = await asyncio.to_thread(self._result, job, work)
-            if self._path(bandit, job.id).exists():  # it may have been deleted meanwhile
-                await asyncio.to_thread(self._write, bandit, result)
+        def done() -> None:
+            result = self._result(job, work)
+            self._of(hosted).replace(job.id, msgspec.json.encode(result))  # it may have been deleted meanwhile
 
-        service.in_background(done())
+        service.in_background(asyncio.to_thread(done))
 
     def _result(self, job: Job, work: Callable[[], Job]) -> Job:
         try:
@@ -136,12 +126,8 @@ class Jobs(Generic[Job]):
     def _words(self) -> str:
         return {"Evaluation": "evaluation", "FeatureImportance": "feature importance"}[self._what]
 
-    def _path(self, bandit: Path, id: str) -> Path:
-        name = hashlib.sha256(id.encode("utf-8", "surrogatepass")).hexdigest()[:40]  # an id may be no file name
-        return bandit / self._folder / f"{name}.json"
-
-    def _write(self, bandit: Path, job: Job) -> None:
-        specs.replace_file(self._path(bandit, job.id), msgspec.json.encode(job))
+    def _of(self, hosted: Hosted) -> Documents:
+        return hosted.home.documents(hosted.name, self._documents)
 
     def _decoded(self, content: bytes) -> Job:
         job: Job = msgspec.json.decode(content, type=self._kind)
@@ -159,7 +145,7 @@ def span_of(start: str, end: str, code: str) -> tuple[float, float]:
     start, end
         As in ISO 8601.
     code
-        Of the error.
+        Code of the error.
     """
     begins, ends = moment_of(start), moment_of(end)
     if begins is None or ends is None:

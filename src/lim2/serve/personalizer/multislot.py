@@ -1,7 +1,6 @@
 """Several slots per event: each gets an action of its own, chosen one after another."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +8,12 @@ from typing import Any
 from lim2.log import TakenIdError, UnknownDecisionError
 from lim2.log.entries import new_id
 from lim2.serve.errors import ApiError, bad_request, not_found, shortened
-from lim2.serve.hosted import Hosted, refusals
+from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.ranking import candidates, checked_event, chosen_by_application, event_of
 from lim2.serve.personalizer.wire import MultiSlotRankRequest, MultiSlotRankResponse, SlotRequest, SlotResponse
+from lim2.serve.refusals import refusals
 
 MARK = "\x1f"  # between an event and the number of a slot: no event id of a client has it
 SLOT, SLOTS = "slot", "slots"  # keys of a decision's metadata: its slot, and all slots of the event
@@ -26,38 +26,36 @@ async def rank(call: Call) -> MultiSlotRankResponse:
     items = candidates(request.actions, ())[0]
     check_slots(request.slots, items)
     event = checked_event(request.event_id) or new_id(time.time())
-    known = logged_slots(hosted, event)
-    if known is None:
-        await _decide(hosted, request, items, event)
-        known = logged_slots(hosted, event)
-        assert known is not None
-        for one in known:
-            call.service.metrics.decided(hosted.name, one)
+    with refusals("a decision"):
+        try:
+            known = await _decide(hosted, request, items, event)
+            for one in known:
+                call.service.metrics.decided(hosted.name, one)
+        except TakenIdError:
+            known = await asyncio.to_thread(_logged, hosted, event)
     return MultiSlotRankResponse([SlotResponse(one.metadata[SLOT], str(one.arm)) for one in known], event)
 
 
-async def _decide(hosted: Hosted, request: MultiSlotRankRequest, items: dict[str, Any], event: str) -> None:
+async def _decide(hosted: Hosted, request: MultiSlotRankRequest, items: dict[str, Any], event: str) -> list[Any]:
     context, slots = merged(request.context_features), request.slots
     own, decider = hosted.stored.personalizer, hosted.decider
     online = own is None or own.learning_mode == "Online"
     taken: set[str] = set()
     chosen: list[tuple[Any, ...]] = []
-    with refusals("a decision"):
-        for number, slot in enumerate(slots):
-            free = {name: items[name] for name in eligible(slots[number:], items, taken)}
-            about = {**context, "slot": of_action(slot.id, slot.features or ())}
-            made: Any = decider.decide(about, free, exploit=not online)
-            if not online:
-                made = chosen_by_application(made)
-            taken.add(made.arm)
-            metadata: dict[str, Any] = {SLOT: slot.id} | ({SLOTS: [one.id for one in slots]} if number == 0 else {})
-            chosen.append((made, about, free, row_of(event, number), metadata))
-        decisions, contexts, candidates_of, ids, kept = zip(*chosen, strict=True)
-        with contextlib.suppress(TakenIdError):  # a retry came at the same time: its answer holds
-            await hosted.log.arecord_many(
-                decisions, raw=contexts, raw_items=candidates_of, ids=ids, metadata=kept,
-                active=not request.defer_activation, agent=decider,
-            )  # fmt: skip
+    for number, slot in enumerate(slots):
+        free = {name: items[name] for name in eligible(slots[number:], items, taken)}
+        about = {**context, "slot": of_action(slot.id, slot.features or ())}
+        made: Any = decider.decide(about, free, exploit=not online)
+        if not online:
+            made = chosen_by_application(made)
+        taken.add(made.arm)
+        metadata: dict[str, Any] = {SLOT: slot.id} | ({SLOTS: [one.id for one in slots]} if number == 0 else {})
+        chosen.append((made, about, free, row_of(event, number), metadata))
+    decisions, contexts, candidates_of, ids, kept = zip(*chosen, strict=True)
+    return await hosted.log.arecord_many(
+        decisions, raw=contexts, raw_items=candidates_of, ids=ids, metadata=kept,
+        active=not request.defer_activation, agent=decider,
+    )  # fmt: skip
 
 
 def eligible(slots: Sequence[SlotRequest], items: Sequence[str] | dict[str, Any], taken: set[str]) -> list[str]:
@@ -66,7 +64,7 @@ def eligible(slots: Sequence[SlotRequest], items: Sequence[str] | dict[str, Any]
     Parameters
     ----------
     slots
-        That are to be filled.
+        Slots that are to be filled.
     items
         The actions.
     taken
@@ -138,7 +136,7 @@ async def reward(call: Call) -> Reply:
     """Write down what slots of an event have earned: of all that are given, or of none."""
     hosted, given = call.service.personalizer, call.body.reward
     event = event_of(call, "InvalidRewardRequest")
-    known = _logged(hosted, event)
+    known = await asyncio.to_thread(_logged, hosted, event)
     numbers = {one.metadata[SLOT]: number for number, one in enumerate(known)}
     unknown = [one.slot_id for one in given if one.slot_id not in numbers]
     if unknown:
@@ -156,7 +154,8 @@ async def activate(call: Call) -> Reply:
     hosted = call.service.personalizer
     event = event_of(call, "InvalidEventIdToActivate")
     with refusals("an activation"):
-        await asyncio.gather(*(hosted.log.aactivate(one.id) for one in _logged(hosted, event)))
+        known = await asyncio.to_thread(_logged, hosted, event)
+        await asyncio.gather(*(hosted.log.aactivate(one.id) for one in known))
     call.service.learner.wake()
     return Reply(status=204)
 
@@ -197,6 +196,6 @@ def row_of(event: str, number: int) -> str:
     event
         The event's id.
     number
-        Of the slot, from 0.
+        Number of the slot, from 0.
     """
     return f"{event}{MARK}{number + 1}"

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from lim2.decision import Decision
-from lim2.log import TakenIdError
 from lim2.serve.errors import ApiError, bad_request, shortened
-from lim2.serve.hosted import Hosted, refusals
+from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.wire import RankableAction, RankedAction, RankRequest, RankResponse
+from lim2.serve.refusals import refusals
 
 REQUEST_ID = b"x-ms-client-request-id"  # by which a client's retries are known
 EXCLUDED = "excluded"  # the key of a decision's metadata: places and ids of what could not be chosen
@@ -54,15 +54,11 @@ async def apprentice(
         Whether it learns without activation.
     """
     with refusals("a decision"):
-        best = hosted.decider.decide(context, items, exploit=True)
-        made = chosen_by_application(best)
-        try:
-            return await hosted.log.arecord(
-                made, raw=context, raw_items=items, id=event, metadata={**metadata, MODEL: best.arm}, active=active,
-                agent=hosted.decider,
-            )  # fmt: skip
-        except TakenIdError:
-            return hosted.log.get(event)  # type: ignore[arg-type]
+        best = hosted.decider.choose(context, items, exploit=True)
+        return await hosted.record(
+            chosen_by_application(best), context, items, hosted.decider, id=event,
+            metadata={**metadata, MODEL: best.arm}, active=active,
+        )  # fmt: skip
 
 
 def chosen_by_application(best: Decision) -> Decision:

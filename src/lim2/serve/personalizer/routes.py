@@ -14,9 +14,9 @@ class Dialect:
     Parameters
     ----------
     name
-        Of the version.
+        Name of the version.
     prefix
-        Of its paths.
+        Prefix of its paths.
     """
 
     name: str
@@ -100,6 +100,10 @@ def _add_model_and_logs(add: Any, dialect: Dialect) -> None:
     add("logs.properties", "GET", "/logs/properties", administration.log_properties, "Of when the decisions are.",
         answer=wire.LogsProperties, reads=True)  # fmt: skip
     add("logs.delete", "DELETE", "/logs", administration.delete_logs, "Delete all decisions and rewards.", status=204)
+    if dialect is V1_1:
+        for kind in ("interactions", "observations"):
+            add(f"logs.{kind}", "POST", f"/logs/{kind}", administration.refuse_binary_logs,
+                f"Refused: binary logs of {kind} are not read.", body=bytes, status=204)  # fmt: skip
 
 
 def _add_evaluations(add: Any, dialect: Dialect) -> None:

@@ -1,0 +1,72 @@
+"""Arms that come and go while the service runs: events of the log, which every learner meets in their places.
+
+A change is made to the latest model first, in a copy: what that refuses is not written down. Whichever process the
+request has reached can do so. The one that learns the bandit takes the change over from the log, and others from the
+model that it publishes.
+"""
+
+from typing import Any, Literal
+
+from lim2.bandit import Bandit
+from lim2.bandit.deciding import NAME, with_key
+from lim2.opening import from_bytes
+from lim2.serve.errors import ApiError, bad_request, not_found, shortened
+from lim2.serve.hosted import Hosted
+from lim2.serve.refusals import refusals
+from lim2.serve.wire import MOST
+
+BATCH: Literal["auto"] = "auto"  # as the learner learns
+
+
+def add(hosted: Hosted, name: str, like: str | None, features: dict[str, Any] | None) -> tuple[bool, list[str]]:
+    """Add an arm; return whether it is new, and all arms. An arm that is there already stays as it is.
+
+    Parameters
+    ----------
+    hosted
+        The bandit.
+    name, like, features
+        As :meth:`lim2.Bandit.add_arm` takes them.
+    """
+    with refusals("an arm"):
+        bandit = _latest(hosted)
+        new = name not in _arms(bandit)
+        if new:
+            if len(_arms(bandit)) >= MOST:
+                raise bad_request(f"a bandit has at most {MOST} arms: remove one first", "name")
+            new = hosted.log.add_arm(bandit, name, like, features=features, batch=BATCH)
+        elif features is not None and bandit.features.get(name) != with_key(features, NAME, name):
+            raise ApiError(409, "InvalidRequest", f"there is an arm {shortened(name)}, with other features", "name")
+        hosted.step()
+        return new, _arms(bandit)
+
+
+def remove(hosted: Hosted, name: str) -> None:
+    """Remove an arm; what it has earned, and will, is no longer learned.
+
+    Parameters
+    ----------
+    hosted
+        The bandit.
+    name
+        Name of the arm.
+    """
+    with refusals("an arm"):
+        bandit = _latest(hosted)
+        if name not in _arms(bandit):
+            raise not_found(f"there is no arm {shortened(name)}")
+        hosted.log.remove_arm(bandit, name, batch=BATCH)
+        hosted.step()
+
+
+def _latest(hosted: Hosted) -> Bandit:
+    """Return a copy of the model that has learned all that the log has."""
+    bandit: Bandit = from_bytes(hosted.model_file())
+    if bandit.arms is None:
+        raise bad_request("the items of this bandit come with every call: it has no arms of its own")
+    hosted.log.apply(bandit, batch=BATCH)
+    return bandit
+
+
+def _arms(bandit: Bandit) -> list[str]:
+    return [str(arm) for arm in bandit.arms or ()]

@@ -1,0 +1,30 @@
+"""Where bandits live: folders beside SQLite logs, or tables of a PostgreSQL database."""
+
+from pathlib import Path
+
+from lim2.extras import needs
+from lim2.serve.config import Config, ConfigError
+from lim2.serve.home.folders import Folders
+from lim2.serve.home.home import Added, Documents, Home, Listed, NoBanditError
+from lim2.serve.spool import Outage, Spool
+
+__all__ = ["Added", "Documents", "Folders", "Home", "Listed", "NoBanditError", "open_home"]
+
+
+def open_home(config: Config) -> Home:
+    """Return where the bandits of a service live.
+
+    Parameters
+    ----------
+    config
+        Settings of the service.
+    """
+    if config.store is None:
+        return Folders(config.data, config.synchronous)
+    with needs("store = postgresql://...", "postgres"):
+        from lim2.serve.home.postgres import PostgresHome
+    spool = Spool(Path(config.data) / "spool", config.spool_bytes) if config.on_outage == "spool" else None
+    try:
+        return PostgresHome(config.store, Outage(spool), config.synchronous)
+    except ValueError as error:
+        raise ConfigError(f"store: {error}") from error

@@ -1,0 +1,256 @@
+"""A folder per bandit on a local disk, with an SQLite log in it. For processes of one machine."""
+
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from pathlib import Path
+
+import msgspec
+
+from lim2.log import DecisionLog
+from lim2.log.store import Store
+from lim2.serve.home.home import Added, Listed, NoBanditError, no_bandit
+from lim2.serve.home.logs import new_log
+from lim2.serve.spec import START, Stored
+from lim2.serve.spool import Outage
+
+DESCRIPTION = "bandit.json"
+KEY = "api-key"
+BESIDE = ("", "-wal", "-shm", "-leader", "-leader-journal")  # the files of an SQLite log
+
+
+class Folders:
+    """The bandits of a folder.
+
+    Parameters
+    ----------
+    data
+        The folder; it is made when it is not there.
+    synchronous
+        As for :class:`lim2.DecisionLog`.
+    """
+
+    shared = False
+    tells = False
+
+    def __init__(self, data: Path | str, synchronous: str = "full") -> None:
+        self.outage = Outage()  # never: what is on this machine is there
+        self._data, self._synchronous = Path(data), synchronous
+        self._all = self._data / "bandits"
+        self._all.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def name(self) -> str:  # noqa: D102
+        return str(self._data)
+
+    def ping(self) -> None:
+        """Do nothing: a folder does not go away."""
+
+    def folder(self, name: str) -> Path:
+        """Return the folder of a bandit.
+
+        Parameters
+        ----------
+        name
+            Name of the bandit.
+        """
+        return self._all / name
+
+    def key(self) -> str:
+        """Return the key that the folder keeps, readable for its owner only; make it if there is none."""
+        path = self._data / KEY
+        draft = self._data / f".{KEY}-{os.getpid()}-{secrets.token_hex(4)}"
+        if not path.exists():
+            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(secrets.token_urlsafe(32) + "\n")
+            try:
+                os.link(draft, path)  # not a rename: another process may have been first
+            except FileExistsError:
+                pass
+            finally:
+                draft.unlink()
+        return path.read_text(encoding="ascii").strip()
+
+    # Descriptions
+
+    def names(self) -> list[str]:  # noqa: D102
+        return sorted(path.parent.name for path in self._all.glob(f"*/{DESCRIPTION}"))
+
+    def count(self) -> int:  # noqa: D102
+        return len(self.names())
+
+    def page(self, after: str, limit: int, logs: Mapping[str, DecisionLog]) -> list[Listed]:  # noqa: D102
+        found: list[Listed] = []
+        for name in self.names():
+            if name > after and len(found) < limit:
+                with suppress(NoBanditError):  # deleted meanwhile
+                    found.append(self._listed(name, logs.get(name)))
+        return found
+
+    def _listed(self, name: str, opened: DecisionLog | None) -> Listed:
+        stored = self.read(name)
+        with self.open_log(name, stored) if opened is None else nullcontext(opened) as log:
+            model = log.model()
+            return Listed(name, stored, log.state, 0 if model is None else model.position)
+
+    def stamp(self, name: str) -> Hashable:  # noqa: D102
+        with _missing(name):
+            found = self._description(name).stat()
+        return found.st_mtime_ns, found.st_ino
+
+    def read(self, name: str) -> Stored:  # noqa: D102
+        with _missing(name):
+            content = self._description(name).read_bytes()
+        return msgspec.json.decode(content, type=Stored)
+
+    def create(self, name: str, stored: Stored) -> Stored | None:  # noqa: D102
+        folder = self.folder(name)
+        with _exclusive(self._all):
+            if self._description(name).exists():
+                return self.read(name)
+            shutil.rmtree(folder, ignore_errors=True)  # what a crash left of an unfinished one
+            folder.mkdir()
+            try:
+                new_log(folder / stored.log, stored, self._synchronous).close()
+            except ValueError:
+                shutil.rmtree(folder)
+                raise
+            self._write(name, stored)
+        return None
+
+    def change(self, name: str, work: Callable[[Stored], Stored]) -> Stored:  # noqa: D102
+        with ExitStack() as held:
+            with _missing(name):
+                held.enter_context(_exclusive(self.folder(name)))
+            new = work(self.read(name))
+            self._write(name, new)
+        return new
+
+    def delete(self, name: str) -> None:  # noqa: D102
+        with _exclusive(self._all), _missing(name):
+            self._description(name).unlink()  # from now on no process opens it
+            shutil.rmtree(self.folder(name), ignore_errors=True)
+
+    def _description(self, name: str) -> Path:
+        return self.folder(name) / DESCRIPTION
+
+    def _write(self, name: str, stored: Stored) -> None:
+        _replace(self._description(name), msgspec.json.format(msgspec.json.encode(stored)))
+
+    # Logs
+
+    def log_name(self, name: str, revision: int) -> str:  # noqa: ARG002, D102
+        return f"log-{revision}.db" if revision else "log.db"
+
+    def open_log(self, name: str, stored: Stored) -> DecisionLog:  # noqa: D102
+        path = self.folder(name) / stored.log
+        if path.exists():
+            return DecisionLog(path, keep=None, synchronous=self._synchronous)
+        return new_log(path, stored, self._synchronous)
+
+    def store_of(self, name: str, log: str) -> Store:
+        """Refuse: nothing waits for a folder."""
+        raise no_bandit(f"{name}/{log}")
+
+    def delete_log(self, name: str, log: str) -> None:  # noqa: D102
+        for suffix in BESIDE:
+            (self.folder(name) / f"{log}{suffix}").unlink(missing_ok=True)
+
+    # Documents
+
+    def documents(self, name: str, kind: str) -> "FolderDocuments":  # noqa: D102
+        return FolderDocuments(self.folder(name), kind)
+
+    def close(self) -> None:
+        """Do nothing: no file is open."""
+
+
+class FolderDocuments:
+    """A file per document.
+
+    Parameters
+    ----------
+    folder
+        Folder of the bandit.
+    kind
+        Kind of the documents. Models to start from are beside the log, others have their own folder.
+    """
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self._kind, self._folder = kind, folder if kind == START else folder / kind
+
+    def all(self) -> list[bytes]:  # noqa: D102
+        found = []
+        for path in self._folder.glob("*.json"):
+            try:
+                found.append(path.read_bytes())
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+        return found
+
+    def get(self, id: str) -> bytes | None:  # noqa: D102
+        try:
+            return self._path(id).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def put(self, id: str, content: bytes) -> None:  # noqa: D102
+        self._folder.mkdir(exist_ok=True)
+        _replace(self._path(id), content)
+
+    def add(self, id: str, content: bytes, most: int) -> Added:  # noqa: D102
+        self._folder.mkdir(exist_ok=True)
+        with _exclusive(self._folder):
+            if self._path(id).exists():
+                return "taken"
+            if len(list(self._folder.glob("*.json"))) >= most:
+                return "full"
+            _replace(self._path(id), content)
+        return "added"
+
+    def replace(self, id: str, content: bytes) -> None:  # noqa: D102
+        with _exclusive(self._folder):
+            if self._path(id).exists():
+                _replace(self._path(id), content)
+
+    def delete(self, id: str) -> None:  # noqa: D102
+        if self._folder.exists():
+            with _exclusive(self._folder):
+                self._path(id).unlink(missing_ok=True)
+
+    def _path(self, id: str) -> Path:
+        if self._kind == START:
+            return self._folder / id
+        name = hashlib.sha256(id.encode("utf-8", "surrogatepass")).hexdigest()[:40]  # an id may be no file name
+        return self._folder / f"{name}.json"
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, and onto the disk."""
+    draft = path.with_name(f".{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+@contextmanager
+def _exclusive(folder: Path) -> Iterator[None]:
+    """Hold the right to change what a folder keeps, among all processes; it ends with the process at the latest."""
+    with (folder / ".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _missing(name: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise no_bandit(name) from error

@@ -1,0 +1,315 @@
+"""Bandits in a PostgreSQL database, beside their logs. For processes of any number of machines."""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import psycopg
+
+from lim2.log import DecisionLog
+from lim2.log.postgres.connections import Connection, failure, let_go, parsed, shared
+from lim2.log.postgres.listening import tell
+from lim2.log.postgres.migrating import migrate
+from lim2.log.postgres.removing import remove_log
+from lim2.log.postgres.states import STATE, state_of
+from lim2.log.store import Result, Store
+from lim2.serve.home.home import Added, Listed, NoBanditError, no_bandit
+from lim2.serve.home.logs import new_log
+from lim2.serve.spec import Stored
+from lim2.serve.spool import GuardedStore, Outage
+
+_WAITING = """
+SELECT b.name, b.stamp FROM lim2.bandits b JOIN lim2.logs l ON l.name = b.log
+WHERE b.stamp > b.looked OR l.last > coalesce((l.head ->> 'published')::bigint, 0) OR EXISTS (
+    SELECT FROM lim2.pending p
+    WHERE p.log = l.log AND p.time <= %s - ((l.head ->> 'settings')::jsonb ->> 0)::double precision
+)
+ORDER BY b.name
+"""
+
+_PAGE = f"""
+SELECT b.name, b.description, {STATE} FROM lim2.bandits b JOIN lim2.logs l ON l.name = b.log
+WHERE b.name > %s ORDER BY b.name LIMIT %s
+"""
+
+TOKEN = 4  # bytes that tell a log from an earlier one of a bandit of the same name
+
+
+class PostgresHome:
+    """The bandits of a database.
+
+    Parameters
+    ----------
+    url
+        Address of the database, as libpq takes it.
+    outage
+        What happens while the database is unreachable.
+    synchronous
+        As for :class:`lim2.DecisionLog`.
+    """
+
+    shared = True
+    tells = True
+
+    def __init__(self, url: str, outage: Outage, synchronous: str = "full") -> None:
+        if "#" in url:
+            raise ValueError("the address of a store names a database, not a log in it: leave out what follows the #")
+        self._url, self._synchronous, self.outage = url, synchronous, outage
+        own = parsed(url)
+        self._address = own._replace(shown=own.shown.partition("#")[0])
+        self._connections = shared(self._address, synchronous)
+        self._stores: dict[str, Store] = {}  # of logs, by name, into which a spool was replayed
+        self._migrated = False
+
+    @property
+    def name(self) -> str:  # noqa: D102
+        return self._address.shown
+
+    def ping(self) -> None:  # noqa: D102
+        self._run(lambda connection: connection.execute("SELECT 1"))
+
+    def _run(self, work: Callable[[Connection], Result]) -> Result:
+        """Return what some work does within a transaction."""
+
+        def within(connection: Connection) -> Result:
+            with connection.transaction():
+                return work(connection)
+
+        return self._with(within)
+
+    def _with(self, work: Callable[[Connection], Result]) -> Result:
+        connection = self._connections.take()
+        try:
+            if not self._migrated:
+                migrate(connection, self._address)
+                self._migrated = True
+            return work(connection)
+        except psycopg.Error as error:
+            raise failure(self._address, error) from error
+        finally:
+            self._connections.give_back(connection)
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        return self._run(lambda connection: connection.execute(query, values).fetchall())
+
+    def key(self) -> str:  # noqa: D102
+        self._rows(
+            "INSERT INTO lim2.service VALUES ('api key', %s) ON CONFLICT DO NOTHING RETURNING 1",
+            secrets.token_urlsafe(32),
+        )
+        return str(self._rows("SELECT value FROM lim2.service WHERE name = 'api key'")[0][0])
+
+    # Descriptions
+
+    def names(self) -> list[str]:  # noqa: D102
+        return [name for (name,) in self._rows("SELECT name FROM lim2.bandits ORDER BY name")]
+
+    def count(self) -> int:  # noqa: D102
+        return int(self._rows("SELECT count(*) FROM lim2.bandits")[0][0])
+
+    def page(self, after: str, limit: int, logs: Mapping[str, DecisionLog]) -> list[Listed]:  # noqa: ARG002, D102
+        now, rows = time.time(), self._rows(_PAGE, after, limit)
+        return [
+            Listed(name, msgspec.json.decode(text, type=Stored), *state_of(state, now)) for name, text, *state in rows
+        ]
+
+    def stamp(self, name: str) -> Hashable:  # noqa: D102
+        rows = self._rows("SELECT stamp FROM lim2.bandits WHERE name = %s", name)
+        if not rows:
+            raise no_bandit(name)
+        return int(rows[0][0])
+
+    def read(self, name: str) -> Stored:  # noqa: D102
+        return self._run(lambda connection: _read(connection, name))
+
+    def create(self, name: str, stored: Stored) -> Stored | None:  # noqa: D102
+        new_log(self._address_of(stored.log), stored, self._synchronous).close()
+        query = "INSERT INTO lim2.bandits (name, description) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name"
+        made: list[Any] = []
+        try:
+            made = self._rows(query, name, _text(stored))
+        finally:
+            if not made:
+                self._run(lambda connection: remove_log(connection, stored.log))
+        return None if made else self.read(name)
+
+    def change(self, name: str, work: Callable[[Stored], Stored]) -> Stored:  # noqa: D102
+        def changed(connection: Connection) -> Stored:
+            new = work(_read(connection, name, " FOR UPDATE"))
+            connection.execute(
+                "UPDATE lim2.bandits SET description = %s, stamp = nextval('lim2.stamps') WHERE name = %s",
+                (_text(new), name),
+            )
+            return new
+
+        new = self._run(changed)
+        self._tell(new.log)
+        return new
+
+    def delete(self, name: str) -> None:  # noqa: D102
+        def deleted(connection: Connection) -> Stored:
+            stored = _read(connection, name, " FOR UPDATE")
+            connection.execute("DELETE FROM lim2.bandits WHERE name = %s", (name,))
+            connection.execute("DELETE FROM lim2.documents WHERE bandit = %s", (name,))
+            return stored
+
+        stored = self._run(deleted)
+        self._tell(stored.log)  # those who have it open look, and let go of it
+        self.delete_log(name, stored.log)
+
+    def _tell(self, log: str) -> None:
+        for (number,) in self._rows("SELECT log FROM lim2.logs WHERE name = %s", log):
+            self._with(lambda connection: tell(connection, number))  # noqa: B023
+
+    # Which bandits have something to learn, without opening them
+
+    def waiting(self, now: float) -> dict[str, int]:
+        """Return the bandits with events after their latest model, with decisions that are overdue, or changed.
+
+        Parameters
+        ----------
+        now
+            The time in seconds.
+
+        Returns
+        -------
+        dict
+            The stamp of each one's description.
+        """
+        return dict(self._rows(_WAITING, now))
+
+    def looked(self, stamps: Mapping[str, int]) -> None:
+        """Note that the one who learns has looked at descriptions: they are not waiting because of these any more.
+
+        Parameters
+        ----------
+        stamps
+            Stamps by name of the bandit, as `waiting` has returned them.
+        """
+        query = (
+            "UPDATE lim2.bandits b SET looked = given.stamp "
+            "FROM unnest(%s::text[], %s::bigint[]) AS given (name, stamp) "
+            "WHERE b.name = given.name AND b.looked < given.stamp RETURNING 1"
+        )
+        if stamps:
+            self._rows(query, list(stamps), list(stamps.values()))
+
+    # Logs
+
+    def log_name(self, name: str, revision: int) -> str:
+        """Return a name that no log has had: who still has an earlier one open must not meet this one."""
+        return f"{name}/{revision}-{secrets.token_hex(TOKEN)}"
+
+    def open_log(self, name: str, stored: Stored) -> DecisionLog:  # noqa: D102
+        address = self._address_of(stored.log)
+        if self._rows("SELECT 1 FROM lim2.logs WHERE name = %s", stored.log):
+            log = DecisionLog(address, keep=None, synchronous=self._synchronous)
+        else:
+            log = new_log(address, stored, self._synchronous)
+        log.store = GuardedStore(log.store, name, stored.log, self.outage)
+        return log
+
+    def store_of(self, name: str, log: str) -> Store:  # noqa: D102
+        if self.read(name).log != log:
+            raise NoBanditError(f"the log of the bandit {name!r} was deleted meanwhile")
+        if log not in self._stores:
+            self._stores[log] = DecisionLog(self._address_of(log), synchronous=self._synchronous).store
+        return self._stores[log]
+
+    def delete_log(self, name: str, log: str) -> None:  # noqa: ARG002, D102
+        self._run(lambda connection: remove_log(connection, log))
+
+    def _address_of(self, log: str) -> str:
+        return f"{self._url}#{quote(log)}"
+
+    # Documents
+
+    def documents(self, name: str, kind: str) -> "PostgresDocuments":  # noqa: D102
+        return PostgresDocuments(self._run, name, kind)
+
+    def close(self) -> None:  # noqa: D102
+        for store in self._stores.values():
+            store.close()
+        if self.outage.spool is not None:
+            self.outage.spool.close()
+        let_go(self._connections)
+
+
+class PostgresDocuments:
+    """A row per document.
+
+    Parameters
+    ----------
+    run
+        Does some work within a transaction.
+    bandit, kind
+        Name of the bandit, and kind of its documents.
+    """
+
+    def __init__(self, run: Callable[[Callable[[Connection], Any]], Any], bandit: str, kind: str) -> None:
+        self._run, self._bandit, self._kind = run, bandit, kind
+
+    def all(self) -> list[bytes]:  # noqa: D102
+        query = "SELECT content FROM lim2.documents WHERE bandit = %s AND kind = %s"
+        return [bytes(content) for (content,) in self._rows(query, self._bandit, self._kind)]
+
+    def get(self, id: str) -> bytes | None:  # noqa: D102
+        query = "SELECT content FROM lim2.documents WHERE bandit = %s AND kind = %s AND id = %s"
+        rows = self._rows(query, *self._key(id))
+        return bytes(rows[0][0]) if rows else None
+
+    def put(self, id: str, content: bytes) -> None:  # noqa: D102
+        query = (
+            "INSERT INTO lim2.documents VALUES (%s, %s, %s, %s) "
+            "ON CONFLICT (bandit, kind, id) DO UPDATE SET content = excluded.content RETURNING 1"
+        )
+        self._rows(query, *self._key(id), content)
+
+    def add(self, id: str, content: bytes, most: int) -> Added:  # noqa: D102
+        def added(connection: Connection) -> Added:
+            # Nobody adds another one meanwhile.
+            connection.execute("SELECT FROM lim2.bandits WHERE name = %s FOR UPDATE", (self._bandit,))
+            own = (self._bandit, self._kind)
+            count = "SELECT count(*) FROM lim2.documents WHERE bandit = %s AND kind = %s"
+            there = connection.execute(f"{count} AND id = %s", self._key(id)).fetchone()
+            if there != (0,):
+                return "taken"
+            found = connection.execute(count, own).fetchone()
+            if found is not None and found[0] >= most:
+                return "full"
+            connection.execute("INSERT INTO lim2.documents VALUES (%s, %s, %s, %s)", (*self._key(id), content))
+            return "added"
+
+        result: Added = self._run(added)
+        return result
+
+    def replace(self, id: str, content: bytes) -> None:  # noqa: D102
+        query = "UPDATE lim2.documents SET content = %s WHERE bandit = %s AND kind = %s AND id = %s RETURNING 1"
+        self._rows(query, content, *self._key(id))
+
+    def delete(self, id: str) -> None:  # noqa: D102
+        query = "DELETE FROM lim2.documents WHERE bandit = %s AND kind = %s AND id = %s RETURNING 1"
+        self._rows(query, *self._key(id))
+
+    def _key(self, id: str) -> tuple[str, str, str]:
+        name = hashlib.sha256(id.encode("utf-8", "surrogatepass")).hexdigest()  # an id may have a zero byte
+        return self._bandit, self._kind, name
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        found: list[Any] = self._run(lambda connection: connection.execute(query, values).fetchall())
+        return found
+
+
+def _read(connection: Connection, name: str, lock: str = "") -> Stored:
+    row = connection.execute(f"SELECT description FROM lim2.bandits WHERE name = %s{lock}", (name,)).fetchone()
+    if row is None:
+        raise no_bandit(name)
+    return msgspec.json.decode(row[0], type=Stored)
+
+
+def _text(stored: Stored) -> str:
+    return msgspec.json.encode(stored).decode()

@@ -1,0 +1,167 @@
+"""`lim2 serve --on ray`: replicas that answer and actors that learn, on a cluster that is there or one of its own."""
+
+import logging
+import os
+import signal
+import threading
+from typing import Any
+
+import msgspec
+import ray
+from ray import serve
+from ray.exceptions import GetTimeoutError, RayActorError
+from ray.serve.config import RequestRouterConfig
+
+from lim2.serve.config import Config, ConfigError
+from lim2.serve.on_ray.routing import ByBandit
+from lim2.serve.run import announce, prepared
+
+logger = logging.getLogger("lim2.serve")
+
+NAME = "lim2"  # of the application of Ray Serve, and of the namespace of the actors
+WATCH = 5.0  # seconds between looks at the learners
+PATIENCE = 30.0  # seconds for an actor to answer
+
+
+class Learning:
+    """An owner of bandits, as an actor: Ray starts it anew when its process or its machine dies.
+
+    Parameters
+    ----------
+    settings
+        Settings of the service, as JSON.
+    number, owners
+        Number of this owner, from 0, and number of all owners.
+    """
+
+    def __init__(self, settings: bytes, number: int, owners: int) -> None:
+        from lim2.serve.on_ray.owner import Owner
+
+        self._owner = Owner(msgspec.json.decode(settings, type=Config), number, owners)
+        self._owner.start()
+
+    def state(self) -> dict[str, Any]:
+        """Return how the owner is doing, and its process."""
+        if not self._owner.alive:
+            os._exit(1)  # Ray starts it anew
+        return {**self._owner.state, "process": os.getpid()}
+
+    def stop(self) -> None:
+        """Publish what was learned, and end."""
+        self._owner.stop()
+
+
+def deploy(config: Config) -> None:
+    """Start the service on the cluster that this process is connected to; return when it answers.
+
+    Parameters
+    ----------
+    config
+        The settings.
+    """
+    settings = msgspec.json.encode(msgspec.structs.replace(config, role="decide", workers=1, metrics_port=0))
+    own = config.ray
+    serve.start(proxy_location="EveryNode", http_options={"host": config.host, "port": config.port})
+    for number in range(own.learners):
+        _learner(number).remote(settings, number, own.learners)
+
+    def application() -> Any:
+        from lim2.serve.on_ray.replica import built
+
+        return built(settings)
+
+    replica = serve.deployment(
+        name="replica",
+        num_replicas=own.replicas,
+        ray_actor_options={"num_cpus": own.cpus},
+        max_ongoing_requests=256,
+        request_router_config=RequestRouterConfig(request_router_class=ByBandit),  # type: ignore[arg-type]
+    )(serve.ingress(application)(type("Replica", (), {})))
+    serve.run(replica.bind(), name=NAME, route_prefix="/")
+
+
+def _learner(number: int) -> Any:
+    """Return the class of a learner, under its name: one that runs already is left alone."""
+    return ray.remote(Learning).options(
+        name=_name(number),
+        namespace=NAME,
+        lifetime="detached",
+        get_if_exists=True,
+        max_restarts=-1,
+        max_task_retries=-1,
+        num_cpus=0,
+    )
+
+
+def _name(number: int) -> str:
+    return f"learner-{number}"
+
+
+def learners(config: Config) -> list[Any]:
+    """Return the learners that run.
+
+    Parameters
+    ----------
+    config
+        The settings.
+    """
+    return [ray.get_actor(_name(number), namespace=NAME) for number in range(config.ray.learners)]
+
+
+def withdraw(config: Config) -> None:
+    """End the service on the cluster: what was acknowledged is in the database, what was learned is published.
+
+    Parameters
+    ----------
+    config
+        The settings.
+    """
+    serve.delete(NAME)
+    for actor in learners(config):
+        try:
+            ray.get(actor.stop.remote(), timeout=PATIENCE)
+        except (RayActorError, GetTimeoutError) as error:
+            logger.warning("a learner did not end in order; its bandits are learned again from the log: %s", error)
+        ray.kill(actor)
+
+
+def run(config: Config) -> None:
+    """Serve until a signal comes.
+
+    Parameters
+    ----------
+    config
+        The settings.
+    """
+    if config.store is None:
+        raise ConfigError("--on ray needs --store postgresql://...: the machines of a cluster share no folder")
+    if config.port == 0:
+        raise ConfigError("--on ray needs a port: it is the same on every machine of the cluster")
+    where, key = prepared(config)
+    ray.init(address=config.ray.address or None, namespace=NAME, log_to_driver=False)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        deploy(config)
+        announce(config, config.port, where, key)
+        while not ended.wait(WATCH):
+            watch(config)
+        withdraw(config)
+    finally:
+        ray.shutdown()
+
+
+def watch(config: Config) -> None:
+    """Look at the learners: one whose thread has ended is started anew.
+
+    Parameters
+    ----------
+    config
+        The settings.
+    """
+    for actor in learners(config):
+        try:
+            ray.get(actor.state.remote(), timeout=PATIENCE)
+        except (RayActorError, GetTimeoutError) as error:
+            logger.warning("a learner does not answer: %s", error)

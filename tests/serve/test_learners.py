@@ -1,0 +1,120 @@
+"""Who may learn: one at a time. One that was cut off, or stood still, writes nothing any more."""
+
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serve.cluster import ITEMS, Cluster, until
+from serve.running import Running
+from serve.stores import fresh_database
+from serve.test_hosted import rewarded
+
+from lim2.log import LostLeaseError
+from lim2.serve.config import load
+from lim2.serve.home import Home, open_home
+from lim2.serve.hosted import Hosted
+from lim2.serve.spec import BanditSpec, Stored
+
+# What the server does to a session that has fallen silent.
+CUT = (
+    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+PUBLISHED = "SELECT max(version) FROM lim2.models WHERE log = (SELECT log FROM lim2.logs WHERE name LIKE 'shop/%')"
+
+
+def asked(store: str, query: str) -> Any:
+    import psycopg
+
+    with psycopg.connect(store, autocommit=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def made(store: str) -> Home:
+    home = open_home(load(environment={}, given={"store": store}))
+    home.create("shop", Stored(spec=BanditSpec(seed=0), created=0.0, log=home.log_name("shop", 0)))
+    return home
+
+
+def test_one_that_has_lost_its_lock_can_neither_publish_nor_say_where_batches_end() -> None:
+    with fresh_database() as store:
+        home = made(store)
+        first, second = (Hosted("shop", home, publish_every=1e9) for _ in range(2))
+        rewarded(second, 8)
+        assert first.step() == 8 and first.leads  # and published at once, since nothing was before
+        lost, bandit = first._lease, first._bandit
+        assert lost is not None and lost.held and bandit is not None
+        rewarded(second, 4)
+        assert asked(store, CUT)
+        second.publish_every = 0.0
+        assert second.step() == 4 and second.leads
+        assert second._lease is not None and second._lease.epoch > lost.epoch
+        before = asked(store, PUBLISHED)
+        rewarded(second, 4)
+        with pytest.raises(LostLeaseError):
+            first.log.publish(bandit, lease=lost)
+        with pytest.raises(LostLeaseError):
+            first.log.apply(bandit, batch="auto", lease=lost)
+        assert asked(store, PUBLISHED) == before
+        assert first.step() == 0 and not first.leads and first.rounds == 12  # it follows now
+        assert second.step() == 4
+        first.close()
+        second.close()
+        home.close()
+
+
+def test_a_session_that_falls_silent_is_ended_by_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lim2.log.postgres.lease.SILENCE", 1)
+    monkeypatch.setattr("lim2.log.postgres.lease.BEAT", 3600.0)
+    with fresh_database() as store:
+        home = made(store)
+        hosted = Hosted("shop", home)
+        hosted.step()
+        lease = hosted._lease
+        assert lease is not None
+        deadline = time.monotonic() + 60
+        while lease.held:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert hosted.step() == 0 and hosted.leads and hosted._lease is not lease  # it has got a new one
+        hosted.close()
+        home.close()
+
+
+def _leads(learner: Running) -> bool:
+    return b'lim2_leads{bandit="shop"} 1.0' in learner.call("GET", "/metrics")[1]
+
+
+def test_a_learner_that_stood_still_finds_that_another_one_has_taken_over(tmp_path: Path) -> None:
+    with fresh_database() as store, Cluster(tmp_path, store) as cluster:
+        decider, *learners = cluster.start_all("decide", "learn", "learn")
+        decider.call("PUT", "/v1/bandits/shop", {"seed": 0})
+
+        def visited(numbers: range) -> None:
+            for number in numbers:
+                body = {"id": f"d{number}", "items": ITEMS}
+                assert decider.call("POST", "/v1/bandits/shop/decide", body)[0] == 200
+                answer = decider.call("POST", "/v1/bandits/shop/reward", {"id": f"d{number}", "reward": 1.0})
+                assert answer == (200, {"outcome": "recorded"})
+
+        visited(range(10))
+        until(decider, "/v1/bandits/shop", lambda own: own["rounds"] == 10)
+        still, other = sorted(learners, key=_leads, reverse=True)
+        visited(range(10, 20))
+        still.process.send_signal(signal.SIGSTOP)  # in the midst of it
+        visited(range(20, 30))
+        assert asked(store, CUT)
+        until(decider, "/v1/bandits/shop", lambda own: own["rounds"] == 30)
+        assert _leads(other)
+        still.process.send_signal(signal.SIGCONT)
+        visited(range(30, 40))
+        until(decider, "/v1/bandits/shop", lambda own: own["rounds"] == 40)
+        still.wait()
+        deadline = time.monotonic() + 60
+        while _leads(still):
+            assert time.monotonic() < deadline
+        assert _leads(other)
+        assert still.call("GET", "/readyz")[1]["failures"] == {}
+        assert asked(store, "SELECT (head->>'epoch')::int FROM lim2.logs WHERE name LIKE 'shop/%'") == [(2,)]
