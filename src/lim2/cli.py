@@ -2,26 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 import lim2
-from lim2.commands import bench, data, paper, serve
-from lim2.commands.warm_start import warm_start
+from lim2.commands.errors import PlainGroup
+from lim2.extras import OF_COMMANDS, MissingExtraError, needs
 
 app = typer.Typer(
+    cls=PlainGroup,
     help="Contextual bandits that learn a neural representation online, in bounded memory.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
-app.command("bench")(bench.bench)
-app.command("report")(bench.report)
-app.command("compare")(bench.compare)
-app.command("serve")(serve.serve)
-app.command("warm-start")(warm_start)
-app.add_typer(data.app, name="data")
-app.add_typer(paper.app, name="paper")
+
+# Name of the command -> module in lim2.commands, and name of the function or application there.
+COMMANDS = {
+    "serve": ("serve", "serve"),
+    "inspect": ("inspect", "inspect"),
+    "log": ("logs", "app"),
+    "evaluate": ("evaluate", "evaluate"),
+    "warm-start": ("warm_start", "warm_start"),
+    "bench": ("bench", "bench"),
+    "report": ("bench", "report"),
+    "compare": ("bench", "compare"),
+    "data": ("data", "app"),
+    "suite": ("suite", "app"),
+    "tune": ("tune", "tune"),
+    "paper": ("paper", "app"),
+}
+
+
+def _absent(error: MissingExtraError) -> Callable[[typer.Context], None]:
+    """Return a placeholder for a command whose extra is not installed; it raises the error."""
+
+    def command(_: typer.Context) -> None:
+        raise error
+
+    return command
+
+
+def _add(name: str, module: str, attribute: str) -> None:
+    extra = OF_COMMANDS[name]
+    try:
+        with needs(f"lim2 {name}", extra):
+            found = getattr(import_module(f"lim2.commands.{module}"), attribute)
+    except MissingExtraError as error:
+        anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+        hint = f"Not installed: needs the extra {extra!r}."  # brackets mean something else to some versions of typer
+        app.command(name, help=hint, context_settings=anything, add_help_option=False)(_absent(error))
+        return
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=name)
+    else:
+        app.command(name)(found)
+
+
+for _name, _place in COMMANDS.items():
+    _add(_name, *_place)
 
 
 def _version(wanted: bool) -> None:
@@ -33,7 +74,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Contextual bandits that learn a neural representation online, in bounded memory."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from experiments.made import made
@@ -48,7 +49,7 @@ def test_a_failure_shows_in_the_status() -> None:
     words = ("bench", "--problems", "wheel", "--agents", "LinearTS,outside_agents:Faulty", *SMALL, "--out", "here")
     code, _, err = run(*words)
     assert code == 1
-    assert "2 runs failed" in err
+    assert "error: 2 runs failed; their tracebacks are in the report, which lim2 report here writes:" in err
     assert "wheel / Faulty / seed 0: RuntimeError: no more memory for marbles" in err
     text = Path("outside_agents.py").read_text().replace('raise RuntimeError("no more memory for marbles")', "pass")
     Path("outside_agents.py").write_text(text)
@@ -62,31 +63,38 @@ def test_a_failure_shows_in_the_status() -> None:
         (("bench", "--agents", "TransportTS"), "name AdaptiveTS, which replaces it"),
         (("bench", "--problems", "weel"), "did you mean 'wheel'"),
         (("bench", "--set", "LiM2.hiden=3"), "did you mean 'hidden'"),
-        (("bench", "--set", "hidden=3"), "is not NAME.setting=value"),
-        (("bench", "--plan", "none.toml"), "cannot be read"),
+        (("bench", "--set", "hidden=3"), "expected NAME.setting=value"),
+        (("bench", "--suite", "none.toml"), "cannot be read"),
         (("bench", "--csv", "none.csv", "--label", "y"), "there is no file none.csv"),
-        (("bench", "--csv", "none.csv"), "belong together"),
+        (("bench", "--csv", "none.csv"), "must be given together"),
         (("bench", "--delay", "-5"), "delay must be a whole number of rounds, at least 0, not -5"),
-        (("bench", "--delay", "soon"), "--delay must be a whole number, or several such as 0,100,1000, not 'soon'"),
-        (("bench", "--batch", "1.5"), "--batch must be a whole number"),
+        (("bench", "--delay", "soon"), "--delay must be one or several whole numbers, such as 0,100,1000, got 'soon'"),
+        (("bench", "--batch", "1.5"), "--batch must be one or several whole numbers"),
         (("bench", "--batch", "64", "--rounds", "50"), "no reward would be learned before the last decision"),
         (("bench", "--on", "moon"), "on must be 'local' or 'ray'"),
         (("report", "nowhere"), "has no results of `lim2 bench`"),
         (("compare", "nowhere", "there"), "has no results of `lim2 bench`"),
         (("compare", "nowhere", "there", "--format", "xml"), "--format must be one of"),
+        (("bench", "--nonsense"), "No such option: --nonsense"),
+        (("bench", "--rounds", "many"), "Invalid value for '--rounds'"),
+        (("compare", "nowhere"), "Missing argument 'OTHER'"),
+        (("beench",), "No such command 'beench'"),
+        (("paper", "tabel"), "No such command 'tabel'"),
+        (("bench", "--log-to", "notes.txt"), "--log-to must be mlflow: and a folder or a tracking URI"),
+        (("report", "nowhere", "--log-to", "mlflow:"), "has no results"),
     ],
 )
 def test_wrong_words_are_told_in_one_line(words: tuple[str, ...], message: str) -> None:
     code, _, err = run(*words)
     assert code == 2
-    assert message in err
+    assert err.startswith("error: ") and message in err
     assert "Traceback" not in err
     assert not list(Path().glob("results/runs/*"))
 
 
-def test_a_plan_a_table_and_the_command_line_together() -> None:
+def test_a_suite_a_table_and_the_command_line_together() -> None:
     Path("own.csv").write_text("x,z,y\n" + "".join(f"{i},{i % 3},{'ab'[i % 2]}\n" for i in range(40)))
-    Path("plan.toml").write_text("""
+    Path("suite.toml").write_text("""
 agents = ["LinearTS", "calm"]
 runs = 1
 rounds = 20
@@ -94,7 +102,7 @@ rounds = 20
 of = "LinearTS"
 a0 = 60.0
 """)
-    words = ("bench", "--plan", "plan.toml", "--csv", "own.csv", "--label", "y", "--out", "here", "--no-report", "-q")
+    words = ("bench", "--suite", "suite.toml", "--csv", "own.csv", "--label", "y", "--out", "here", "--no-report", "-q")
     assert run(*words, "--runs", "2")[0] == 0
     rows = json.loads(Path("here/summary.json").read_text())
     assert [(row["problem"], row["agent"], row["runs"], row["rounds"]) for row in rows] == [
@@ -104,21 +112,62 @@ a0 = 60.0
     ]
 
 
-def test_delay_and_batch_of_the_command_line_and_of_a_plan() -> None:
-    Path("plan.toml").write_text('problems = ["wheel"]\nagents = ["LinearTS"]\ndelay = [0, 3]\nbatch = 4')
-    code, out, err = run("bench", "--plan", "plan.toml", *SMALL, "--out", "here")
+def test_delay_and_batch_of_the_command_line_and_of_a_suite() -> None:
+    Path("suite.toml").write_text('problems = ["wheel"]\nagents = ["LinearTS"]\ndelay = [0, 3]\nbatch = 4')
+    code, out, err = run("bench", "--suite", "suite.toml", *SMALL, "--out", "here")
     assert code == 0
     assert "wheel (delay 3, batch 4) / LinearTS / seed 0: reward" in err
     assert "Normalised score, batch 4: 0 = random policy" in out
     assert "Normalised score, delay 3, batch 4: 0 = random policy" in out
     assert "Mean reward by delay and batch" in out
-    code, out, err = run("bench", "--plan", "plan.toml", "--delay", "3", *SMALL, "--out", "here")
+    code, out, err = run("bench", "--suite", "suite.toml", "--delay", "3", *SMALL, "--out", "here")
     assert "4 of 4 runs are here already" in err  # and what is there of another delay stays in the report
     assert "Mean reward by delay and batch" in out
-    code, out, err = run("bench", "--plan", "plan.toml", "--delay", "5", "--batch", "1,2", *SMALL, "--out", "there")
+    code, out, err = run("bench", "--suite", "suite.toml", "--delay", "5", "--batch", "1,2", *SMALL, "--out", "there")
     rows = json.loads(Path("there/summary.json").read_text())
     told = {(row["problem"], row["delay"], row["batch"]) for row in rows}
     assert told == {("wheel (delay 5)", 5, 1), ("wheel (delay 5, batch 2)", 5, 2)}
+
+
+def test_rounds_are_capped_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("own.csv").write_text("x,z,y\n" + "".join(f"{i},{i % 3},{'ab'[i % 2]}\n" for i in range(40)) + "3,1,\n")
+    words = ("bench", "--agents", "LinearTS", "--rounds", "70", "--runs", "1", "--no-report", "--out", "here")
+    code, _, err = run(*words, "--csv", "own.csv", "--label", "y")
+    assert code == 0
+    assert "Fewer than 70 rounds, as there are no more rows: own 40." in err  # and a row without a label is none
+    assert {row["rounds"] for row in json.loads(Path("here/summary.json").read_text())} == {40}
+    assert "Fewer than 70 rounds" in run(*words, "--csv", "own.csv", "--label", "y", "--quiet")[2]  # no progress
+    assert "Fewer than" not in run(*words, "--csv", "own.csv", "--label", "y", "--rounds", "30")[2]
+    seen: list[Run] = []
+    monkeypatch.setattr("lim2.experiments.benchmark.carry_out", lambda runs, *_: seen.extend(runs))
+    monkeypatch.setattr("lim2.experiments.benchmark.check_data", lambda _: None)
+    many = ("bench", "--problems", "financial,wheel", "--agents", "LinearTS", "--rounds", "100000", "--no-report")
+    assert "Fewer than 100,000 rounds, as there are no more rows: financial 3,713." in run(*many, "--out", "there")[2]
+    assert {r.rounds for r in seen if r.problem.label == "financial"} == {3713}
+    assert {r.rounds for r in seen if r.problem.label == "wheel"} == {100_000}
+
+
+def test_settings_are_in_the_name_of_the_agent() -> None:
+    words = ("bench", "--problems", "wheel", "--agents", "LinearTS", *SMALL, "--out", "here")
+    assert run(*words)[0] == 0
+    code, out, _ = run(*words, "--set", "lineartS.a0=60.0", "--set", "wheel.delta=0.5")
+    assert code == 0
+    assert "LinearTS (a0=60.0)" in out
+    rows = json.loads(Path("here/summary.json").read_text())
+    assert {(row["problem"], row["agent"]) for row in rows} == {("wheel", "LinearTS (a0=60.0)"), ("wheel", "Uniform")}
+
+
+@pytest.mark.parametrize("width", ["20", "60", "400"])
+def test_no_number_is_cut_however_narrow_the_terminal_is(width: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    many = {("wheel", "LiM2"): [1234567.0, 1234568.5], ("wheel", "Uniform"): [-7654321.25, -7654320.0]}
+    made(Path("a"), many)
+    made(Path("b"), {where: [value + 1111.0 for value in values] for where, values in many.items()})
+    out = run("compare", "a", "b")[1]
+    assert "…" not in out
+    for number in ("1,234,568 ± 1", "1,235,679 ± 1", "−7,654,321 ± 1", "+1,111", "x 1.00"):
+        assert number in out, number
+    assert len({len(line) for line in out.splitlines() if line.startswith("│")}) == 1
 
 
 def test_the_default_needs_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +176,7 @@ def test_the_default_needs_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lim2.experiments.benchmark.Local", object, raising=False)
     assert run("bench", "-q", "--no-report")[0] == 0
     assert {r.problem.label for r in seen} == set(benchmark.PROBLEMS)
-    assert {r.agent.label for r in seen} == set(benchmark.AGENTS)
+    assert {r.agent.label for r in seen} == set(benchmark.AGENTS) >= {"AdaptiveTS", "LiM2"}
     assert {r.rounds for r in seen} == {benchmark.ROUNDS}
 
 
@@ -145,6 +194,35 @@ def test_report_and_compare() -> None:
     assert [row["verdict"] for row in json.loads(out)] == ["worse", "unclear", "same"]
     code, out, _ = run("compare", "a", "b", "--format", "markdown")
     assert out.startswith("| problem | agent |")
+
+
+def test_results_are_logged_to_mlflow_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracking = pytest.importorskip("mlflow.tracking", reason="needs lim2[mlflow]")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    words = ("bench", "--problems", "wheel", "--agents", "LinearTS", *SMALL, "--out", "here", "--quiet")
+    assert run(*words, "--set", "LinearTS.a0=60.0", "--log-to", "mlflow:runs")[0] == 0
+    client = tracking.MlflowClient(tracking_uri=Path("runs").resolve().as_uri())
+
+    def logged() -> dict[str, Any]:
+        [experiment] = [one for one in client.search_experiments() if one.name == "lim2 here"]
+        return {one.info.run_name: one for one in client.search_runs([experiment.experiment_id])}
+
+    found = logged()
+    assert set(found) == {"wheel / LinearTS (a0=60.0)", "wheel / Uniform"}
+    row = json.loads(Path("here/summary.json").read_text())[0]
+    one = found["wheel / LinearTS (a0=60.0)"]
+    assert one.info.status == "FINISHED"
+    assert one.data.params["agent.a0"] == "60.0" and one.data.params["seeds"] == "0,1"
+    assert one.data.params["problem_source"] == "wheel" and one.data.params["rounds"] == "30"
+    assert one.data.metrics["reward_mean"] == row["reward_mean"] and one.data.metrics["runs"] == 2
+    curve = client.get_metric_history(one.info.run_id, "curve_reward")
+    assert [point.step for point in curve] == list(range(1, 31)) and curve[-1].value == row["reward_mean"]
+    assert run("report", "here", "--log-to", "mlflow:runs")[0] == 0
+    assert {name: run.info.run_id for name, run in logged().items()} == {n: r.info.run_id for n, r in found.items()}
+    assert run(*words, "--runs", "3", "--set", "LinearTS.a0=60.0", "--log-to", "mlflow:runs")[0] == 0
+    again = logged()
+    assert set(again) == set(found)  # more runs take the place of fewer
+    assert again["wheel / Uniform"].data.params["seeds"] == "0,1,2"
 
 
 def test_progress_suits_where_it_is_shown() -> None:

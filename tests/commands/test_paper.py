@@ -50,9 +50,10 @@ def test_a_quick_drift_ends_in_a_report_and_is_not_run_twice(tmp_path: Path) -> 
     assert "Report: results/paper-quick/report.html" in out
     folder = tmp_path / "results" / "paper-quick"
     page = (folder / "report.html").read_text()
-    assert "Representation drift" in page and "<svg" in page
+    assert "Representation drift" in page and 'data-chart="drift/2"' in page
     assert "lim2 paper drift --quick" in (folder / "report.md").read_text()
     assert {"drift.png", "drift.svg"} == {path.name for path in (folder / "figures").iterdir()}
+    assert r"\begin{tabular}{lrrr}" in (folder / "tables" / "drift.tex").read_text()
     frame = pl.read_csv(folder / "tables" / "drift.csv")
     assert set(frame["width"]) == {50, 100, 500, 1024}
     assert commands_of(folder) == ["lim2 paper drift --quick --runs 1"]
@@ -64,7 +65,7 @@ def test_a_quick_drift_ends_in_a_report_and_is_not_run_twice(tmp_path: Path) -> 
     assert (tmp_path / "kept" / "report.md").read_text() == (folder / "report.md").read_text()
     assert not (tmp_path / "kept" / "drift").exists()
     code, out, _ = ended(lim2("paper", "unpack", "kept", "--out", "again", cwd=tmp_path))
-    assert (code, out.strip()) == (0, "4 runs put into again")
+    assert (code, out.strip()) == (0, "4 runs unpacked into again")
     code, _, err = ended(lim2(*words, "--out", "again", cwd=tmp_path, **data))
     assert "4 of 4 runs are here already" in err
     assert (tmp_path / "again" / "tables" / "drift.csv").read_bytes() == (folder / "tables" / "drift.csv").read_bytes()

@@ -18,14 +18,15 @@ from experiments.test_report import REWARDS, Page
 import lim2
 from lim2 import problems
 from lim2.experiments import Feedback, PlanError, bench
+from lim2.experiments import plan as plans
 from lim2.experiments.benchmark import finish, planned
 from lim2.experiments.compare import compared
 from lim2.experiments.feedback import IMMEDIATE, grid
 from lim2.experiments.names import Spec, agent_named, given
 from lim2.experiments.plan import Plan, Run
-from lim2.experiments.planfile import read_plan
 from lim2.experiments.runner import Played, make, measured, play, run_once
 from lim2.experiments.store import SCHEMA, Store, read
+from lim2.experiments.suite import read_suite
 from lim2.experiments.summary import summarize
 from lim2.experiments.tables import Tables
 
@@ -170,7 +171,7 @@ def test_memory_is_looked_at_between_batches() -> None:
 
 
 def test_runs_without_delay_are_known_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lim2, "__version__", "0")
+    monkeypatch.setattr(plans, "RESULTS", "0")
     problem, agent = Spec("wheel", "wheel", {"delta": 0.5}), Spec("NeuralLinearMM", "NeuralLinearMM", {"hidden": (3,)})
     run = Run(problem, agent, 100, 7)
     assert run.file == "wheel_NeuralLinearMM_7_90760fbfc43b4f66.parquet"  # of before there was delay
@@ -250,7 +251,7 @@ def test_what_can_just_be_played() -> None:
 
 def test_a_variant_may_not_take_the_label() -> None:
     problems = {"wheel": ("wheel", {}), "wheel (delay 5)": ("wheel", {"delta": 0.5})}
-    with pytest.raises(PlanError, match=re.escape("two problems would be called 'wheel (delay 5)'")):
+    with pytest.raises(PlanError, match=re.escape("two problems would have the name 'wheel (delay 5)'")):
         planned(problems, ["LiM2"], rounds=100, runs=1, delay=[0, 5])
 
 
@@ -273,18 +274,18 @@ def test_a_grid_in_a_plan() -> None:
 
 
 def test_a_grid_in_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "plan.toml"
+    path = tmp_path / "suite.toml"
     path.write_text("delay = [0, 100, 1000]\nbatch = 64")
-    plan = read_plan(path)
+    plan = read_suite(path)
     assert (plan.delay, plan.batch) == ([0, 100, 1000], 64)
     for text in ("delay = -1", "delay = 1.5", 'delay = "100"', "batch = [0]", "batch = true"):
         path.write_text(text)
-        with pytest.raises(PlanError, match=rf"plan.toml: {text.split()[0]} must be a whole number of rounds"):
-            read_plan(path)
+        with pytest.raises(PlanError, match=rf"suite.toml: {text.split()[0]} must be a whole number of rounds"):
+            read_suite(path)
 
 
-def test_the_kept_plan_can_be_read() -> None:
-    plan = read_plan(Path(__file__).parents[2] / "benchmarks" / "plans" / "delay.toml")
+def test_the_kept_suite_can_be_read() -> None:
+    plan = read_suite(Path(__file__).parents[2] / "benchmarks" / "suites" / "delay.toml")
     assert plan.delay is not None
     assert plan.batch is not None
     assert len(grid(plan.delay, plan.batch)) == 6
@@ -312,7 +313,7 @@ def test_bench_keeps_delays_apart(tmp_path: Path) -> None:
     uniform = results.runs.filter(agent="Uniform").sort("delay", "seed")["reward"].to_list()
     assert uniform[:2] == uniform[2:]
     assert json.loads((tmp_path / "summary.json").read_text()) == results.rows
-    with pytest.raises(ValueError, match="scores of different delays or batches are not averaged"):
+    with pytest.raises(ValueError, match="scores of different delays or batches cannot be averaged"):
         _ = Tables(results.runs, results.rows).leaderboard
 
 
@@ -324,8 +325,7 @@ def test_a_report_of_one_delay_says_so_everywhere(tmp_path: Path) -> None:
     assert "Leaderboard: delay 20, batch 8" in page.text
     assert "The reward of a round arrives 20 rounds later. Decisions are made in batches of 8" in page.text
     assert page.text.count("4 runs of each agent, delay 20, batch 8") == 1
-    for caption in ("Cumulative regret", "Score against time", "Memory of the agent"):
-        assert f"{caption} (delay 20, batch 8)" in page.text
+    assert "Score against time (delay 20, batch 8)" in page.text
     assert "Reward by delay and batch" not in page.text
     figures = {path.stem for path in (tmp_path / "figures").glob("*.png")}
     assert {"all-delay-20-batch-8-scores", "wheel-delay-20-batch-8-memory"} <= figures
@@ -343,13 +343,14 @@ def test_a_report_of_several_delays_has_each_apart_and_all_beside_one_another(tm
     assert "Leaderboard: batch 8" in page.text
     assert "Leaderboard: delay 20, batch 8" in page.text
     assert len(page.ids) == len(set(page.ids))
-    assert {link[1:] for link in page.links} <= set(page.ids)
-    assert page.tags["svg"] == 2 * 2 + 4 * 4 + 2
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert page.tags["figure"] == 2 * 2 + 2 + 1 + 4 * 3  # over all, over delays, in pairs, of each problem
     markdown = (tmp_path / "report.md").read_text()
     assert "| problem | agent | batch 8 | delay 20, batch 8 |" in markdown
     assert "| wheel | LiM2 | 103.2 | 101.2 |" in markdown
     assert all((tmp_path / link).exists() for link in re.findall(r"\]\(([^)]+)\)", markdown))
-    tables = {f"{table}-{late}" for table in ("normalized", "rewards") for late in ("batch-8", "delay-20-batch-8")}
+    names = ("normalized", "rewards", "leaderboard", "results", "runs")
+    tables = {f"{table}-{late}" for table in names for late in ("batch-8", "delay-20-batch-8")}
     assert {path.stem for path in (tmp_path / "tables").iterdir()} == tables
 
 

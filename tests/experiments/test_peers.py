@@ -36,7 +36,7 @@ def test_regcb_is_given_costs_from_minus_1_to_0() -> None:
     problem = problems.load("nonlinear", rounds=1500, seed=0)  # rewards are 0 or 1
     arms = play(maker("vw:adf-regcb")(problem.n_arms, problem.n_features, seed=1), problem).arms
     assert problem.rewards[np.arange(1500), arms].mean() > 1.1 * problem.rewards.mean()
-    with pytest.raises(PlanError, match="no agent is called 'vw:regcb'"):
+    with pytest.raises(PlanError, match="there is no agent 'vw:regcb'"):
         agent_named("vw:regcb")
 
 

@@ -40,7 +40,7 @@ def test_lost_and_failing_runs(outside: Path) -> None:
     )  # fmt: skip
     code, _, err = ended(lim2(*words, cwd=outside), timeout=180)
     assert code == 1
-    assert "1 times a process died" in err
+    assert "1 runs were repeated because their process died" in err
     assert "wheel / Faulty / seed 0: RuntimeError" in err
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from helpers.kept import RESULTS, with_results
 
 from lim2 import AGENTS
 from lim2.experiments.benchmark import planned
@@ -20,8 +21,6 @@ from lim2.paper.archive import unpack
 from lim2.paper.published import METHODS
 from lim2.paper.run import sections_of
 
-KEPT = Path(__file__).parents[2] / "docs" / "results"
-
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -30,7 +29,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "archive" / "runs").mkdir(parents=True)
     for name in ("table", "forgetting", "memory"):
         for kind in ("parquet", "json"):
-            shutil.copy(KEPT / "runs" / f"{name}.{kind}", folder / "archive" / "runs")
+            shutil.copy(RESULTS / "runs" / f"{name}.{kind}", folder / "archive" / "runs")
     unpack(folder / "archive", folder / "results")
     return folder / "results"
 
@@ -42,7 +41,7 @@ def test_every_name_of_today_is_an_agent() -> None:
 
 @pytest.mark.parametrize("name", RENAMED)
 def test_an_earlier_name_is_refused_with_that_of_today(name: str) -> None:
-    with pytest.raises(PlanError, match=f"no agent is called {name!r}; .*{RENAMED[name]}"):
+    with pytest.raises(PlanError, match=f"there is no agent {name!r}; .*{RENAMED[name]}"):
         agent_named(name)
 
 
@@ -60,9 +59,10 @@ def test_the_key_of_a_run_is_that_of_its_earlier_name() -> None:
     assert run.file == "statlog_NeuralLinearMM_3_1171d0f3d77123a4.parquet"
 
 
+@with_results
 @pytest.mark.parametrize("name", ["ablation", "complexity", "forgetting", "memory", "table"])
 def test_kept_runs_have_the_keys_that_are_computed_today(name: str) -> None:
-    for row in read([KEPT / "runs" / f"{name}.parquet"]).iter_rows(named=True):
+    for row in read([RESULTS / "runs" / f"{name}.parquet"]).iter_rows(named=True):
         specs = [
             Spec(row[kind], today(row[f"{kind}_source"]), json.loads(row[f"{kind}_settings"]))
             for kind in ("problem", "agent")
@@ -70,6 +70,7 @@ def test_kept_runs_have_the_keys_that_are_computed_today(name: str) -> None:
         assert Run(specs[0], specs[1], row["rounds"], row["seed"]).key == row["key"]
 
 
+@with_results
 def test_kept_runs_are_not_run_again(unpacked: Path) -> None:
     methods = [method for method in METHODS if method not in ("NeuralUCB", "NeuralTS")]
     plan = planned(["statlog", "jester", "financial"], methods, rounds=5000, runs=10)
@@ -78,21 +79,23 @@ def test_kept_runs_are_not_run_again(unpacked: Path) -> None:
     assert not store.has(next(iter(planned(["statlog"], ["NeuralLinearMM"], rounds=4999, runs=1))))
 
 
+@with_results
 def test_nothing_that_is_read_has_an_earlier_name(unpacked: Path) -> None:
     for folder in ("table", "forgetting", "memory"):
         store = Store(unpacked / folder)
-        assert store.missing() == 0
         runs, _ = store.frames()
+        assert runs.height == pl.read_parquet(RESULTS / "runs" / f"{folder}.parquet").height
         words = [*runs["agent"], *runs["agent_source"], *runs["agent_settings"], json.dumps(store.plans())]
         assert not re.search("|".join(RENAMED), " ".join(words))
         assert set(runs["agent_source"]) <= set(AGENTS)
 
 
+@with_results
 def test_the_report_of_kept_runs_has_their_numbers(unpacked: Path) -> None:
     sections = sections_of(unpacked)
     sheets = {sheet.name: sheet.data for section in sections.values() for sheet in section.sheets}
     assert set(sheets) == {"normalised", "raw", "text", "forgetting", "memory"}
     for name, data in sheets.items():
-        assert data.write_csv(float_precision=6) == (KEPT / "tables" / f"{name}.csv").read_text()
+        assert data.write_csv(float_precision=6) == (RESULTS / "tables" / f"{name}.csv").read_text()
     raw = sheets["raw"].filter(pl.col("dataset") == "Statlog", pl.col("method") == "NeuralLinearNTK")
     assert raw["runs"].to_list() == [10]

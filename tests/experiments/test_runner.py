@@ -10,6 +10,8 @@ import pytest
 import lim2
 from lim2 import problems
 from lim2.experiments import PlanError
+from lim2.experiments.arms import NoArmError
+from lim2.experiments.feedback import Feedback
 from lim2.experiments.names import Spec, agent_named, given
 from lim2.experiments.plan import Run
 from lim2.experiments.runner import draw, make, measured, play, run_once
@@ -83,16 +85,42 @@ class Stubborn:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (-1, "act returned arm -1 in round 1; arms are 0 to 4"),
-        (Second(), "act must return a whole number"),
-        (0.5, "only integers"),
-        (5, "out of bounds"),
+        (-1, "act returned -1 in round 1"),
+        (5, "act returned 5 in round 1"),
+        (0.5, "act returned 0.5, a float, in round 1"),
+        (2.0, "act returned 2.0, a float, in round 1"),
+        (True, "act returned True, a bool, in round 1"),
+        (np.bool_(False), "a bool, in round 1"),
+        (None, "act returned None, a NoneType, in round 1"),
+        ("left", "act returned 'left', a str, in round 1"),
+        ([1], r"act returned \[1\], a list, in round 1"),
+        ((1, 2), r"act returned \(1, 2\), a tuple, in round 1"),
+        (np.array([1]), r"act returned array\(\[1\]\), a ndarray, in round 1"),
+        (np.nan, "act returned nan, a float, in round 1"),
+        (slice(None), "a slice, in round 1"),
+        ({}, "a dict, in round 1"),
     ],
 )
-def test_arms_that_are_none(answer: Any, error: str) -> None:
+@pytest.mark.parametrize("feedback", [Feedback(), Feedback(delay=2, batch=3)])
+def test_what_is_no_arm_is_said_whatever_it_is(answer: Any, error: str, feedback: Feedback) -> None:
     problem = problems.load("wheel", rounds=10, seed=0)
-    with pytest.raises((ValueError, TypeError, IndexError), match=error):
-        play(Stubborn(answer), problem)
+    with pytest.raises(NoArmError, match=f"{error}.*expected a whole number from 0 to 4"):
+        play(Stubborn(answer), problem, feedback=feedback)
+
+
+@pytest.mark.parametrize("answer", [1, np.int64(1), np.uint8(1), np.array(1), Second()])
+def test_whatever_is_a_whole_number_is_an_arm(answer: Any) -> None:
+    problem = problems.load("wheel", rounds=10, seed=0)
+    assert play(Stubborn(answer), problem).arms.tolist() == [1] * 10
+
+
+def test_a_failure_of_the_agent_itself_stays_what_it_is() -> None:
+    class Late(Stubborn):
+        def update(self, context: Any, arm: int, reward: float) -> None:
+            raise IndexError("of its own")
+
+    with pytest.raises(IndexError, match="of its own"):
+        play(Late(2), problems.load("wheel", rounds=10, seed=0))
 
 
 def test_a_failure_is_a_row_with_a_traceback(outside: Path) -> None:
@@ -112,7 +140,7 @@ def test_warnings_are_kept_once(outside: Path) -> None:
 def test_an_agent_without_its_methods() -> None:
     record = run_once(Run(WHEEL, given(dict), 10, 0))
     assert record["status"] == "failed"
-    with pytest.raises(PlanError, match="neither a name nor something that can be called"):
+    with pytest.raises(PlanError, match="expected a name, or a function"):
         given(3)  # type: ignore[arg-type]
 
 

@@ -13,11 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Web:
     """What the server holds, and what it was asked for.
 
-    `breaks` gives, for a path, after how many bytes each of its next answers ends too early.
+    `breaks` gives, for a path, after how many bytes each of its next answers ends too early; `refusals`, with which
+    status and text it is refused, so many times.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
     breaks: dict[str, list[int]] = field(default_factory=dict)
+    refusals: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     ranges: bool = True
     requests: list[tuple[str, str | None]] = field(default_factory=list)
     port: int = 0
@@ -34,6 +36,13 @@ def serving() -> Iterator[Web]:
         def do_GET(self) -> None:
             path, asked = self.path.lstrip("/"), self.headers.get("Range")
             web.requests.append((path, asked))
+            if web.refusals.get(path):
+                status, text = web.refusals[path].pop(0)
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text.encode())))
+                self.end_headers()
+                self.wfile.write(text.encode())
+                return
             if path not in web.files:
                 self.send_error(404)
                 return

@@ -101,7 +101,7 @@ def test_the_checksum_is_remembered_until_the_file_changes(tmp_path: Path, monke
     path = tmp_path / "file"
     path.write_text("one")
     first = files.remembered_sha256(path)
-    monkeypatch.setattr(files, "sha256", lambda path: "computed anew")
+    monkeypatch.setattr(files, "digest", lambda path: "computed anew")
     assert files.remembered_sha256(path) == first
     path.write_text("other")
     assert files.remembered_sha256(path) == "computed anew"

@@ -44,7 +44,7 @@ def test_best_is_the_expected_best_and_the_first_of_several() -> None:
     assert problem.best_rewards.tolist() == [1.0, 7.0, 2.0]
     assert problem.earned(np.array([1, 1]), start=1).tolist() == [2.0, 0.5]
     for chosen in ([0, 0, 2], [2, 0, 0], [-1, 0, 0]):
-        with pytest.raises(IndexError, match="none of the candidates of its round"):
+        with pytest.raises(IndexError, match="an index beyond the candidates of its round"):
             problem.earned(np.array(chosen))
     assert problem.expected(np.array([1, 0, 1])).tolist() == [0.0, 5.0, 2.0]
 
@@ -89,7 +89,7 @@ def test_head_keeps_the_first_rounds() -> None:
     head = shop().head(2)
     assert (len(head), len(head.candidates), head.item_names) == (2, 5, tuple("abcab"))
     assert head.raw(1) == shop().raw(1)
-    with pytest.raises(ValueError, match="has 3 rounds; asked for the first 4"):
+    with pytest.raises(ValueError, match="has 3 rounds: give 1 to this many, got 4"):
         shop().head(4)
 
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from lim2.problems import DataError, from_arrays, from_csv, from_rewards
+from lim2.problems.own import labelled_rows
 
 TABLE = "age,city,vip,bought\n30,Rome,true,tea\n50,Oslo,false,coffee\n40,Rome,true,tea\n20,Oslo,false,water\n"
 
@@ -94,7 +95,7 @@ def test_without_a_seed_the_order_is_kept(tmp_path: Path) -> None:
         ("x,z\n1,2\n", {}, "line 1, column y: there is no such column; the file has x, z"),
         ("x,y\n1,2\n", {"drop": ["q"]}, "line 1, column q: there is no such column"),
         ("x,y\n1,2\n", {"drop": ["x"]}, "no column is left beside the label"),
-        ("x,y\n1,2\n1,2,3\n", {}, "line 3: 3 fields, but the header has 2"),
+        ("x,y\n1,2\n1,2,3\n", {}, "line 3: 3 fields, but the first line has 2"),
         ("x,y\n1,2\ninf,3\n", {}, "line 3, column x: an infinite value"),
         ("x,y\na,1\nb,1\nc,1\n", {"max_categories": 2}, "column x: 3 different values of text, more than 2"),
         ("x,y\n1,a\n1,b\n1,c\n", {"max_categories": 2}, "column y: 3 different labels"),
@@ -159,3 +160,24 @@ def test_a_large_table(tmp_path: Path) -> None:
     problem = from_csv(tmp_path / "large.csv", label="y", seed=0)
     assert problem.contexts.shape == (n, 3)
     assert problem.rewards.sum() == n
+
+
+def test_tables_without_a_header_and_with_spaces(tmp_path: Path) -> None:
+    path = tmp_path / "t.dat"
+    path.write_text("1, 10,red , a\n2,?, blue, b\n3, 30,red, a\n")
+    problem = from_csv(path, -1, header=False, standardize=None)
+    assert problem.arm_names == ("a", "b")
+    assert problem.feature_names == ("column_1", "column_2", "column_3=blue", "column_3=red")
+    assert problem.contexts.tolist() == [[1, 10, 0, 1], [2, 20, 1, 0], [3, 30, 0, 1]]
+    assert from_csv(path, 2, header=False).arm_names == ("blue", "red")
+    with pytest.raises(DataError, match="there is no column at position 4; the file has 4"):
+        from_csv(path, 4, header=False)
+
+
+def test_how_many_rounds_a_table_has(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n1,a\n2,\n3,b\n")
+    assert labelled_rows(path, "y") == labelled_rows(path, -1) == 2
+    assert labelled_rows(path, -1, header=False, max_categories=3) == 3
+    with pytest.raises(DataError, match="column z: there is no such column; the file has x, y"):
+        labelled_rows(path, "z")

@@ -41,7 +41,7 @@ def test_head_keeps_the_first_rounds() -> None:
     head = coins().head(2)
     assert head.rounds == len(head) == 2
     assert head.best_rewards.tolist() == [3.0, 2.0]
-    with pytest.raises(ValueError, match="has 3 rounds; asked for the first 4"):
+    with pytest.raises(ValueError, match="has 3 rounds: give 1 to this many, got 4"):
         coins().head(4)
 
 

@@ -26,7 +26,7 @@ def test_every_setting_can_be_left_out() -> None:
 
 
 def test_a_name_that_is_nearly_right_gets_a_hint() -> None:
-    with pytest.raises(ValueError, match="no problem is called 'statlg'; did you mean 'statlog'"):
+    with pytest.raises(ValueError, match="there is no problem 'statlg'; did you mean 'statlog'"):
         lim2.problems.load("statlg")
 
 
@@ -42,7 +42,7 @@ def test_rounds_must_be_a_positive_integer(rounds: object) -> None:
 
 
 def test_a_synthetic_world_has_no_end() -> None:
-    with pytest.raises(ValueError, match="has no end"):
+    with pytest.raises(ValueError, match="has no last round"):
         lim2.problems.load("wheel", rounds="all")
 
 
@@ -74,7 +74,7 @@ def test_a_name_is_taken_once() -> None:
     def other(rounds: int, seed: int) -> Problem:
         raise NotImplementedError
 
-    with pytest.raises(ValueError, match="'wheel' is registered already, by lim2"):
+    with pytest.raises(ValueError, match="'wheel' is already registered by lim2"):
         lim2.problems.register("wheel", summary="Another.")(other)
     assert find("wheel").loader is not other
 

@@ -1,4 +1,4 @@
-"""`lim2 bench`, `lim2 report`, `lim2 compare`: run experiments, look at them, compare two sets of them."""
+"""`lim2 bench`, `lim2 report`, `lim2 compare`: run experiments, write reports, compare two sets of results."""
 
 from __future__ import annotations
 
@@ -10,24 +10,28 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
+from lim2.commands.errors import FAILED, INTERRUPTED, fail, plain_errors
 from lim2.experiments import benchmark
 from lim2.experiments.benchmark import Results, carried_out, finish, planned
 from lim2.experiments.names import PlanError, Spec, table
 from lim2.experiments.plan import Plan
-from lim2.experiments.planfile import PlanFile, parsed_settings, read_plan
 from lim2.experiments.store import opened
+from lim2.experiments.suite import Suite, parsed_settings, read_suite
+from lim2.experiments.tracking import tracker
 from lim2.problems.errors import DataError, MissingDataError
 
-FAILED = 1  # some runs failed
-WRONG = 2  # what was asked for cannot be done
-INTERRUPTED = 130
+ERRORS = (PlanError, DataError, MissingDataError)
 FORMS = ("table", "markdown", "json")
 Numbers = int | Sequence[int]
+LogTo = Annotated[
+    str | None,
+    typer.Option("--log-to", metavar="mlflow:WHERE", help="Log the results to MLflow: a folder or a tracking URI."),
+]
 
 
 def bench(
@@ -35,49 +39,64 @@ def bench(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Names of `lim2 data`, module:function, or variants of the plan.",
+            help="Problems: names listed by `lim2 data`, openml:TASK, module:function, or variants in the suite.",
         ),
     ] = None,
     agents: Annotated[
         str | None,
-        typer.Option(metavar="NAME,...", help="Agents of lim2, module:Class, vw:squarecb, or variants of the plan."),
+        typer.Option(
+            metavar="NAME,...", help="Agents: names of lim2, module:Class, vw:squarecb, or variants in the suite."
+        ),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rounds of a run. Default: each problem's own number.")] = None,
-    runs: Annotated[int | None, typer.Option(help="Runs, each with a shuffle of its own.")] = None,
-    seed: Annotated[int | None, typer.Option(help="The first run's seed.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds per run. Default: each problem's own number.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Number of runs, each with a different shuffle.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the first run.")] = None,
     delay: Annotated[
-        str | None, typer.Option(metavar="ROUNDS,...", help="Rewards arrive so many rounds later. Default: 0.")
+        str | None,
+        typer.Option(metavar="ROUNDS,...", help="Number of rounds by which rewards are delayed. Default: 0."),
     ] = None,
     batch: Annotated[
         str | None,
-        typer.Option(metavar="ROUNDS,...", help="Decide in batches; learn rewards between them. Default: 1."),
+        typer.Option(
+            metavar="ROUNDS,...", help="Number of rounds per batch; rewards are learned between batches. Default: 1."
+        ),
     ] = None,
     pairs: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME.KEY=VALUE", help="A setting of an agent or problem. Repeatable."),
+        typer.Option("--set", metavar="NAME.KEY=VALUE", help="Setting of an agent or problem. Repeatable."),
     ] = None,
-    plan: Annotated[Path | None, typer.Option(metavar="FILE", help="A plan in TOML, with named variants.")] = None,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Your own table, CSV or Parquet.")] = None,
-    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="With --csv: the column of the classes.")] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the results.")] = Path(benchmark.DEFAULT_OUT),
-    jobs: Annotated[int | None, typer.Option(help="Processes. Default: one per core.")] = None,
-    on: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster (RAY_ADDRESS).")] = "local",
-    data: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of the datasets' files.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Run everything, even what is there.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
-    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
+    suite: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML file of a suite, with named variants.")
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your own CSV or Parquet file, as a problem.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="With --csv: column of the class labels.")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results.")] = Path(benchmark.DEFAULT_OUT),
+    jobs: Annotated[int | None, typer.Option(help="Number of processes. Default: one per core.")] = None,
+    on: Annotated[
+        str, typer.Option(metavar="local|ray", help="Where to run: on this machine, or on a Ray cluster (RAY_ADDRESS).")
+    ] = "local",
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the datasets.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run everything again, including finished runs.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")] = False,
+    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report.")] = True,
+    log_to: LogTo = None,
 ) -> None:
-    """Run agents on problems; results, tables and figures end in a report.
+    """Run agents on problems, and write a report with tables and figures.
 
-    Without options: a minute or two of synthetic problems. The same command goes on where an interrupted one was.
+    Without options: synthetic problems, for a minute or two. To continue an interrupted run, repeat the command.
+
+    Example: lim2 bench --problems statlog,wheel --agents LinearTS,LiM2 --runs 10
     """
     console = Console(stderr=True, highlight=False)
-    with plain_errors(console):
+    with plain_errors(*ERRORS):
         if data is not None:
             os.environ["LIM2_DATA"] = str(data.resolve())  # for the processes, too
-        file = read_plan(plan) if plan is not None else PlanFile()
+        file = read_suite(suite) if suite is not None else Suite()
         late = (_numbers("--delay", delay), _numbers("--batch", batch))
         own = _table(csv, label)
+        log = tracker(log_to)
         wanted = _plan(file, _words(problems), _words(agents), own, rounds, runs, seed, *late, pairs or [])
         with _stopping(console, wanted, out):
             results = carried_out(
@@ -91,11 +110,12 @@ def bench(
                 console=console,
                 command=command_line(),
             )
+        log(results)
     _conclude(results, console, quiet=quiet)
 
 
 def _plan(
-    file: PlanFile,
+    file: Suite,
     problems: Sequence[str],
     agents: Sequence[str],
     own: Spec | None,
@@ -106,23 +126,31 @@ def _plan(
     batch: Sequence[int] | None,
     pairs: Sequence[str],
 ) -> Plan:
-    """Put command line, file and defaults together, the former before the latter."""
+    """Combine command line, file and defaults, in this order of precedence."""
     problems = problems or file.problems
     agents = agents or file.agents
     default = not problems and own is None
-    tasks = [file.problem(label) for label in (problems or (benchmark.PROBLEMS if default else ()))]
+    tasks = file.problems_of(problems or (benchmark.PROBLEMS if default else ()))
     rounds = rounds if rounds is not None else file.rounds
     runs = runs if runs is not None else file.runs
+    settings = parsed_settings(pairs)
+    players = [file.agent(label) for label in (agents or benchmark.AGENTS)]
     return planned(
         [*tasks, *([own] if own else [])],
-        [file.agent(label) for label in (agents or benchmark.AGENTS)],
+        [spec.named_with(_taken(settings, spec.label)) for spec in players],
         rounds=benchmark.ROUNDS if rounds is None and default else rounds,
         runs=benchmark.RUNS if runs is None else runs,
         seed=seed if seed is not None else file.seed or 0,
         delay=_first(delay, file.delay, 0),
         batch=_first(batch, file.batch, 1),
-        settings=parsed_settings(pairs),
+        settings=settings,
     )
+
+
+def _taken(settings: dict[str, dict[str, Any]], label: str) -> dict[str, Any]:
+    """Remove and return the settings of an agent."""
+    own = next((name for name in settings if name.lower() == label.lower()), None)
+    return settings.pop(own) if own is not None else {}
 
 
 def _words(text: str | None) -> list[str]:
@@ -133,7 +161,7 @@ def _numbers(option: str, text: str | None) -> list[int] | None:
     try:
         return None if text is None else [int(word) for word in text.split(",")]
     except ValueError as error:
-        raise PlanError(f"{option} must be a whole number, or several such as 0,100,1000, not {text!r}") from error
+        raise PlanError(f"{option} must be one or several whole numbers, such as 0,100,1000, got {text!r}") from error
 
 
 def _first(typed: Numbers | None, planned: Numbers | None, default: int) -> Numbers:
@@ -142,7 +170,7 @@ def _first(typed: Numbers | None, planned: Numbers | None, default: int) -> Numb
 
 def _table(csv: Path | None, label: str | None) -> Spec | None:
     if (csv is None) != (label is None):
-        raise PlanError("--csv FILE and --label COLUMN belong together")
+        raise PlanError("--csv FILE and --label COLUMN must be given together")
     return table(csv, label) if csv is not None and label is not None else None
 
 
@@ -152,18 +180,8 @@ def command_line() -> list[str]:
 
 
 @contextmanager
-def plain_errors(console: Console) -> Iterator[None]:
-    """Print what was wrong with the input in one message, and end with its status."""
-    try:
-        yield
-    except (PlanError, DataError, MissingDataError) as error:
-        console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(WRONG) from error
-
-
-@contextmanager
 def stoppable() -> Iterator[None]:
-    """Let a request to terminate be what Ctrl-C is: KeyboardInterrupt."""
+    """Treat SIGTERM like Ctrl-C, as a KeyboardInterrupt."""
 
     def asked(*_: object) -> NoReturn:
         raise KeyboardInterrupt
@@ -177,7 +195,7 @@ def stoppable() -> Iterator[None]:
 
 @contextmanager
 def _stopping(console: Console, plan: Plan, out: Path) -> Iterator[None]:
-    """Stop in good order at Ctrl-C or a request to terminate, and say how to go on."""
+    """Stop cleanly on Ctrl-C or SIGTERM, and print how to continue."""
     try:
         with stoppable():
             yield
@@ -185,9 +203,9 @@ def _stopping(console: Console, plan: Plan, out: Path) -> Iterator[None]:
         store = opened(out)
         done = sum(store.has(run) for run in plan)
         console.print(
-            f"Stopped. {done} of {len(plan)} runs are kept in {out}. The same command goes on from there:\n"
+            f"Stopped. {done} of {len(plan)} runs are kept in {out}. To continue, run the same command again:\n"
             f"  {shlex.join(command_line())}\n"
-            f"What is there can be seen with:\n  lim2 report {shlex.quote(str(out))}",
+            f"To see the finished runs:\n  lim2 report {shlex.quote(str(out))}",
             markup=False,
             soft_wrap=True,
         )
@@ -195,58 +213,67 @@ def _stopping(console: Console, plan: Plan, out: Path) -> Iterator[None]:
 
 
 def _conclude(results: Results, console: Console, *, quiet: bool) -> None:
-    """Print the outcome; end with status 1 when runs failed."""
+    """Print the outcome; exit with status 1 if runs failed."""
     from lim2.experiments.tables import Tables
-    from lim2.experiments.terminal import leaderboard, rewards_by_feedback
+    from lim2.experiments.terminal import leaderboard, rewards_by_feedback, show
 
     out = Console(highlight=False)
     if not quiet:
         tables = Tables(results.runs, results.rows)
         for feedback, part in tables.parts.items():
-            out.print(leaderboard(part, feedback.name if len(tables.parts) > 1 else feedback.text))
+            show(leaderboard(part, feedback.name if len(tables.parts) > 1 else feedback.text))
         if len(tables.parts) > 1:
-            out.print(rewards_by_feedback(tables))
+            show(rewards_by_feedback(tables))
     what = f"Report: {results.report}" if results.report.exists() else f"Results: {results.folder}"
     out.print(what, markup=False, soft_wrap=True)
     if results.retried and not quiet:
-        console.print(f"{results.retried} times a process died, and its run was tried again.", style="yellow")
+        console.print(f"{results.retried} runs were repeated because their process died.", style="yellow")
     if len(results.failures):
-        console.print(f"{len(results.failures)} runs failed; the report has their tracebacks:", style="red")
-        for row in results.failures.iter_rows(named=True):
-            last = row["error"].strip().splitlines()[-1]
-            console.print(f"  {row['problem']} / {row['agent']} / seed {row['seed']}: {last}", markup=False)
-        raise typer.Exit(FAILED)
+        where = results.report if results.report.exists() else f"the report, which lim2 report {results.folder} writes"
+        lines = [
+            f"{row['problem']} / {row['agent']} / seed {row['seed']}: {row['error'].strip().splitlines()[-1]}"
+            for row in results.failures.iter_rows(named=True)
+        ]
+        fail(f"{len(lines)} runs failed; their tracebacks are in {where}:", lines)
 
 
-def report(folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder of --out.")]) -> None:
-    """Write the report of what is in a folder of results, and summary.json, anew."""
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="Folder given as --out of `lim2 bench`.")],
+    log_to: LogTo = None,
+) -> None:
+    """Write the report and summary.json of a folder of results again."""
     console = Console(stderr=True, highlight=False)
-    with plain_errors(console):
+    with plain_errors(*ERRORS):
         store = opened(folder)
+        log = tracker(log_to)
         results = finish(store)
+        log(results)
     missing = store.missing()
     if missing:
-        console.print(f"{missing} runs have no result: they failed, or have not been done yet.", style="yellow")
+        console.print(f"{missing} runs have no result: they failed or have not been run yet.", style="yellow")
     Console(highlight=False).print(f"Report: {results.report}", markup=False, soft_wrap=True)
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(metavar="RESULTS", help="A folder of results.")],
-    second: Annotated[Path, typer.Argument(metavar="OTHER", help="The one that is measured against it.")],
-    form: Annotated[str, typer.Option("--format", metavar="table|markdown|json", help="How to print.")] = "table",
+    first: Annotated[Path, typer.Argument(metavar="RESULTS", help="Folder of results, the baseline.")],
+    second: Annotated[Path, typer.Argument(metavar="OTHER", help="Folder of results to compare with the baseline.")],
+    form: Annotated[str, typer.Option("--format", metavar="table|markdown|json", help="Output format.")] = "table",
     fail_if_worse: Annotated[
-        bool, typer.Option("--fail-if-worse", help="End with status 1 when something is significantly worse.")
+        bool, typer.Option("--fail-if-worse", help="Exit with status 1 if OTHER is significantly worse.")
     ] = False,
 ) -> None:
-    """Put two sets of results side by side, with significance."""
+    """Compare two sets of results, with tests of significance.
+
+    Example: lim2 compare results/old results/new --fail-if-worse
+    """
     from lim2.experiments import compare as comparing
     from lim2.experiments.report import markdown
-    from lim2.experiments.terminal import HEAD, comparison, comparison_cells
+    from lim2.experiments.terminal import HEAD, comparison, comparison_cells, show
 
     console = Console(stderr=True, highlight=False)
-    with plain_errors(console):
+    with plain_errors(*ERRORS):
         if form not in FORMS:
-            raise PlanError(f"--format must be one of {', '.join(FORMS)}, not {form!r}")
+            raise PlanError(f"--format must be one of {', '.join(FORMS)}, got {form!r}")
         stores = opened(first), opened(second)
         differences = comparing.compared(*stores)
         alone = comparing.only_in_one(*stores)
@@ -255,7 +282,7 @@ def compare(
     elif form == "markdown":
         typer.echo("\n".join(markdown.table(HEAD, [comparison_cells(d) for d in differences], left=2)))
     else:
-        Console(highlight=False).print(comparison(differences))
+        show(comparison(differences))
     for folder, names in zip((first, second), alone, strict=True):
         if names:
             console.print(f"only in {folder}: {', '.join(names)}", style="dim", markup=False, soft_wrap=True)

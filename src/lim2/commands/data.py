@@ -1,9 +1,7 @@
-"""`lim2 data`: what datasets exist, what is on this machine; fetch them, check them."""
+"""`lim2 data`: list, fetch and check datasets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from lim2.commands.errors import FAILED, plain_errors
 from lim2.problems.check import Finding, check, copies, datasets, presence
 from lim2.problems.errors import DataError, FetchError, MissingDataError
 from lim2.problems.facts import Facts, described
@@ -24,17 +23,17 @@ app = typer.Typer(help="Datasets: list, fetch and check them.")
 
 DataOption = Annotated[
     Path | None,
-    typer.Option("--data", metavar="DIR", help="The folder of the files. Default: LIM2_DATA, then the user's cache."),
+    typer.Option("--data", metavar="DIR", help="Folder of the datasets. Default: LIM2_DATA, then the user's cache."),
 ]
 
 
 def console() -> Console:
-    """Return where to print; made anew, so that it has the width of now."""
+    """Return a console with the current width of the terminal."""
     return Console(highlight=False)
 
 
 def size_text(size: int) -> str:
-    """Return a number of bytes as a person reads it.
+    """Return a number of bytes as readable text.
 
     Parameters
     ----------
@@ -51,23 +50,16 @@ def size_text(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
 
 
-@contextmanager
-def plain_errors() -> Iterator[None]:
-    """Print what went wrong with a file in one message, and end with status 1."""
-    try:
-        yield
-    except (DataError, FetchError, MissingDataError, ValueError) as error:
-        Console(stderr=True, highlight=False).print(f"error: {error}", style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(1) from error
+ERRORS = (DataError, FetchError, MissingDataError, ValueError)
 
 
 @app.callback(invoke_without_command=True)
 def overview(context: typer.Context, data: DataOption = None) -> None:
-    """List what exists, what is on this machine, and where the rest comes from."""
+    """List all datasets, whether they are on this machine, and their sources."""
     if context.invoked_subcommand is not None:
         return
     out = console()
-    with plain_errors():
+    with plain_errors(*ERRORS):
         out.print(_here(data))
         out.print(_origins())
         out.print(_synthetic())
@@ -129,16 +121,19 @@ def _synthetic() -> Table:
 
 @app.command("fetch")
 def fetch_command(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="The datasets.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All that can be downloaded.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Download even what is here.")] = False,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Names of the datasets.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Fetch all datasets that can be downloaded.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Download again, even if the files exist.")] = False,
     data: DataOption = None,
 ) -> None:
-    """Download datasets, resuming broken transfers, and check their checksums."""
+    """Download datasets, resume interrupted transfers, and verify checksums.
+
+    Example: lim2 data fetch statlog mushroom
+    """
     out = console()
-    with plain_errors():
+    with plain_errors(*ERRORS):
         if not names and not every:
-            raise ValueError("say which datasets to fetch, or --all; `lim2 data` lists them")
+            raise ValueError("name the datasets to fetch, or give --all; `lim2 data` lists them")
         chosen = datasets(names or ())
         folder = target_folder(data)
         failed = []
@@ -156,7 +151,7 @@ def fetch_command(
 def _fetch_one(out: Console, name: str, facts: Facts, folder: Path, data: Path | None, *, again: bool) -> None:
     found = presence(facts, data)
     if found.state == "here" and not again:
-        out.print(f"{name}: here already, {', '.join(str(path) for path in found.paths)}", soft_wrap=True)
+        out.print(f"{name}: already here, {', '.join(str(path) for path in found.paths)}", soft_wrap=True)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=out, transient=True) as bars:
@@ -168,18 +163,20 @@ def _fetch_one(out: Console, name: str, facts: Facts, folder: Path, data: Path |
                 progress=lambda had, total, task=task: bars.update(task, completed=had, total=total),  # type: ignore[misc]
                 again=again,
             )
-            known = "checksum right" if SOURCES[file].sha256 else "its checksum is not known beforehand"
+            known = "checksum verified" if SOURCES[file].sha256 else "no published checksum"
             bars.console.print(f"{name}: {path} ({size_text(path.stat().st_size)}, {known})", soft_wrap=True)
 
 
 @app.command("check")
 def check_command(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]", help="Default: all.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME...]", help="Names of the datasets. Default: all.")
+    ] = None,
     data: DataOption = None,
 ) -> None:
-    """Parse everything that is here, and compare rows, columns and classes with what is documented."""
+    """Parse the datasets on this machine, and compare rows, columns and classes with the documented ones."""
     out = console()
-    with plain_errors():
+    with plain_errors(*ERRORS):
         chosen = datasets(names or ())
         findings: list[Finding] = []
         for entry, _ in chosen:
@@ -193,11 +190,11 @@ def check_command(
     for finding in wrong:
         out.print(f"{finding.name}: {finding.error}", style="red", markup=False, soft_wrap=True)
     if wrong or (names and absent):
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _report(findings: list[Finding]) -> Table:
-    table = Table(title="Against what is documented", title_justify="left")
+    table = Table(title="Comparison with the documentation", title_justify="left")
     table.add_column("problem", no_wrap=True)
     for column in ("rows", "d", "arms"):
         table.add_column(column, justify="right", no_wrap=True)

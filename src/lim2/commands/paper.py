@@ -1,4 +1,4 @@
-"""`lim2 paper`: the experiments of the paper, rerun."""
+"""`lim2 paper`: rerun the experiments of the paper."""
 
 from __future__ import annotations
 
@@ -12,27 +12,39 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lim2.commands.bench import FAILED, INTERRUPTED, WRONG, command_line, plain_errors, stoppable
+from lim2.commands.bench import ERRORS, command_line, stoppable
+from lim2.commands.errors import INTERRUPTED, fail, plain_errors
+from lim2.experiments.names import PlanError
 
 if TYPE_CHECKING:  # what draws and counts is imported when something is to be run
     from lim2.paper.run import Outcome
     from lim2.paper.sections import Section
 
-app = typer.Typer(help="Rerun the paper: its tables and figures, beside the published ones.", no_args_is_help=True)
+app = typer.Typer(
+    help="Rerun the experiments of the paper, and compare tables and figures with the published ones.",
+    no_args_is_help=True,
+)
 
 DEFAULT_OUT, QUICK_OUT = Path("results/paper"), Path("results/paper-quick")
 RUNS, QUICK_RUNS = 10, 2
 
-Runs = Annotated[int | None, typer.Option(help="Runs, each with a shuffle of its own. Default: 10, as in the paper.")]
-SlowRuns = Annotated[
-    int | None, typer.Option(help="Runs of NeuralUCB, NeuralTS and the text network. Default: as many as the others.")
+Runs = Annotated[
+    int | None, typer.Option(help="Number of runs, each with a different shuffle. Default: 10, as in the paper.")
 ]
-Jobs = Annotated[int | None, typer.Option(help="Processes. Default: one per core.")]
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help=f"The folder of the results. Default: {DEFAULT_OUT}.")]
-On = Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster (RAY_ADDRESS).")]
-Data = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of the datasets' files.")]
-Quick = Annotated[bool, typer.Option("--quick", help=f"A short version, into {QUICK_OUT}: about ten minutes for all.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+SlowRuns = Annotated[
+    int | None,
+    typer.Option(help="Number of runs of NeuralUCB, NeuralTS and the text network. Default: the same as --runs."),
+]
+Jobs = Annotated[int | None, typer.Option(help="Number of processes. Default: one per core.")]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help=f"Folder for the results. Default: {DEFAULT_OUT}.")]
+On = Annotated[
+    str, typer.Option(metavar="local|ray", help="Where to run: on this machine, or on a Ray cluster (RAY_ADDRESS).")
+]
+Data = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the datasets.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help=f"Run a short version into {QUICK_OUT}: about ten minutes for all.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
 
 
 def _carry_out(
@@ -46,7 +58,7 @@ def _carry_out(
     quick: bool,
     quiet: bool,
 ) -> None:
-    """Run experiments, write the report, and print what the paper says and what was reproduced."""
+    """Run experiments, write the report, and print the paper's claims and which were reproduced."""
     from lim2.paper import run
     from lim2.paper.experiment import Scale
 
@@ -56,7 +68,7 @@ def _carry_out(
     scale = Scale(many, slow_runs or (1 if quick else many), quick)
     if data is not None:
         os.environ["LIM2_DATA"] = str(data.resolve())  # for the processes, too
-    with plain_errors(console):
+    with plain_errors(*ERRORS):
         try:
             with stoppable():
                 outcome = run.run(
@@ -64,8 +76,8 @@ def _carry_out(
                 )
         except KeyboardInterrupt as error:
             console.print(
-                f"Stopped. What is finished is kept in {folder}. The same command goes on from there:\n"
-                f"  {shlex.join(command_line())}\nWhat is there can be seen with:\n  lim2 paper report --out {folder}",
+                f"Stopped. Finished runs are kept in {folder}. To continue, run the same command again:\n"
+                f"  {shlex.join(command_line())}\nTo see the finished runs:\n  lim2 paper report --out {folder}",
                 markup=False,
                 soft_wrap=True,
             )
@@ -84,10 +96,7 @@ def _conclude(outcome: Outcome, names: Sequence[str], folder: Path, console: Con
         console.print(f"left out: {line}", style="yellow", markup=False, soft_wrap=True)
     shown.print(f"Report: {write.write_report(outcome.sections, folder)}", markup=False, soft_wrap=True)
     if outcome.failures:
-        console.print(f"{len(outcome.failures)} runs failed:", style="red")
-        for line in outcome.failures:
-            console.print(f"  {line}", markup=False)
-        raise typer.Exit(FAILED)
+        fail(f"{len(outcome.failures)} runs failed:", outcome.failures)
 
 
 STYLES = {"reproduced": "green", "not reproduced": "red", "open": "dim"}
@@ -99,7 +108,9 @@ def _claims(section: Section) -> Table:
     table.add_column("here", no_wrap=True)
     table.add_column("evidence")
     for claim in section.claims:
-        table.add_row(claim.text, claim.verdict, claim.evidence, style=STYLES[claim.verdict])
+        table.add_row(f"{claim.text} ({claim.source})", claim.verdict, claim.evidence, style=STYLES[claim.verdict])
+    for claim in section.criteria:
+        table.add_row(f"Required here: {claim.text}", claim.word, claim.evidence, style=STYLES[claim.verdict])
     for finding in section.findings:
         table.add_row("", "", finding)
     return table
@@ -123,35 +134,38 @@ def _command(names: Sequence[str], help_text: str) -> Callable[..., None]:
 
 
 HELP = {
-    "table": "Table 1 and the raw table: 11 datasets, 8 methods.",
+    "table": "Table 1 and the table of raw rewards: 11 datasets, 8 methods.",
     "forgetting": "Catastrophic forgetting on Statlog: instantaneous regret of 6 methods, memory 100.",
     "drift": "Representation drift: the neural tangent kernel during training, for 4 widths.",
-    "memory": "The size of the memory on Statlog, with and without matching.",
+    "memory": "Memory sizes on Statlog, with and without matching.",
     "text": "Sentiment analysis with the convolutional network (needs PyTorch).",
-    "ablation": "What carries the result: LiM2 with its pieces taken out, one by one.",
-    "complexity": "Time of a round and memory over 60,000 rounds, LiM2 against full memory.",
+    "ablation": "Ablation: LiM2 with its components removed one by one.",
+    "complexity": "Time per round and memory over 60,000 rounds, LiM2 against full memory.",
 }
 for _name, _text in HELP.items():
     app.command(_name)(_command([_name], _text))
-app.command("all")(_command(list(HELP), "Everything, then one report."))
+app.command("all")(_command(list(HELP), "Run all experiments, and write one report."))
 
 
 @app.command()
 def report(
     out: Out = None,
-    to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write it. Default: the same folder.")] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder to write the report and an archive of the runs to. Default: the folder of the results.",
+        ),
+    ] = None,
 ) -> None:
-    """Write the report of the runs that are in a folder; elsewhere, with all runs in a few small files beside it."""
+    """Write the report of the runs in a folder; with --to, archive the runs next to it in a few small files."""
     from lim2.paper import archive, run, write
 
     folder = out or DEFAULT_OUT
-    console = Console(stderr=True, highlight=False)
-    with plain_errors(console):
+    with plain_errors(*ERRORS):
         sections = run.sections_of(folder)
-    if not sections:
-        message = f"error: {folder} has no runs of `lim2 paper`; give the folder of --out"
-        console.print(message, style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(WRONG)
+        if not sections:
+            raise PlanError(f"{folder} has no runs of `lim2 paper`: give the folder that was its --out")
     page = write.write_report(sections, folder, to)
     if to is not None:
         archive.pack(folder, to)
@@ -160,13 +174,13 @@ def report(
 
 @app.command()
 def unpack(
-    kept: Annotated[Path, typer.Argument(metavar="DIR", help="Where `lim2 paper report --to` wrote.")],
+    kept: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by `lim2 paper report --to`.")],
     out: Out = None,
 ) -> None:
-    """Put kept runs back into a folder of results: they are not run again, and more can be added."""
+    """Unpack archived runs into a folder of results, where they are not run again and more can be added."""
     from lim2.paper import archive
 
     folder = out or DEFAULT_OUT
-    with plain_errors(Console(stderr=True, highlight=False)):
+    with plain_errors(*ERRORS):
         count = archive.unpack(kept, folder)
-    Console(highlight=False).print(f"{count} runs put into {folder}", markup=False, soft_wrap=True)
+    Console(highlight=False).print(f"{count} runs unpacked into {folder}", markup=False, soft_wrap=True)

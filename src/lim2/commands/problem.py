@@ -1,4 +1,4 @@
-"""The options with which a command takes a problem: by name, or `--csv FILE --label COLUMN`."""
+"""Options that select a problem: its name, or `--csv FILE --label COLUMN`."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from lim2.problems.problem import Problem
 
 CsvOption = Annotated[
     Path | None,
-    typer.Option("--csv", metavar="FILE", help="Your own table, CSV or Parquet, in place of a problem's name."),
+    typer.Option("--csv", metavar="FILE", help="Your own CSV or Parquet file, instead of a problem's name."),
 ]
 LabelOption = Annotated[
-    str | None, typer.Option("--label", metavar="COLUMN", help="With --csv: the column with the classes.")
+    str | None, typer.Option("--label", metavar="COLUMN", help="With --csv: column of the class labels.")
 ]
 SettingOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting of the problem, such as delta=0.9. Repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Setting of the problem, such as delta=0.9. Repeatable."),
 ]
 
 
 def settings_of(pairs: Sequence[str] | None) -> dict[str, Any]:
-    """Return settings given as `KEY=VALUE`; a value that is no Python literal is text.
+    """Return settings given as `KEY=VALUE`; a value that is not a Python literal is text.
 
     Parameters
     ----------
     pairs
-        What the user typed.
+        Words typed by the user.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def settings_of(pairs: Sequence[str] | None) -> dict[str, Any]:
     for pair in pairs or ():
         key, sign, text = pair.partition("=")
         if not sign or not key:
-            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="--set")
+            raise typer.BadParameter(f"expected KEY=VALUE, got {pair!r}", param_hint="--set")
         try:
             settings[key] = ast.literal_eval(text)
         except (ValueError, SyntaxError):
@@ -60,27 +60,27 @@ def chosen(
     data: Path | None = None,
     pairs: Sequence[str] | None = None,
 ) -> Problem:
-    """Return the problem that the options of a command ask for.
+    """Return the problem selected by the options of a command.
 
     Parameters
     ----------
     name
         The problem's name, if one was given.
     csv, label
-        The user's own table and the column with its classes.
+        The user's own table and the column of its class labels.
     rounds
-        How many rounds; None for the problem's own number, or all rows of a table.
+        Number of rounds; None: the problem's default, or all rows of a table.
     seed
-        The same seed gives the same arrays.
+        Seed of the problem. The same seed gives the same arrays.
     data
-        The folder with the files of datasets.
+        Folder of the datasets.
     pairs
         Settings as `KEY=VALUE`.
     """
     if (name is None) == (csv is None):
         raise typer.BadParameter("give either a problem's name or --csv FILE", param_hint="problem")
     if (csv is None) != (label is None):
-        raise typer.BadParameter("--csv FILE and --label COLUMN belong together", param_hint="--csv")
+        raise typer.BadParameter("--csv FILE and --label COLUMN must be given together", param_hint="--csv")
     settings = settings_of(pairs)
     if csv is not None and label is not None:
         return from_csv(csv, label, rounds="all" if rounds is None else rounds, seed=seed, **settings)

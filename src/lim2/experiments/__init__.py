@@ -1,4 +1,4 @@
-"""Run agents on problems: plan -> runs -> results -> report, each readable alone.
+"""Experiments: run agents on problems, store results, write reports.
 
 >>> from lim2.experiments import bench
 >>> results = bench(["wheel"], ["LiM2", "LinearTS"], rounds=1000, runs=3, out="results")  # doctest: +SKIP
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from lim2.extras import needs
 
 if TYPE_CHECKING:
     from lim2.experiments.benchmark import Results, bench
@@ -39,4 +41,5 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    with needs("lim2.experiments", "bench"):
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

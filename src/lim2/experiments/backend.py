@@ -1,4 +1,4 @@
-"""What runs a plan's runs: processes of this machine, or a Ray cluster."""
+"""Backends that execute runs: processes of this machine, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Backend(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many runs may be under way."""
+        """Largest number of concurrent runs."""
         ...
 
     def start(self, run: Run) -> None:
@@ -56,7 +56,7 @@ class Backend(Protocol):
         ...
 
     def events(self, timeout: float) -> Iterator[Event]:
-        """Give what has happened, waiting up to `timeout` seconds for something."""
+        """Return new events; wait up to `timeout` seconds for one."""
         ...
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class Backend(Protocol):
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

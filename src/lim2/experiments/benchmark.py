@@ -1,9 +1,10 @@
-"""Plan -> runs -> results -> report, in one call."""
+"""Run an experiment in one call: plan, runs, results, report."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 # The embedded default: synthetic, so that it needs no files, and over in a minute or two on two cores.
 PROBLEMS = ("linear", "nonlinear", "wheel", "drifting")
-AGENTS = ("LiM2", "LinearTS", "NeuralLinear", "NeuralLinearNTK", "Uniform")
+AGENTS = ("AdaptiveTS", "LiM2", "LinearTS", "NeuralLinear", "NeuralLinearNTK", "Uniform")
 ROUNDS = 2000
 RUNS = 5
 DEFAULT_OUT = "results"
@@ -38,20 +39,20 @@ Named = str | Spec | Callable[..., Any]
 
 @dataclass(frozen=True)
 class Results:
-    """What a bench left behind.
+    """Results of `bench`.
 
     Parameters
     ----------
     folder
-        Where everything is.
+        Folder of the results.
     rows
-        As in ``summary.json``: a dict for each (problem, agent).
+        Summary per (problem, agent), as in ``summary.json``.
     runs
-        A table of all runs, a row each.
+        Table of all runs, one row each.
     failures
-        The same of the runs that failed.
+        Table of the runs that failed.
     retried
-        How often a process died and its run was tried again.
+        Number of runs repeated because their process died.
     """
 
     folder: Path
@@ -62,7 +63,7 @@ class Results:
 
     @property
     def report(self) -> Path:
-        """The report, to be opened in a browser."""
+        """Path of the HTML report."""
         return self.folder / "report.html"
 
 
@@ -85,39 +86,39 @@ def bench(
 ) -> Results:
     """Run agents on problems, and write results and a report.
 
-    What is in `out` already is not run again: call it again after an interruption, or with more runs, problems or
-    agents, and only what is missing is run.
+    Finished runs in `out` are not repeated. Call it again after an interruption, or with more runs, problems or agents:
+    only the missing runs are executed.
 
     Parameters
     ----------
     problems
         Names, or functions ``(rounds, seed, **settings) -> Problem``; or variants, as ``{label: (name, settings)}``.
     agents
-        Names, algorithms, or classes with ``act`` and ``update``; or variants, as for problems. Uniform is added: the
-        normalised score needs it.
+        Names, algorithms, or classes with ``act`` and ``update``; or variants, as for problems. Uniform is always
+        added, because the normalised score needs it.
     rounds
-        Of every problem; None for each problem's own number.
+        Number of rounds of every problem. None: each problem's own number.
     runs
-        How many seeds: `seed`, `seed` + 1, ... Each draws the problem anew, for all agents alike.
+        Number of runs, with the seeds `seed`, `seed` + 1, ... All agents play the same draws of a problem.
     seed
-        The first seed.
+        Seed of the first run.
     delay, batch
-        The reward of a round arrives `delay` rounds later; decisions are made in batches, between which rewards are
-        learned (`Feedback` says it exactly). Lists: every delay with every batch, each reported on its own.
+        Number of rounds by which rewards are delayed, and number of decisions in a batch, after which rewards are
+        learned; see `Feedback`. Lists: all combinations, each reported separately.
     settings
-        Of agents and problems, by label: ``{"LiM2": {"matching": "sample"}}``.
+        Settings of agents and problems, by label: ``{"LiM2": {"matching": "sample"}}``.
     out
-        The folder of the results.
+        Folder for the results.
     jobs
-        How many processes; None for one per core.
+        Number of processes. None: one per core.
     on
-        ``"local"`` or ``"ray"``.
+        Where to run: ``"local"`` or ``"ray"``.
     again
-        Run everything, even what is there.
+        Whether to repeat finished runs.
     quiet
-        Whether to show no progress.
+        Whether to hide the progress.
     report
-        Whether to write the report, and not only results and summary.
+        Whether to write the report, in addition to results and summary.
 
     Examples
     --------
@@ -142,12 +143,12 @@ def planned(
     batch: int | Sequence[int] = 1,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Plan:
-    """Return the plan of what `bench` takes.
+    """Return the plan for the arguments of `bench`.
 
     Parameters
     ----------
     problems, agents, rounds, runs, seed, delay, batch, settings
-        As of `bench`.
+        The same as for `bench`.
     """
     tasks = _specs(problems, problem_named)
     players = with_uniform(_specs(agents, agent_named))
@@ -196,21 +197,21 @@ def carried_out(
     console: Console | None = None,
     command: Sequence[str] = (),
 ) -> Results:
-    """Do what is missing of a plan, then write summary and report.
+    """Execute the missing runs of a plan, then write summary and report.
 
     Parameters
     ----------
     plan
-        What is wanted.
+        The plan.
     out, jobs, on, again, quiet, report
-        As of `bench`.
+        The same as for `bench`.
     console
-        Where progress is shown.
+        Console for the progress.
     command
-        The command line, for the report.
+        Command line, for the report.
     """
     if jobs is not None and jobs < 1:
-        raise PlanError(f"jobs must be at least 1, not {jobs}")
+        raise PlanError(f"jobs must be at least 1, got {jobs}")
     if on == "local":
         check_data(plan)
     store = Store(out)
@@ -219,22 +220,26 @@ def carried_out(
     wanted = {run.key: run for run in plan}  # two labels may mean the same run
     todo = [run for run in wanted.values() if again or not store.has(run)]
     console = console or Console(stderr=True, highlight=False)
+    if plan.shorter:  # what is played is not what was asked for: that is said even where progress is not shown
+        played = ", ".join(f"{label} {rounds:,}" for label, rounds in plan.shorter.items())
+        said = f"Fewer than {plan.rounds:,} rounds, as there are no more rows: {played}."
+        console.print(said, markup=False, soft_wrap=True)
     if not quiet and len(todo) < len(wanted):
         console.print(f"{len(wanted) - len(todo)} of {len(wanted)} runs are here already, in {store.folder}")
     progress = progress_for(todo, console, quiet=quiet)
     if todo:
-        with progress:
-            carry_out(todo, _backend(on, jobs, len(todo)), store.put, progress, None if again else store.has)
+        with progress, closing(_backend(on, jobs, len(todo))) as backend:
+            carry_out(todo, backend, store.put, progress, None if again else store.has)
     return finish(store, report=report, retried=progress.retried)
 
 
 def check_data(plan: Plan) -> None:
-    """Raise a `PlanError` when a dataset's files are not on this machine, before anything is run.
+    """Raise a `PlanError` if the files of a dataset are not on this machine.
 
     Parameters
     ----------
     plan
-        What is wanted.
+        The plan.
     """
     absent = []
     for problem in plan.problems:
@@ -258,20 +263,20 @@ def _backend(on: str, jobs: int | None, todo: int) -> Backend:
         from lim2.experiments.on_ray import Ray
 
         return Ray(jobs, os.environ.get("RAY_ADDRESS"))
-    raise PlanError(f"on must be 'local' or 'ray', not {on!r}")
+    raise PlanError(f"on must be 'local' or 'ray', got {on!r}")
 
 
 def finish(store: Store, *, report: bool = True, retried: int = 0) -> Results:
-    """Write summary and report of what is in a store.
+    """Write summary and report of a store.
 
     Parameters
     ----------
     store
-        Where the results are.
+        Store of the results.
     report
-        Whether to write the report, and not only the summary.
+        Whether to write the report, in addition to the summary.
     retried
-        As of `Results`.
+        Number of repeated runs, as in `Results`.
     """
     from lim2.experiments.summary import summarize, write_summary
 
@@ -279,7 +284,7 @@ def finish(store: Store, *, report: bool = True, retried: int = 0) -> Results:
     rows = summarize(runs)
     write_summary(store.folder, rows)
     if report:
-        from lim2.experiments.report import write_report
+        from lim2.experiments.report.write import write_report
 
         write_report(store, runs, failures, rows)
     return Results(store.folder, rows, runs, failures, retried)

@@ -24,17 +24,17 @@ class Difference:
     Parameters
     ----------
     problem, agent
-        Their labels.
+        Labels of problem and agent.
     first, second
-        Their summaries, over the runs that were compared.
+        Summaries of the two, over the compared runs.
     paired
         Whether runs were compared shuffle by shuffle; else the sets have none in common.
     pairs
-        How many runs were compared.
+        Number of compared runs.
     difference
         Mean reward of the second minus that of the first, over the runs that were compared.
     p
-        Of the paired t-test, or Welch's where runs are not paired, corrected by Holm's method; None without a test.
+        p-value of the paired t-test, or Welch's for unpaired runs, with Holm's correction; None without a test.
     identical
         Whether all rewards are equal, bit for bit.
     """
@@ -51,7 +51,7 @@ class Difference:
 
     @property
     def verdict(self) -> Verdict:
-        """What can be said of the second."""
+        """Verdict on the second."""
         if self.identical:
             return "same"
         if self.p is None or self.p >= LEVEL:
@@ -97,7 +97,7 @@ def compared(first: Store, second: Store) -> list[Difference]:
 
 
 def _hint(before: Sequence[Row], after: Sequence[Row]) -> str:
-    """Return how to compare what differs in delay or batch alone."""
+    """Return a hint for comparing results that differ only in delay or batch."""
     a, b = ({feedback_of(row).unlabelled(row["problem"]) for row in rows} for rows in (before, after))
     return ". The report of one folder compares delays and batches: lim2 bench --delay 0,100" if a & b else ""
 
@@ -134,13 +134,13 @@ def _runs(runs: pl.DataFrame, where: tuple[str, str]) -> pl.DataFrame:
 
 
 def _same_draws(a: pl.DataFrame, b: pl.DataFrame) -> bool:
-    """Say whether equal seeds drew equal problems: the same source, settings and rounds."""
+    """Return whether equal seeds give equal problems: the same source, settings and rounds."""
     what = ("problem_source", "problem_settings", "rounds")
     return a.select(what).unique().equals(b.select(what).unique())
 
 
 def only_in_one(first: Store, second: Store) -> tuple[list[str], list[str]]:
-    """Return what only the first, and what only the second has.
+    """Return the results that only the first, and that only the second has.
 
     Parameters
     ----------
@@ -152,11 +152,11 @@ def only_in_one(first: Store, second: Store) -> tuple[list[str], list[str]]:
 
 
 def worse(differences: Sequence[Difference]) -> list[Difference]:
-    """Return those of which the second is significantly worse.
+    """Return the differences in which the second is significantly worse.
 
     Parameters
     ----------
     differences
-        From `compared`.
+        Result of `compared`.
     """
     return [difference for difference in differences if difference.verdict == "worse"]

@@ -1,4 +1,4 @@
-"""When rewards are learned: so many rounds later, and only between batches of decisions."""
+"""Feedback: delays of rewards, and batches of decisions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lim2.experiments.names import PlanError
 
 @dataclass(frozen=True)
 class Feedback:
-    """When rewards are learned.
+    """Delay and batch of the rewards.
 
     Rounds are counted from 1 and played in blocks of `batch`; the last block may be shorter. All decisions of a block
     are made by the agent as it was at the start of the block. After the block that ends with round c, the rewards of
@@ -26,9 +26,9 @@ class Feedback:
     Parameters
     ----------
     delay
-        So many rounds pass before a reward arrives; 0: it is there when its block ends.
+        Number of rounds before a reward arrives; 0: it arrives when its block ends.
     batch
-        How many decisions are made before rewards are learned; 1: rewards are learned after every decision.
+        Number of decisions before rewards are learned; 1: rewards are learned after every decision.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Feedback:
 
     @property
     def text(self) -> str:
-        """What differs from learning every reward at once; empty when nothing does.
+        """Short description of delay and batch; empty if every reward is learned at once.
 
         Examples
         --------
@@ -61,12 +61,12 @@ class Feedback:
 
     @property
     def name(self) -> str:
-        """The same beside others, where something must be said."""
+        """Short description that is never empty, for comparisons."""
         return self.text or "no delay"
 
     @property
     def meaning(self) -> str:
-        """What it means, in sentences; empty when every reward is learned at once."""
+        """Description in sentences; empty if every reward is learned at once."""
         sentences = []
         if self.delay:
             sentences.append(f"The reward of a round arrives {self.delay:,} rounds later.")
@@ -76,7 +76,7 @@ class Feedback:
 
     @property
     def changes(self) -> dict[str, int]:
-        """What a run's identity and its file say of it: nothing when every reward is learned at once."""
+        """Entries for a run's identity and file; empty if every reward is learned at once."""
         return {"delay": self.delay, "batch": self.batch} if self.text else {}
 
     def labelled(self, problem: str) -> str:
@@ -108,15 +108,15 @@ class Feedback:
         Parameters
         ----------
         rounds
-            How many are played.
+            Number of rounds.
         problem
-            Its label, for the message.
+            Label of the problem, for the message.
         """
         last_block = (rounds - 1) // self.batch * self.batch  # so many rounds are played before it
         if self.text and self.delay >= last_block:
             raise PlanError(
                 f"{self.text}: no reward would be learned before the last decision of {rounds} rounds of {problem!r}; "
-                "play more rounds, or take a shorter delay or a smaller batch"
+                "play more rounds, or use a shorter delay or a smaller batch"
             )
 
 

@@ -18,7 +18,7 @@ SIZE = "n_item_features"
 
 
 class PlaysItems(Protocol):
-    """All that an agent needs to be run on a problem with items."""
+    """Interface of an agent for problems with items."""
 
     def act(self, context: Any, items: Any) -> int:
         """Choose one of the items; return its row."""
@@ -67,9 +67,9 @@ def make_for_items(spec: Spec, problem: ItemProblem, seed: int) -> PlaysItems:
     Parameters
     ----------
     spec
-        Which.
+        Specification of the problem or agent.
     problem
-        What it will play.
+        Problem that the agent will play.
     seed
         Given if the agent takes one.
     """
@@ -98,7 +98,7 @@ def check_arms(spec: Spec, maker: Callable[..., Any], problem: str) -> None:
     spec
         The agent.
     maker
-        What makes it.
+        Function that makes the agent.
     problem
         The problem's name.
     """

@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from lim2.experiments.arms import Array, check_arm
 from lim2.experiments.feedback import Feedback
 from lim2.problems import ItemProblem, Problem
 
@@ -18,17 +21,18 @@ class Late:
     Parameters
     ----------
     agent
-        Anything with ``act`` and ``update``.
+        Agent with methods ``act`` and ``update``.
     problem
-        What it plays.
+        Problem that the agent plays.
     feedback
-        When rewards are learned.
+        Delay and batch of the rewards.
     """
 
     def __init__(self, agent: Any, problem: Problem | ItemProblem, feedback: Feedback) -> None:
         self.agent, self.feedback = agent, feedback
         self.asked, self.outcome = _of_items(problem) if isinstance(problem, ItemProblem) else _of_arms(problem)
-        self.arms: list[int] = []  # of all rounds so far
+        self.arms: list[Any] = []  # of all rounds so far
+        self.limits = limits_of(problem)
 
     def __call__(self, start: int, stop: int) -> tuple[list[int], list[int], list[int]]:
         """Play whole blocks; return the arms, and the nanoseconds of every call of ``act`` and of ``update``."""
@@ -45,6 +49,7 @@ class Late:
                 act_ns.append(clock() - began)
                 arms.append(arm)
             for t in range(max(start - delay, 0), max(end - delay, 0)):
+                check_arm(arms[t], t + 1, int(self.limits[t]))
                 given = self.outcome(t, arms[t])
                 began = clock()
                 update(*given)
@@ -53,8 +58,19 @@ class Late:
         return arms[-len(act_ns) :], act_ns, update_ns
 
 
+def limits_of(problem: Problem | ItemProblem) -> Array:
+    """Return the number of arms or items of each round.
+
+    Parameters
+    ----------
+    problem
+        Problem that is played.
+    """
+    return problem.n_candidates if isinstance(problem, ItemProblem) else np.full(problem.rounds, problem.n_arms)
+
+
 def _of_arms(problem: Any) -> tuple[Callable[[int], Arguments], Callable[[int, int], Arguments]]:
-    """Return what ``act`` and ``update`` are called with in a round, which is counted from 0."""
+    """Return the arguments of ``act`` and ``update`` in a round, counted from 0."""
     contexts, rewards = problem.contexts, problem.rewards
 
     def asked(t: int) -> Arguments:
@@ -67,7 +83,7 @@ def _of_arms(problem: Any) -> tuple[Callable[[int], Arguments], Callable[[int, i
 
 
 def _of_items(problem: Any) -> tuple[Callable[[int], Arguments], Callable[[int, int], Arguments]]:
-    """Return the same for a problem with items."""
+    """Return these arguments for a problem with items."""
     contexts, candidates, rewards, offsets = problem.contexts, problem.candidates, problem.rewards, problem.offsets
 
     def asked(t: int) -> Arguments:

@@ -31,7 +31,7 @@ class Worker:
     Parameters
     ----------
     inbox
-        Where its messages are put, as (worker, message); the message is None when it has ended.
+        Queue for its messages, as (worker, message); the message is None when it has ended.
     """
 
     def __init__(self, inbox: SimpleQueue[tuple[Worker, Any]]) -> None:
@@ -65,7 +65,7 @@ class Worker:
             self._inbox.put((self, None))
 
     def end(self) -> str:
-        """End the process, whatever it does; return how it ended and what it printed last."""
+        """End the process; return its exit status and its last output."""
         self.process.kill()
         code = self.process.wait()
         self._listener.join()
@@ -92,7 +92,7 @@ class Local:
     Parameters
     ----------
     jobs
-        How many.
+        Number of processes.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -101,7 +101,7 @@ class Local:
         self._workers: list[Worker] = []
 
     def start(self, run: Run) -> None:
-        """Give a run to an idle process, or to a new one."""
+        """Start a run in an idle process, or in a new one."""
         worker = next((worker for worker in self._workers if worker.run is None), None)
         if worker is None:
             worker = Worker(self._inbox)
@@ -110,7 +110,7 @@ class Local:
         worker.send(pickle.dumps(cloudpickle.dumps(run)))  # unpacked where a failure shows
 
     def events(self, timeout: float) -> Iterator[Event]:
-        """Give the messages of the processes, and which of them have died."""
+        """Return the messages of the processes, and the processes that died."""
         try:
             worker, message = self._inbox.get(timeout=timeout)
         except Empty:

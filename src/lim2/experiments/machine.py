@@ -1,4 +1,4 @@
-"""Where a run ran: versions, processor, memory."""
+"""Environment of a run: versions, processor, memory."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _processor() -> str:
 
 
 class PeakMemory:
-    """By how much the process's memory grows at its peak; the only measure for agents without ``nbytes``."""
+    """Peak growth of the process's memory, for agents without ``nbytes``."""
 
     def __init__(self) -> None:
         # Linux can forget the peak of earlier runs in this process; elsewhere the peak only ever rises.

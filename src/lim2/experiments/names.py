@@ -14,7 +14,9 @@ from typing import Any
 
 from lim2.agents import AGENTS, TransportTS, agent_of
 from lim2.algorithms import Algorithm
-from lim2.problems import from_csv
+from lim2.problems import from_csv, from_openml
+from lim2.problems.openml import find_task
+from lim2.problems.own import labelled_rows
 from lim2.problems.registry import find, names
 
 # What the runner gives an agent or a problem; anything else in a signature is a setting.
@@ -22,11 +24,13 @@ GIVEN = {
     "agent": ("n_arms", "n_features", "n_item_features", "scales", "seed"),
     "problem": ("rounds", "seed"),
 }
+# Sources of problems that are tables from outside; what comes after the prefix says which.
+TABLES: Mapping[str, Callable[..., Any]] = {"csv:": from_csv, "openml:": from_openml}
 GONE = "TransportTS is gone: name AdaptiveTS, which replaces it"
 
 
 class PlanError(ValueError):
-    """What was asked for cannot be run; the message says why and what can."""
+    """The plan cannot be run; the message says why and lists alternatives."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,17 @@ class Spec:
     Parameters
     ----------
     label
-        What tables and figures call it.
+        Name in tables and figures.
     source
-        What makes it: a registered name, ``module:Name``, ``vw:algorithm`` or ``csv:FILE``.
+        Origin: a registered name, ``module:Name``, ``vw:algorithm``, ``csv:FILE`` or ``openml:TASK``.
     settings
-        Keyword arguments, beside those that the runner gives.
+        Keyword arguments, in addition to those of the runner.
     fingerprint
         Identifies code or data from outside lim2, so that a changed file counts as a change.
     maker
         The object itself, when it was given in Python and not by name.
+    rows
+        Number of rounds of a table; None if it is known otherwise, or unlimited.
     """
 
     label: str
@@ -52,10 +58,22 @@ class Spec:
     settings: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
     maker: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+    rows: int | None = field(default=None, compare=False)
 
     def with_settings(self, settings: Mapping[str, Any]) -> Spec:
-        """Return the same with some settings changed."""
+        """Return the specification with changed settings."""
         return replace(self, settings={**self.settings, **settings})
+
+    def named_with(self, settings: Mapping[str, Any]) -> Spec:
+        """Return the specification with changed settings, which its label shows.
+
+        Examples
+        --------
+        >>> Spec("LiM2", "LiM2").named_with({"hidden": [100, 50], "matching": None}).label
+        'LiM2 (hidden=[100, 50], matching=None)'
+        """
+        said = ", ".join(f"{key}={value}" for key, value in settings.items())
+        return replace(self.with_settings(settings), label=f"{self.label} ({said})" if said else self.label)
 
     @property
     def text(self) -> str:
@@ -70,9 +88,9 @@ def nearest(word: str, known: Iterable[str]) -> str:
     Parameters
     ----------
     word
-        What is not known.
+        Unknown word.
     known
-        What is.
+        Known words.
 
     Examples
     --------
@@ -114,7 +132,7 @@ def agent_named(word: str) -> Spec:
     if word.lower() == "transportts":
         raise PlanError(GONE)
     raise PlanError(
-        f"no agent is called {word!r}; {nearest(word, AGENTS)}. Your own: module:Name; Vowpal Wabbit: vw:squarecb"
+        f"there is no agent {word!r}; {nearest(word, AGENTS)}. Your own: module:Name; Vowpal Wabbit: vw:squarecb"
     )
 
 
@@ -124,17 +142,44 @@ def problem_named(word: str) -> Spec:
     Parameters
     ----------
     word
-        One of ``lim2.problems.list()``, or ``module:function`` with the parameters ``rounds`` and ``seed``.
+        One of ``lim2.problems.list()``; ``openml:TASK``, once fetched; or ``module:function`` with the parameters
+        ``rounds`` and ``seed``.
     """
+    if word.startswith("openml:"):
+        return _task(word)
     if ":" in word:
         return _outside(word)
     known = names()
     if word.lower() not in known:
-        raise PlanError(f"no problem is called {word!r}; {nearest(word, known)}")
+        raise PlanError(f"there is no problem {word!r}; {nearest(word, known)}")
     return Spec(word.lower(), word.lower())
 
 
-def table(path: Path, label: str, name: str = "", settings: Mapping[str, Any] | None = None) -> Spec:
+def _task(word: str) -> Spec:
+    number = word.removeprefix("openml:")
+    if not number.isdecimal():
+        raise PlanError(f"expected openml: and the number of a task, such as openml:31, got {word!r}")
+    task = find_task(int(number))
+    return Spec(task.name, f"openml:{int(number)}", fingerprint=task.sha256, rows=task.rows())
+
+
+def is_table(source: str) -> bool:
+    """Return whether the source of a problem is an external table.
+
+    Parameters
+    ----------
+    source
+        Source of a specification.
+
+    Examples
+    --------
+    >>> is_table("openml:31"), is_table("statlog"), is_table("mine:my_problem")
+    (True, False, False)
+    """
+    return source.startswith(tuple(TABLES))
+
+
+def table(path: Path, label: str | int, name: str = "", settings: Mapping[str, Any] | None = None) -> Spec:
     """Return the problem that a user's own table is.
 
     Parameters
@@ -142,21 +187,23 @@ def table(path: Path, label: str, name: str = "", settings: Mapping[str, Any] | 
     path
         A CSV or Parquet file.
     label
-        The column with the classes.
+        The column with the classes, by name or position.
     name
-        What to call it; default: the file's name.
+        Name of the problem; default: the name of the file.
     settings
-        Of ``lim2.problems.from_csv``.
+        Settings of ``lim2.problems.from_csv``.
     """
     if not path.is_file():
         raise PlanError(f"there is no file {path}; give the path of a CSV or Parquet file")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     absolute = str(path.resolve())
-    return Spec(name or path.stem, f"csv:{absolute}", {"label": label, **(settings or {})}, digest)
+    spec = Spec(name or path.stem, f"csv:{absolute}", {"label": label, **(settings or {})}, digest)
+    check_settings(spec, "problem")
+    return replace(spec, rows=labelled_rows(path, **spec.settings))
 
 
 def given(thing: Callable[..., Any]) -> Spec:
-    """Return what a class or a function, given in Python, is.
+    """Return the specification of a class or function.
 
     Parameters
     ----------
@@ -164,7 +211,7 @@ def given(thing: Callable[..., Any]) -> Spec:
         An algorithm, a class or function that makes an agent, or a function that makes a problem.
     """
     if not callable(thing):
-        raise PlanError(f"{thing!r} is neither a name nor something that can be called to make an agent or a problem")
+        raise PlanError(f"expected a name, or a function that makes an agent or a problem, got {thing!r}")
     for name, maker in AGENTS.items():
         if maker is thing:
             return Spec(name, name)
@@ -174,7 +221,7 @@ def given(thing: Callable[..., Any]) -> Spec:
 
 
 def maker_of(spec: Spec) -> Callable[..., Any]:
-    """Return what makes an agent: called with n_arms, n_features, seed if it takes one, and the settings.
+    """Return the function that makes an agent from n_arms, n_features, an optional seed and the settings.
 
     Parameters
     ----------
@@ -193,7 +240,7 @@ def maker_of(spec: Spec) -> Callable[..., Any]:
 
 
 def _agent_maker(thing: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what makes an agent: of an algorithm, an agent that plays by it."""
+    """Return the function that makes an agent, wrapping an algorithm if needed."""
     if thing is TransportTS:
         raise PlanError(GONE)
     return agent_of(thing) if isinstance(thing, type) and issubclass(thing, Algorithm) else thing
@@ -220,11 +267,12 @@ def check_settings(spec: Spec, kind: str) -> None:
 def _offered(spec: Spec, kind: str) -> list[str] | None:
     """Return the settings of an agent or a problem; None when it takes any."""
     if spec.source.startswith("vw:"):
-        from lim2.experiments.peers import settings
+        from lim2.experiments.peers import defaults
 
-        return settings(spec.source)
-    if spec.source.startswith("csv:"):
-        maker: Callable[..., Any] = from_csv
+        return list(defaults(spec.source))
+    maker: Callable[..., Any]
+    if kind == "problem" and is_table(spec.source):
+        maker = TABLES[f"{spec.source.partition(':')[0]}:"]
     elif kind == "problem" and ":" not in spec.source and spec.maker is None:
         maker = find(spec.source).loader
     else:
@@ -236,7 +284,7 @@ def _offered(spec: Spec, kind: str) -> list[str] | None:
 
 
 def takes(maker: Callable[..., Any], parameter: str) -> bool:
-    """Say whether something may be called with a keyword.
+    """Return whether a function accepts a keyword argument.
 
     Parameters
     ----------
@@ -274,7 +322,7 @@ def _imported(word: str) -> Callable[..., Any]:
             raise PlanError(f"{word!r}: module {module_name!r} has no {name!r}; {nearest(name, public)}")
         thing = getattr(thing, part)
     if not callable(thing):
-        raise PlanError(f"{word!r} is {thing!r}: a class, or a function that returns an agent or a problem, is needed")
+        raise PlanError(f"{word!r} must be a class, or a function that returns an agent or a problem, got {thing!r}")
     found: Callable[..., Any] = thing
     return found
 

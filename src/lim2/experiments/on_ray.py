@@ -18,17 +18,17 @@ from lim2.experiments.worker import EVERY
 
 
 class Board:
-    """Where runs on other machines write how far they are; lives on the cluster."""
+    """Actor on the cluster to which runs report their progress."""
 
     def __init__(self) -> None:
         self.news: dict[str, tuple[int, float]] = {}
 
     def note(self, key: str, done: int, reward: float) -> None:
-        """Note how far a run is."""
+        """Record the progress of a run."""
         self.news[key] = (done, reward)
 
     def take(self) -> dict[str, tuple[int, float]]:
-        """Return what is new."""
+        """Return new progress."""
         news, self.news = self.news, {}
         return news
 
@@ -56,9 +56,9 @@ class Ray:
     Parameters
     ----------
     jobs
-        How many runs at a time; None for all cores of the cluster.
+        Number of concurrent runs; None: one per core of the cluster.
     address
-        Of the cluster; None for a local one that ends with the bench.
+        Address of the cluster; None: a local one that ends with the call.
     """
 
     def __init__(self, jobs: int | None, address: str | None) -> None:
@@ -86,7 +86,7 @@ class Ray:
 
     @property
     def slots(self) -> int:
-        """How many runs may be under way: as many as the cluster has cores now."""
+        """Largest number of concurrent runs: the current number of cores of the cluster."""
         return self._jobs or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def start(self, run: Run) -> None:
@@ -94,7 +94,7 @@ class Ray:
         self._running[self._task.remote(run, sys.path, self._board)] = run
 
     def events(self, timeout: float) -> Iterator[Event]:
-        """Give what is done, what was lost, and how far the rest is."""
+        """Return finished runs, lost runs, and the progress of the others."""
         done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout)
         for reference in done:
             run = self._running.pop(reference)

@@ -48,11 +48,11 @@ class Pending(Generic[T]):
         self._waiting: dict[Any, deque[T]] = {}
 
     def put(self, key: Any, value: T) -> None:
-        """Keep what is needed when the reward arrives."""
+        """Store the data that is needed when the reward arrives."""
         self._waiting.setdefault(key, deque()).append(value)
 
     def take(self, key: Any) -> T | None:
-        """Give what was kept longest under that key; None when there is nothing."""
+        """Remove and return the oldest entry of a key; None if there is none."""
         values = self._waiting.get(key)
         if values is None:
             return None
@@ -72,18 +72,18 @@ class VowpalWabbit:
     n_arms, n_features
         Number of arms, and size of a context.
     algorithm
-        How it explores: one of ``ALGORITHMS``.
+        Exploration algorithm, one of ``ALGORITHMS``.
     action_features
         True: ``--cb_explore_adf``. The context is shared, an action has its own number as its only feature, and ``-q``
         crosses the two: one linear regression per arm. False: ``--cb_explore``.
     seed
         Seeds both its own random numbers and the draw of an arm from its probabilities.
     learning_rate
-        Of its online regression.
+        Learning rate of the online regression.
     interactions
         Whether it also sees products of two features; then it is not linear in the context.
     options
-        Further options of its command line, such as ``"--power_t 0"``.
+        Further command-line options of Vowpal Wabbit, such as ``"--power_t 0"``.
     **exploration
         Options of the algorithm, such as ``epsilon``.
     """
@@ -149,7 +149,7 @@ class VowpalWabbitItems:
     scales
         The scales of contexts and of items; None: as they are.
     algorithm, seed, learning_rate, interactions, options, **exploration
-        As of `VowpalWabbit`.
+        The same as for `VowpalWabbit`.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ def _drawn(chances: NDArray[Any], rng: np.random.Generator) -> int:
 
 
 def _algorithm(word: str) -> str:
-    """Return how an agent of that name explores."""
+    """Return the exploration options of an agent."""
     return word.removeprefix(PREFIX).removeprefix(ADF)
 
 
@@ -231,44 +231,44 @@ def check(word: str) -> None:
     Parameters
     ----------
     word
-        Such as ``vw:squarecb``.
+        Name of the agent, such as ``vw:squarecb``.
     """
     names = [PREFIX + kind + name for kind in ("", ADF) for name in ALGORITHMS if kind or name != "regcb"]
     if word not in names:
-        raise PlanError(f"no agent is called {word!r}; {nearest(word, names)}")
+        raise PlanError(f"there is no agent {word!r}; {nearest(word, names)}")
     if find_spec("vowpalwabbit") is None:
         raise PlanError(f"{word} needs Vowpal Wabbit, which is not installed: pip install 'lim2[peers]'")
 
 
-def settings(word: str) -> list[str]:
-    """Return the settings of an agent.
+def defaults(word: str) -> dict[str, Any]:
+    """Return the settings of an agent, with their defaults.
 
     Parameters
     ----------
     word
-        Such as ``vw:squarecb``.
+        Name of the agent, such as ``vw:squarecb``.
     """
-    return [*ALGORITHMS[_algorithm(word)][1], "learning_rate", "interactions", "options"]
+    return {**ALGORITHMS[_algorithm(word)][1], "learning_rate": 0.5, "interactions": False, "options": ""}
 
 
 def maker(word: str) -> Callable[..., Any]:
-    """Return what makes an agent of that name.
+    """Return the function that makes an agent of that name.
 
     Parameters
     ----------
     word
-        Such as ``vw:squarecb``.
+        Name of the agent, such as ``vw:squarecb``.
     """
     return partial(VowpalWabbit, algorithm=_algorithm(word), action_features=word.startswith(PREFIX + ADF))
 
 
 def item_maker(word: str) -> Callable[..., Any]:
-    """Return what makes an agent of that name that chooses among items.
+    """Return the function that makes an item agent of that name.
 
     Parameters
     ----------
     word
-        Such as ``vw:adf-squarecb``.
+        Name of the agent, such as ``vw:adf-squarecb``.
     """
     if not word.startswith(PREFIX + ADF):
         raise TypeError(f"{word} chooses among arms and cannot play items; name {PREFIX}{ADF}{_algorithm(word)}")

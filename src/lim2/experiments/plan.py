@@ -1,4 +1,4 @@
-"""What to run: problems x agents x seeds, and delays and batches. A run is known by what decides its result."""
+"""Plans: problems x agents x seeds, with delays and batches. A run is identified by all that determines its result."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import lim2
 from lim2.experiments.feedback import IMMEDIATE, Feedback
-from lim2.experiments.names import PlanError, Spec, check_settings
+from lim2.experiments.names import PlanError, Spec, check_settings, is_table
 from lim2.experiments.renamed import then
 from lim2.problems.registry import find
 
 FORMAT = 1  # of a run's file; a change makes all runs new
+RESULTS = "0.1.0"  # the version of lim2 since which runs give the same; raised when they do not, see docs/releases.md
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Run:
     Parameters
     ----------
     problem, agent
-        What plays what.
+        Problem and agent.
     rounds
-        How many rounds; ``"all"`` for every row of a table.
+        Number of rounds; ``"all"``: every row of a table.
     seed
-        Draws the problem and seeds the agent: all agents of a seed see the same shuffle.
+        Seed of the problem and the agent; all agents with the same seed play the same shuffle.
     feedback
-        When rewards are learned.
+        Delay and batch of the rewards.
     """
 
     problem: Spec
@@ -46,7 +46,7 @@ class Run:
         """A digest of everything that decides the result, and of nothing else: labels may change."""
         decisive = {
             "format": FORMAT,
-            "version": lim2.__version__,
+            "version": RESULTS,
             "problem": _decisive(self.problem),
             "agent": _decisive(self.agent),
             "rounds": self.rounds,
@@ -78,13 +78,13 @@ class Plan:
     Parameters
     ----------
     problems, agents
-        What to play, and who plays.
+        Problems and agents.
     rounds
-        Of each problem, in order; None for its own number.
+        Number of rounds of each problem, in order; None: its own number.
     seeds
         One run per seed.
     feedbacks
-        When rewards are learned; more than one to compare them.
+        Delays and batches of the rewards; several to compare.
     """
 
     problems: tuple[Spec, ...]
@@ -100,28 +100,34 @@ class Plan:
             labels = [spec.label for spec in specs]
             for label in labels:
                 if labels.count(label) > 1:
-                    raise PlanError(f"two {kind}s are called {label!r}; give each variant a name of its own")
+                    raise PlanError(f"two {kind}s have the name {label!r}; give each variant a distinct name")
             for spec in specs:
                 check_settings(spec, kind)
         if not self.seeds:
             raise PlanError("runs must be at least 1")
         if self.rounds is not None and self.rounds < 1:
-            raise PlanError(f"rounds must be at least 1, not {self.rounds}")
+            raise PlanError(f"rounds must be at least 1, got {self.rounds}")
         played = [feedback.labelled(problem.label) for problem in self.problems for feedback in self.feedbacks]
         for label in played:
             if played.count(label) > 1:
-                raise PlanError(f"two problems would be called {label!r}, with delay and batch; rename the variant")
+                raise PlanError(f"two problems would have the name {label!r}, with delay and batch; rename the variant")
         for feedback in self.feedbacks:
             for problem in self.problems if feedback != IMMEDIATE else ():
                 rounds = rounds_of(problem, self.rounds)
                 if isinstance(rounds, int):  # else it is known when the table is read
                     feedback.check(rounds, problem.label)
 
+    @property
+    def shorter(self) -> dict[str, int]:
+        """Problems with fewer rounds than given, by label, and their numbers of rounds."""
+        found = {problem.label: rounds_of(problem, self.rounds) for problem in self.problems if self.rounds is not None}
+        return {label: rounds for label, rounds in found.items() if isinstance(rounds, int) and rounds != self.rounds}
+
     def __len__(self) -> int:
         return len(self.problems) * len(self.agents) * len(self.seeds) * len(self.feedbacks)
 
     def __iter__(self) -> Iterator[Run]:
-        """Give the runs seed by seed, so that what is there is comparable at any moment."""
+        """Yield the runs seed by seed, so that partial results are comparable."""
         for seed in self.seeds:
             for problem in self.problems:
                 for feedback in self.feedbacks:
@@ -130,26 +136,37 @@ class Plan:
 
 
 def rounds_of(problem: Spec, asked: int | None) -> int | str:
-    """Return how many rounds of a problem to play: as asked, but no more than a dataset has rows.
+    """Return the number of rounds to play: as given, but no more than a dataset has rows.
 
     Parameters
     ----------
     problem
         The problem.
     asked
-        What the user asked for.
+        Number given by the user.
     """
-    if problem.source.startswith("csv:"):
-        return "all" if asked is None else asked
+    most = most_rounds(problem)
+    if asked is not None:
+        return asked if most is None else min(asked, most)
+    if is_table(problem.source):
+        return "all"
     if ":" in problem.source:
-        if asked is None:
-            raise PlanError(f"how many rounds of {problem.label!r}? Say so with --rounds")
-        return asked
-    entry = find(problem.source)
-    if asked is None:
-        return entry.rounds
-    has = entry.facts.most_rounds if entry.facts else None
-    return asked if has is None or problem.settings.get("replace") else min(asked, has)
+        raise PlanError(f"{problem.label!r} has no default number of rounds: give --rounds")
+    return find(problem.source).rounds
+
+
+def most_rounds(problem: Spec) -> int | None:
+    """Return the number of rounds of a problem; None if it is unlimited or unknown.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    """
+    if problem.rows is not None or ":" in problem.source or problem.settings.get("replace"):
+        return problem.rows
+    facts = find(problem.source).facts
+    return facts.most_rounds if facts else None
 
 
 def with_uniform(agents: Sequence[Spec]) -> tuple[Spec, ...]:
@@ -158,7 +175,7 @@ def with_uniform(agents: Sequence[Spec]) -> tuple[Spec, ...]:
     Parameters
     ----------
     agents
-        As the user named them.
+        Agents given by the user.
     """
     if any(agent.source == "Uniform" for agent in agents):
         return tuple(agents)
@@ -187,7 +204,7 @@ def short(source: str) -> str:
     Parameters
     ----------
     source
-        Of a spec.
+        Source of a specification.
 
     Examples
     --------
@@ -211,7 +228,7 @@ def _described(value: Any) -> Any:
     text = repr(value)
     if " at 0x" in text:
         raise PlanError(
-            f"the setting {text} has no stable text, so that its results could not be found again; "
+            f"the setting {text} has no stable repr, so its results could not be found again; "
             "give its class a __repr__ that names its own settings"
         )
     return {"repr": text}

@@ -1,4 +1,4 @@
-"""How far a bench is: bars on a terminal, lines elsewhere, or nothing."""
+"""Progress of a bench: bars on a terminal, lines elsewhere, or nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Progress:
     Parameters
     ----------
     runs
-        What there is to do.
+        Runs to execute.
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
@@ -44,32 +44,32 @@ class Progress:
     # What happens to runs
 
     def started(self, run: Run) -> None:
-        """Note that a run has been given to a process."""
+        """Report that a run has started."""
         self._running[run.key] = 0
         self._most = max(self._most, len(self._running))
 
     def ticked(self, run: Run, done: int, reward: float) -> None:  # noqa: ARG002
-        """Note that a run has come so far."""
+        """Report the progress of a run."""
         self._running[run.key] = done
 
     def finished(self, run: Run, record: Record) -> None:
-        """Note that a run has ended."""
+        """Report that a run has ended."""
         self._end(run)
         self.failed += record["status"] != "ok"
         self._rounds += record.get("rounds") or 0
         self._seconds[run.problem.label, run.agent.label] = record["seconds"]
 
     def found(self, run: Run) -> None:
-        """Note that another process has done a run."""
+        """Report that another process has finished a run."""
         self._end(run)
 
     def died(self, run: Run, why: str) -> None:  # noqa: ARG002
-        """Note that a run's process has died; it will be tried again."""
+        """Report that the process of a run died; the run is repeated."""
         self._running.pop(run.key, None)
         self.retried += 1
 
     def waited(self) -> None:
-        """Note that time has passed."""
+        """Report that time has passed."""
 
     def _end(self, run: Run) -> None:
         self._running.pop(run.key, None)
@@ -124,9 +124,9 @@ class Lines(Progress):
     Parameters
     ----------
     runs
-        What there is to do.
+        Runs to execute.
     console
-        Where to print.
+        Console for the output.
     """
 
     def __init__(self, runs: Sequence[Run], console: Console) -> None:
@@ -134,12 +134,12 @@ class Lines(Progress):
         self.console = console
 
     def finished(self, run: Run, record: Record) -> None:
-        """Print what came out."""
+        """Print the outcome."""
         super().finished(run, record)
         self._say(run, outcome(record))
 
     def found(self, run: Run) -> None:
-        """Print that it is there."""
+        """Print that the run is finished."""
         super().found(run)
         self._say(run, "done by another process")
 
@@ -159,7 +159,7 @@ class Rich(Progress):
     Parameters
     ----------
     runs
-        What there is to do.
+        Runs to execute.
     console
         The terminal.
     """
@@ -200,7 +200,7 @@ class Rich(Progress):
         self.waited()
 
     def finished(self, run: Run, record: Record) -> None:
-        """Take a bar away; a failure leaves a line."""
+        """Remove a bar; a failure leaves a line."""
         super().finished(run, record)
         self._drop(run)
         if record["status"] != "ok":
@@ -212,7 +212,7 @@ class Rich(Progress):
         self.waited()
 
     def died(self, run: Run, why: str) -> None:
-        """Take a bar away, and say why."""
+        """Remove a bar, and print the reason."""
         super().died(run, why)
         self._drop(run)
         self.console.print(f"{run}: {why.splitlines()[0]}; trying again", style="yellow", markup=False)
@@ -246,9 +246,9 @@ def progress_for(runs: Sequence[Run], console: Console, *, quiet: bool) -> Progr
     Parameters
     ----------
     runs
-        What there is to do.
+        Runs to execute.
     console
-        Where.
+        Console for the output.
     quiet
         Whether to show nothing.
     """

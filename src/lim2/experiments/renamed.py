@@ -20,7 +20,7 @@ def then(agent: str) -> str:
     Parameters
     ----------
     agent
-        By its name of today.
+        Current name of the agent.
 
     Examples
     --------

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from lim2._blas import one_thread
 from lim2.experiments import machine
+from lim2.experiments.arms import check_arm, checked
 from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.items import PlaysItems, check_arms, make_for_items
-from lim2.experiments.late import Late
-from lim2.experiments.names import Spec, maker_of, takes
+from lim2.experiments.late import Late, limits_of
+from lim2.experiments.names import Spec, is_table, maker_of, takes
 from lim2.experiments.plan import FORMAT, Run, canonical
-from lim2.problems import ItemProblem, Problem, from_csv, load
+from lim2.problems import ItemProblem, Problem, from_csv, from_openml, load
 
 LOOKS = 64  # at the agent's memory
 POINTS = 200  # of a curve in a run's file
@@ -37,7 +38,7 @@ Stretch = Callable[[int, int], tuple[list[int], Sequence[int] | Array, Sequence[
 
 
 class Plays(Protocol):
-    """All that an agent needs to be run."""
+    """Interface of an agent."""
 
     def act(self, context: Any) -> int:
         """Choose an arm."""
@@ -50,7 +51,7 @@ class Plays(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """What happened in each round.
+    """Record of each round of a run.
 
     Parameters
     ----------
@@ -61,9 +62,9 @@ class Played:
     learned_after
         After which round each reward was learned.
     memory_rounds, memory_bytes
-        What the agent's state occupied, and after which rounds; empty if it has no attribute `nbytes`.
+        Rounds and sizes of the agent's state in bytes; empty if it has no attribute `nbytes`.
     traces
-        What the agent itself noted, by name; empty if it has no attribute `traces`.
+        Traces recorded by the agent, by name; empty if it has no attribute `traces`.
     """
 
     arms: NDArray[np.int64]
@@ -81,18 +82,18 @@ def play(
     tick: Tick | None = None,
     feedback: Feedback = IMMEDIATE,
 ) -> Played:
-    """Let an agent play a problem to its end.
+    """Run an agent on a problem to its end.
 
     Parameters
     ----------
     agent
-        Anything with ``act`` and ``update``; they are given items if the problem has items.
+        Agent with methods ``act`` and ``update``, which take items if the problem has items.
     problem
-        What to play.
+        Problem to play.
     tick
-        Called now and then with how far it is.
+        Function called from time to time with the progress.
     feedback
-        When rewards are learned; default: each after its decision.
+        Delay and batch of the rewards; default: each reward is learned after its decision.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def play(
     rounds: list[int] = []
     sizes: list[int] = []
     stretch = _stretch(agent, problem, feedback)
-    limits = problem.n_candidates if isinstance(problem, ItemProblem) else np.full(n, problem.n_arms)
+    limits = limits_of(problem)
     total, start, step, learned = 0.0, 0, 16, 0
     at = np.linspace(0, n, min(LOOKS, n) + 1).astype(int)[1:].tolist()
     looks = iter(sorted({feedback.block_end(count, n) for count in at}))
@@ -119,7 +120,7 @@ def play(
             clock = time.perf_counter_ns()
             chosen, acts, updates = stretch(start, stop)
             took = time.perf_counter_ns() - clock
-            arms[start:stop] = _checked(chosen, start, limits[start:stop])
+            arms[start:stop] = checked(chosen, start, limits[start:stop])
             act_ns[start:stop] = acts
             update_ns[learned : learned + len(updates)] = updates
             learned += len(updates)
@@ -139,7 +140,7 @@ def play(
 
 
 def _stretch(agent: Any, problem: Any, feedback: Feedback) -> Stretch:
-    """Return what plays some rounds, and returns the arms and the nanoseconds of ``act`` and of ``update``."""
+    """Return a function that plays some rounds and returns arms and nanoseconds of ``act`` and ``update``."""
     if feedback != IMMEDIATE:
         return Late(agent, problem, feedback)
     return partial(_play_items if isinstance(problem, ItemProblem) else _play_arms, agent, problem)
@@ -152,50 +153,49 @@ def _play_arms(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[in
     note_arm = chosen.append
     stamps = [clock()]
     stamp = stamps.append
-    for context, rewards in zip(problem.contexts[start:stop], problem.rewards[start:stop], strict=True):
-        arm = act(context)
-        stamp(clock())
-        update(context, arm, float(rewards[arm]))
-        stamp(clock())
-        note_arm(arm)
+    arm: Any = 0
+    try:
+        for context, rewards in zip(problem.contexts[start:stop], problem.rewards[start:stop], strict=True):
+            arm = act(context)
+            stamp(clock())
+            update(context, arm, float(rewards[arm]))
+            stamp(clock())
+            note_arm(arm)
+    except Exception:
+        check_arm(arm, start + len(chosen) + 1, problem.n_arms)  # what is no arm may fail anywhere
+        raise
     times = np.diff(stamps)
     return chosen, times[::2], times[1::2]
 
 
 def _play_items(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[int], Array, Array]:
-    """Play some rounds of a problem with items, likewise."""
+    """Play some rounds of a problem with items, and return arms and nanoseconds."""
     act, update, clock = agent.act, agent.update, time.perf_counter_ns
     chosen: list[int] = []
     edges = problem.offsets[start : stop + 1]
     candidates, rewards = np.split(problem.candidates, edges)[1:-1], np.split(problem.rewards, edges)[1:-1]
     stamps = [clock()]
     stamp = stamps.append
-    for context, items, pays in zip(problem.contexts[start:stop], candidates, rewards, strict=True):
-        row = act(context, items)
-        stamp(clock())
-        update(context, items[row], float(pays[row]))
-        stamp(clock())
-        chosen.append(row)
+    row: Any = 0
+    try:
+        for context, items, pays in zip(problem.contexts[start:stop], candidates, rewards, strict=True):
+            row = act(context, items)
+            stamp(clock())
+            update(context, items[row], float(pays[row]))
+            stamp(clock())
+            chosen.append(row)
+    except Exception:
+        check_arm(row, start + len(chosen) + 1, len(candidates[len(chosen)]))
+        raise
     times = np.diff(stamps)
     return chosen, times[::2], times[1::2]
 
 
 def _next_step(step: int, nanoseconds: int) -> int:
-    """Return how many rounds to play before the next tick, for one to four ticks per second."""
+    """Return the number of rounds before the next tick, for one to four ticks per second."""
     if nanoseconds < 0.25e9:
         return 2 * step
     return step if nanoseconds < 1e9 else max(1, step // 4)
-
-
-def _checked(chosen: list[int], start: int, limits: NDArray[np.int64]) -> NDArray[np.int64]:
-    arms = np.asarray(chosen)
-    if arms.dtype.kind not in "iu" or arms.ndim != 1:
-        raise TypeError(f"act must return a whole number, but it returned {chosen[0]!r} in round {start + 1}")
-    wrong = np.flatnonzero((arms < 0) | (arms >= limits))
-    if wrong.size:
-        at = int(wrong[0])
-        raise ValueError(f"act returned arm {arms[at]} in round {start + at + 1}; arms are 0 to {limits[at] - 1}")
-    return arms
 
 
 def run_once(run: Run, tick: Tick | None = None) -> Record:
@@ -204,9 +204,9 @@ def run_once(run: Run, tick: Tick | None = None) -> Record:
     Parameters
     ----------
     run
-        What to run.
+        Run to execute.
     tick
-        Called now and then with how far it is.
+        Function called from time to time with the progress.
     """
     began = datetime.now(UTC)
     clock = time.perf_counter()
@@ -232,7 +232,7 @@ def run_once(run: Run, tick: Tick | None = None) -> Record:
 
 
 def identity(run: Run) -> Record:
-    """Return what a row says about which run it is."""
+    """Return the fields of a row that identify the run."""
     return {
         "format": FORMAT,
         "key": run.key,
@@ -253,13 +253,13 @@ def draw(spec: Spec, rounds: int | str, seed: int) -> Problem | ItemProblem:
     Parameters
     ----------
     spec
-        Which.
+        Specification of the problem or agent.
     rounds
-        How many rounds.
+        Number of rounds.
     seed
         The same seed gives the same arrays.
     """
-    if spec.maker is not None or (":" in spec.source and not spec.source.startswith("csv:")):
+    if spec.maker is not None or (":" in spec.source and not is_table(spec.source)):
         problem = maker_of(spec)(rounds=rounds, seed=seed, **spec.settings)
         if not isinstance(problem, Problem | ItemProblem):
             raise TypeError(
@@ -279,6 +279,8 @@ _kept: dict[str, Problem | ItemProblem] = {}  # the last draw: agents of one see
 def _loaded(spec: Spec, rounds: Any, seed: int) -> Problem | ItemProblem:
     if spec.source.startswith("csv:"):
         return from_csv(spec.source.removeprefix("csv:"), rounds=rounds, seed=seed, **spec.settings)
+    if spec.source.startswith("openml:"):
+        return from_openml(int(spec.source.removeprefix("openml:")), rounds=rounds, seed=seed, **spec.settings)
     return load(spec.source, rounds, seed, **spec.settings)
 
 
@@ -288,9 +290,9 @@ def make(spec: Spec, problem: Problem | ItemProblem, seed: int) -> Plays | Plays
     Parameters
     ----------
     spec
-        Which.
+        Specification of the problem or agent.
     problem
-        What it will play.
+        Problem that the agent will play.
     seed
         Given if the agent takes one.
     """
@@ -327,14 +329,14 @@ def _sizes(problem: Problem | ItemProblem) -> Record:
 
 
 def measured(problem: Problem | ItemProblem, played: Played) -> Record:
-    """Return what a run's file says about how the agent did.
+    """Return the fields of a row that measure the agent.
 
     Parameters
     ----------
     problem
-        What was played.
+        Problem that was played.
     played
-        What happened.
+        Record of the run.
     """
     n = problem.rounds
     rewards, expected = problem.earned(played.arms), problem.expected(played.arms)
@@ -353,7 +355,7 @@ def measured(problem: Problem | ItemProblem, played: Played) -> Record:
         "curve_reward": cumulative[at - 1].tolist(),
         "curve_regret": regrets.cumsum()[at - 1].tolist(),
         "curve_optimal": optimal.cumsum()[at - 1].tolist(),
-        "traces": [{"name": name, "values": list(values)} for name, values in played.traces.items()],
+        "traces": [{"name": name, "values": list(map(float, values))} for name, values in played.traces.items()],
         "memory_round": played.memory_rounds,
         "memory_mb": [size / 1e6 for size in played.memory_bytes],
         "agent_mb": max(played.memory_bytes) / 1e6 if played.memory_bytes else None,

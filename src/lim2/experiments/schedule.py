@@ -1,10 +1,9 @@
-"""Carry out runs: which comes next, what is tried again, what is written down."""
+"""Execute runs: choose the next one, repeat failed ones, store results."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from datetime import UTC, datetime
 
 from lim2.experiments import machine
@@ -29,9 +28,9 @@ def carry_out(
     Parameters
     ----------
     runs
-        In the order in which they are wanted.
+        Runs, in order of execution.
     backend
-        Where.
+        Backend that executes the runs; it stays open.
     put
         Keeps a result.
     progress
@@ -43,37 +42,36 @@ def carry_out(
     attempts: Counter[str] = Counter()
     costs = Costs()
     busy = 0
-    with closing(backend):
-        while waiting or busy:
-            while waiting and busy < backend.slots:
-                run = costs.next_of(waiting)
-                if is_there is not None and is_there(run):
-                    progress.found(run)
-                    continue
-                attempts[run.key] += 1
-                progress.started(run)
-                backend.start(run)
-                busy += 1
-            for event in backend.events(TIMEOUT):
-                if isinstance(event, Ticked):
-                    progress.ticked(event.run, event.done, event.reward)
-                    continue
-                busy -= 1
-                run = event.run
-                if isinstance(event, Died) and attempts[run.key] < ATTEMPTS:
-                    progress.died(run, event.why)
-                    waiting.appendleft(run)
-                    continue
-                record = event.record if isinstance(event, Finished) else _dead(run, event.why)
-                record["attempts"] = attempts[run.key]
-                put(run, record)
-                costs.learn(run, record)
-                progress.finished(run, record)
-            progress.waited()
+    while waiting or busy:
+        while waiting and busy < backend.slots:
+            run = costs.next_of(waiting)
+            if is_there is not None and is_there(run):
+                progress.found(run)
+                continue
+            attempts[run.key] += 1
+            progress.started(run)
+            backend.start(run)
+            busy += 1
+        for event in backend.events(TIMEOUT):
+            if isinstance(event, Ticked):
+                progress.ticked(event.run, event.done, event.reward)
+                continue
+            busy -= 1
+            run = event.run
+            if isinstance(event, Died) and attempts[run.key] < ATTEMPTS:
+                progress.died(run, event.why)
+                waiting.appendleft(run)
+                continue
+            record = event.record if isinstance(event, Finished) else _dead(run, event.why)
+            record["attempts"] = attempts[run.key]
+            put(run, record)
+            costs.learn(run, record)
+            progress.finished(run, record)
+        progress.waited()
 
 
 class Costs:
-    """What runs cost: of one seed's runs the longest go first, so that cores end together."""
+    """Schedule: the longest runs of a seed go first, so that all cores finish together."""
 
     def __init__(self) -> None:
         self._seconds: dict[tuple[str, str], float] = {}
@@ -83,7 +81,7 @@ class Costs:
         self._seconds[run.problem.label, run.agent.label] = record["seconds"]
 
     def next_of(self, waiting: deque[Run]) -> Run:
-        """Take the run that should come next: of the first seed, the longest; what is not known counts as long."""
+        """Remove and return the next run: the longest of the first seed; unknown durations count as long."""
         seed = waiting[0].seed
         same = [run for run in waiting if run.seed == seed]
         chosen = max(same, key=lambda run: self._seconds.get((run.problem.label, run.agent.label), float("inf")))

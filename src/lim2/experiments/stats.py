@@ -12,6 +12,7 @@ from scipy import special
 Array = NDArray[np.float64]
 
 LEVEL = 0.05  # of significance
+LEAST = 6  # datasets: with fewer, Wilcoxon's signed-ranks test cannot reach that level
 
 
 def paired_p(a: ArrayLike, b: ArrayLike) -> float | None:
@@ -20,7 +21,7 @@ def paired_p(a: ArrayLike, b: ArrayLike) -> float | None:
     Parameters
     ----------
     a, b
-        What two agents earned, run by run.
+        Rewards of two agents, run by run.
 
     Returns
     -------
@@ -45,7 +46,7 @@ def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:
     Parameters
     ----------
     a, b
-        What two agents earned, each over its own runs.
+        Rewards of two agents, each over its own runs.
 
     Examples
     --------
@@ -59,7 +60,7 @@ def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:
 
 
 def welch_p_of(a: tuple[float, float, int], b: tuple[float, float, int]) -> float:
-    """Return the same where only mean, standard deviation and number of runs are known.
+    """Return Welch's p-value from means, standard deviations and numbers of runs.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def pooled_interval(groups: Sequence[ArrayLike], level: float = 0.95) -> tuple[f
     groups
         Paired differences, an array a problem.
     level
-        Of confidence.
+        Confidence level.
 
     Examples
     --------
@@ -143,6 +144,62 @@ def pooled_interval(groups: Sequence[ArrayLike], level: float = 0.95) -> tuple[f
     return mean, float(special.stdtrit(freedom, 0.5 + level / 2) * error / len(parts))
 
 
+def equivalence_p(groups: Sequence[ArrayLike], margin: float) -> float | None:
+    """Return the p of the two one-sided tests (TOST): small where the mean surely lies between -margin and margin.
+
+    A difference that is not significant is no evidence of equality; this is. See :func:`pooled_p` for the statistic.
+
+    Parameters
+    ----------
+    groups
+        Paired differences, an array a problem.
+    margin
+        Largest difference that counts as none, in the unit of the differences.
+
+    Returns
+    -------
+    float or None
+        The larger p of the two tests; None unless every problem has two pairs at least.
+
+    Examples
+    --------
+    >>> close = [[0.1, -0.2, 0.1, 0.3, -0.1]]
+    >>> round(equivalence_p(close, 1.0), 4), round(equivalence_p(close, 0.1), 4)
+    (0.0002, 0.2646)
+    """
+    parts = [np.asarray(group, dtype=float) for group in groups]
+    if not parts or min(len(part) for part in parts) < 2:
+        return None
+    error, freedom = _pooled(parts)
+    room = margin - abs(float(np.mean([part.mean() for part in parts])))
+    if error == 0:
+        return 0.0 if room > 0 else 1.0
+    return float(special.stdtr(freedom, -room / (error / len(parts))))
+
+
+def least_margin(groups: Sequence[ArrayLike], level: float = LEVEL) -> float | None:
+    """Return the smallest margin within which `equivalence_p` shows equality at that level.
+
+    Parameters
+    ----------
+    groups
+        Paired differences, an array a problem.
+    level
+        Significance level.
+
+    Examples
+    --------
+    >>> close = [[0.1, -0.2, 0.1, 0.3, -0.1]]
+    >>> round(equivalence_p(close, least_margin(close)), 4)
+    0.05
+    """
+    parts = [np.asarray(group, dtype=float) for group in groups]
+    if not parts or min(len(part) for part in parts) < 2:
+        return None
+    mean, half = pooled_interval(parts, 1.0 - 2.0 * level)
+    return abs(mean) + half
+
+
 def _pooled(parts: Sequence[Array]) -> tuple[float, float]:
     return _error_and_freedom([(part.var(ddof=1) / len(part), len(part)) for part in parts])
 
@@ -153,7 +210,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     Parameters
     ----------
     ps
-        As they came out; None where there was no test.
+        Uncorrected p-values; None if there was no test.
 
     Examples
     --------
@@ -177,7 +234,7 @@ def band(curves: Array, level: float = 0.95) -> tuple[Array, Array]:
     curves
         (runs, points).
     level
-        Of confidence.
+        Confidence level.
     """
     runs = len(curves)
     mean = curves.mean(axis=0)

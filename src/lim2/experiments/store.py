@@ -1,4 +1,4 @@
-"""A folder of results: one small Parquet file per run, and what was asked for.
+"""Store of results: a folder with one small Parquet file per run, and the plans.
 
 - ``runs/*.parquet``: one row each, named by a digest of all that decides the result.
 - ``failures/*.parquet``: the same for runs that failed, with their tracebacks.
@@ -93,20 +93,20 @@ MEASURED = (
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs that belong to one (problem, agent).
+    """Runs of one (problem, agent).
 
     Parameters
     ----------
     problem, agent
-        Their labels; that of the problem says with which delay and batch it is played.
+        Labels; that of the problem includes delay and batch.
     problem_text, agent_text
-        What they are, with settings.
+        Descriptions with settings.
     rounds
-        How many rounds were asked for.
+        Number of rounds in the plan.
     files
         The runs' files, in the order of their seeds.
     delay, batch
-        When rewards are learned.
+        Delay and batch of the rewards.
     """
 
     problem: str
@@ -120,12 +120,12 @@ class Cell:
 
     @property
     def feedback(self) -> Feedback:
-        """When rewards are learned."""
+        """Delay and batch of the rewards."""
         return Feedback(self.delay, self.batch)
 
     @property
     def played(self) -> dict[str, tuple[Any, ...]]:
-        """How the problem is played, by its label and by its label without delay and batch.
+        """Label of the problem with and without delay and batch.
 
         Cells compare if these are equal where both have them: delays and batches of one problem share its settings and
         rounds.
@@ -134,7 +134,7 @@ class Cell:
         return {f"own {self.feedback.unlabelled(self.problem)}": drawn, self.problem: (*drawn, self.feedback)}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON; delay and batch only where rewards are not learned at once."""
+        """Return a JSON object; delay and batch only if rewards are not learned at once."""
         always = {key: value for key, value in vars(self).items() if key not in LATE}
         return always | self.feedback.changes
 
@@ -145,14 +145,14 @@ class Store:
     Parameters
     ----------
     folder
-        Where; it is made when something is written.
+        Folder of the results; it is created by the first write.
     """
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
 
     def has(self, run: Run) -> bool:
-        """Say whether the result of a run is there."""
+        """Return whether the result of a run exists."""
         return (self.folder / "runs" / run.file).is_file()
 
     def put(self, run: Run, record: Record) -> None:
@@ -163,7 +163,7 @@ class Store:
         run
             The run.
         record
-            What `run_once` returned.
+            Result of `run_once`.
         """
         ok = record["status"] == "ok"
         buffer = BytesIO()
@@ -174,7 +174,7 @@ class Store:
             (self.folder / "failures" / run.file).unlink(missing_ok=True)
 
     def ask(self, plan: Plan, command: Sequence[str] = ()) -> None:
-        """Write down what is asked for.
+        """Store a plan.
 
         Parameters
         ----------
@@ -195,12 +195,12 @@ class Store:
         write(self.folder / "plans" / f"{name}.json", json.dumps(content, indent=1).encode())
 
     def plans(self) -> list[dict[str, Any]]:
-        """Return what was asked for, oldest first."""
+        """Return the stored plans, oldest first."""
         read = [json.loads(path.read_text()) for path in sorted((self.folder / "plans").glob("*.json"))]
         return sorted(read, key=lambda plan: int(plan["asked"]))
 
     def cells(self) -> list[Cell]:
-        """Return what the report is about.
+        """Return the subject of the report.
 
         The newest plan decides for each (problem, agent) that it names. Where it plays a problem otherwise than
         before, with other settings or rounds, older cells of that problem no longer compare and are left out. Other
@@ -245,7 +245,7 @@ class Store:
         return pl.concat([empty, *runs]), pl.concat([empty, *failures])
 
     def missing(self) -> int:
-        """Return how many runs that were asked for have no result yet."""
+        """Return the number of planned runs without a result."""
         asked = {file for cell in self.cells() for file in cell.files}
         return sum(not (self.folder / "runs" / file).is_file() for file in asked)
 
@@ -262,7 +262,7 @@ def opened(folder: Path | str) -> Store:
     Parameters
     ----------
     folder
-        Where `lim2 bench` wrote.
+        Folder written by `lim2 bench`.
     """
     store = Store(folder)
     if not (store.folder / "plans").is_dir():
@@ -286,14 +286,14 @@ def read(paths: Iterable[Path]) -> pl.DataFrame:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all, whatever happens to the process or the machine.
+    """Write a file atomically, even if the process or the machine crashes.
 
     Parameters
     ----------
     path
-        Where to; its folder is made.
+        Path of the file; its folder is created.
     content
-        What.
+        Content of the file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with unfinished(path) as part, part.open("wb") as file:

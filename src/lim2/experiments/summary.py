@@ -78,7 +78,7 @@ def feedback_of(row: Row) -> Feedback:
     Parameters
     ----------
     row
-        Of a summary.
+        Row of a summary.
     """
     return Feedback(row.get("delay", 0), row.get("batch", 1))
 
@@ -103,7 +103,7 @@ def normalized(scores: Sequence[float], reference: float | None) -> list[float |
     scores
         Mean cumulative rewards of all agents on a problem.
     reference
-        That of the random policy. Without it, or when nobody beats it, there is no score.
+        Reward of the random policy. Without it, or if no agent beats it, there is no score.
 
     Examples
     --------
@@ -124,8 +124,8 @@ def write_summary(folder: Path, rows: Iterable[Row]) -> None:
     Parameters
     ----------
     folder
-        Of the results.
+        Folder of the results.
     rows
-        From `summarize`.
+        Rows from `summarize`.
     """
     write(folder / "summary.json", (json.dumps(list(rows), indent=1) + "\n").encode())

@@ -1,4 +1,4 @@
-"""The numbers that every form of the report shows: leaderboard, and a table a problem."""
+"""Numbers of the reports: a leaderboard, and one table per problem."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Entry:
     Parameters
     ----------
     row
-        As in ``summary.json``.
+        Row of ``summary.json``.
     best
         Whether its mean reward is the highest.
     p
-        Of the paired test against the best, corrected; None for the best itself, and where there is no test.
+        Corrected p-value of the paired test against the best; None for the best itself, or without a test.
     times
         Microseconds: median and 99th percentile of act, and of update.
     own_size
@@ -55,17 +55,17 @@ class Standing:
     Parameters
     ----------
     agent
-        Its label.
+        Label of the agent.
     rank
         Place by mean normalised score; agents that were not run on all problems come after the others.
     mean, median
-        Of the normalised scores over problems, as in the paper.
+        Mean and median of the normalised scores over problems, as in the paper.
     mean_rank
         Mean over problems of its place by reward.
     scores
         Normalised score by problem.
     p
-        Of the paired test against the first, over all problems and runs, corrected.
+        Corrected p-value of the paired test against the first, over all problems and runs.
     us_per_round, peak_mb
         Geometric mean over problems, and the largest.
     """
@@ -94,7 +94,7 @@ class Tables:
     runs
         One row per run.
     rows
-        Their summary.
+        Summary of the runs.
     """
 
     def __init__(self, runs: pl.DataFrame, rows: Sequence[Row]) -> None:
@@ -119,7 +119,7 @@ class Tables:
 
     @cached_property
     def across(self) -> dict[str, dict[str, dict[Feedback, Row]]]:
-        """What delay and batch change: summaries by problem, without delay and batch, then agent, then those."""
+        """Effects of delay and batch: summaries by problem, then agent, then delay and batch."""
         names = {problem: late.unlabelled(problem) for late, part in self.parts.items() for problem in part.problems}
         found: dict[str, dict[str, dict[Feedback, Row]]] = {}
         for problem in self.problems:
@@ -130,17 +130,38 @@ class Tables:
                     own.setdefault(agent, {})[feedback_of(row)] = row
         return found
 
+    @cached_property
+    def _groups(self) -> dict[tuple[Any, ...], pl.DataFrame]:
+        """The runs of every (problem, agent), by seed: a filter each would read all runs each time."""
+        return self.runs.sort("seed").partition_by("problem", "agent", as_dict=True, maintain_order=True)
+
+    @cached_property
+    def _summaries(self) -> dict[str, dict[str, Row]]:
+        """The rows by problem and agent."""
+        found: dict[str, dict[str, Row]] = {}
+        for row in self.rows:
+            found.setdefault(row["problem"], {})[row["agent"]] = row
+        return found
+
+    @cached_property
+    def _entries(self) -> dict[str, list[Entry]]:
+        return {problem: self._table(problem) for problem in self.problems}
+
     def group(self, problem: str, agent: str) -> pl.DataFrame:
         """Return the runs of a (problem, agent), by seed."""
-        return self.runs.filter(pl.col("problem") == problem, pl.col("agent") == agent).sort("seed")
+        found = self._groups.get((problem, agent))
+        return self.runs.clear() if found is None else found
 
     def row(self, problem: str, agent: str) -> Row | None:
         """Return the summary of a (problem, agent), if it was run."""
-        return next((row for row in self.rows if row["problem"] == problem and row["agent"] == agent), None)
+        return self._summaries.get(problem, {}).get(agent)
 
     def of(self, problem: str) -> list[Entry]:
         """Return a problem's table, best first, references last."""
-        rows = [row for row in self.rows if row["problem"] == problem]
+        return self._entries[problem]
+
+    def _table(self, problem: str) -> list[Entry]:
+        rows = list(self._summaries[problem].values())
         rows.sort(key=lambda row: (row["agent"] in self.references, -row["reward_mean"]))
         best = max(rows, key=lambda row: row["reward_mean"])
         first = self.group(problem, best["agent"])
@@ -157,7 +178,9 @@ class Tables:
     def leaderboard(self) -> list[Standing]:
         """The agents over all problems, best first, references last; of one delay and batch, as in `parts`."""
         if len(self.parts) > 1:
-            raise ValueError("scores of different delays or batches are not averaged: take the leaderboards of `parts`")
+            raise ValueError(
+                "scores of different delays or batches cannot be averaged: use the leaderboards of `parts`"
+            )
         drafts = [self._draft(agent) for agent in self.agents]
         drafts.sort(key=lambda d: (d["agent"] in self.references, -len(d["played"]), -_or_low(d["mean"])))
         leader = drafts[0]["agent"] if drafts else ""
@@ -186,7 +209,7 @@ class Tables:
 
     def place(self, problem: str, agent: str) -> float:
         """Return an agent's place on a problem by mean reward; equals share the mean of their places."""
-        rewards = {row["agent"]: row["reward_mean"] for row in self.rows if row["problem"] == problem}
+        rewards = {agent: row["reward_mean"] for agent, row in self._summaries[problem].items()}
         own = rewards[agent]
         return 1 + sum(r > own for r in rewards.values()) + (sum(r == own for r in rewards.values()) - 1) / 2
 
@@ -195,18 +218,18 @@ class Tables:
         groups = []
         for problem in self.problems:
             a, b = self.row(problem, first), self.row(problem, second)
-            scale = self._scale(problem)
+            scale = self.range_of(problem)
             if a and b and scale:
                 x, y = paired(self.group(problem, first), self.group(problem, second))
-                groups.append((x - y) / scale)
+                groups.append((x - y) / (scale[1] - scale[0]))
         return groups
 
-    def _scale(self, problem: str) -> float | None:
-        """Return what 1 in the normalised score is in rewards."""
-        rewards = {row["agent"]: row["reward_mean"] for row in self.rows if row["problem"] == problem}
+    def range_of(self, problem: str) -> tuple[float, float] | None:
+        """Return the mean rewards that score 0 and 1 on a problem; None where there is no score."""
+        rewards = {agent: row["reward_mean"] for agent, row in self._summaries[problem].items()}
         reference = next((rewards[agent] for agent in self.references if agent in rewards), None)
         best = max(rewards.values())
-        return best - reference if reference is not None and best > reference else None
+        return (reference, best) if reference is not None and best > reference else None
 
 
 def paired(a: pl.DataFrame, b: pl.DataFrame) -> tuple[Array, Array]:

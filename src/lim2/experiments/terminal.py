@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from lim2.experiments.compare import Difference
 from lim2.experiments.report.texts import decimals, megabytes, microseconds, number, p_value, plus_minus
 from lim2.experiments.tables import Tables
+
+WIDEST = 10_000  # letters: more than any table needs
+
+
+def show(table: Table) -> None:
+    """Print a table whole: where the terminal is too narrow, lines are longer than it, and no number is cut.
+
+    Parameters
+    ----------
+    table
+        Any table.
+    """
+    out = Console(highlight=False)
+    needed = Measurement.get(out, out.options.update(width=WIDEST), table).maximum
+    Console(highlight=False, width=max(out.width, needed)).print(table, crop=False, soft_wrap=False)
 
 
 def leaderboard(tables: Tables, late: str = "") -> Table:
@@ -19,7 +36,7 @@ def leaderboard(tables: Tables, late: str = "") -> Table:
     tables
         The numbers, of one delay and batch.
     late
-        Which; empty where there is nothing to say of it.
+        Description of delay and batch; empty for the default.
     """
     when = f", {late}" if late else ""
     table = Table(
@@ -59,7 +76,7 @@ def rewards_by_feedback(tables: Tables) -> Table:
     table.add_column("problem", no_wrap=True)
     table.add_column("agent", no_wrap=True)
     for feedback in tables.parts:
-        table.add_column(feedback.name, justify="right")
+        table.add_column(feedback.name, justify="right", no_wrap=True)
     for problem, agents in tables.across.items():
         for agent, rows in agents.items():
             means = [rows[feedback]["reward_mean"] if feedback in rows else None for feedback in tables.parts]
@@ -78,7 +95,7 @@ def comparison(differences: Sequence[Difference]) -> Table:
     Parameters
     ----------
     differences
-        From `compared`.
+        Result of `compared`.
     """
     table = Table(
         caption="first, second: mean ± std of reward. time, memory: second / first. "
@@ -87,7 +104,7 @@ def comparison(differences: Sequence[Difference]) -> Table:
     )
     for column in HEAD:
         text = column in ("problem", "agent", "verdict")
-        table.add_column(column, justify="left" if text else "right", no_wrap=text)
+        table.add_column(column, justify="left" if text else "right", no_wrap=True)
     for difference in differences:
         table.add_row(*comparison_cells(difference), style=STYLES[difference.verdict])
     return table

@@ -1,4 +1,4 @@
-"""A process that runs one run after another: ``python -m lim2.experiments.worker``.
+"""Worker process that executes runs one after another: ``python -m lim2.experiments.worker``.
 
 Runs come in through its standard input, results go out through its standard output, as pickles. It ends when the
 process that started it is gone.
@@ -26,7 +26,7 @@ class Reporter:
     Parameters
     ----------
     out
-        To the process that shows it.
+        Channel to the process that shows the progress.
     """
 
     def __init__(self, out: IO[bytes]) -> None:
@@ -48,7 +48,7 @@ def send(out: IO[bytes], message: Any) -> None:
 
 
 def receive(inbox: SimpleQueue[Any]) -> None:
-    """Take what the starter sends, and end the process at once when the starter is gone, whatever it is doing."""
+    """Receive messages of the parent, and end the process at once when the parent is gone."""
     try:
         while True:
             inbox.put(pickle.load(sys.stdin.buffer))
@@ -57,7 +57,7 @@ def receive(inbox: SimpleQueue[Any]) -> None:
 
 
 def main() -> None:
-    """Run what comes in until nothing more can come."""
+    """Execute incoming runs until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the starter's to handle
     faulthandler.enable()
     # What agents print must not get between the messages: it goes where errors go.

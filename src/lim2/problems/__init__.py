@@ -1,8 +1,9 @@
-"""Datasets and synthetic environments: one file each, one interface."""
+"""Bandit problems: datasets and synthetic environments with one interface."""
 
 from lim2.problems.choices import from_choices, wide_to_long
 from lim2.problems.errors import DataError, FetchError, MissingDataError
 from lim2.problems.item_problem import ItemProblem, from_items
+from lim2.problems.openml import from_openml
 from lim2.problems.own import from_arrays, from_csv, from_rewards
 from lim2.problems.problem import Problem
 from lim2.problems.registry import load, register, unregister
@@ -18,6 +19,7 @@ __all__ = [
     "from_choices",
     "from_csv",
     "from_items",
+    "from_openml",
     "from_rewards",
     "list",
     "load",

@@ -45,7 +45,7 @@ class Table:
     paths
         The files it came from.
     notes
-        What is unusual about them.
+        Remarks on unusual files.
     """
 
     codes: pl.DataFrame
@@ -64,7 +64,7 @@ class Table:
         paths
             The files it came from.
         notes
-            What is unusual about them.
+            Remarks on unusual files.
         """
         import polars as pl
 
@@ -110,9 +110,9 @@ def parsed(
     name
         The problem.
     facts
-        What is documented of it.
+        Documented properties of the dataset.
     parse
-        Makes the table from the files' paths, which may be compressed.
+        Function from the paths of the files, which may be compressed, to the table.
     data
         The folder with the files; None for `LIM2_DATA`, then the user's cache.
     verify
@@ -120,7 +120,7 @@ def parsed(
     files
         The files to read; None for those of `facts`.
     again
-        Parse even if a kept table is there.
+        Parse even if there is a cached table.
     """
     files = facts.files if files is None else files
     paths = locate(name, files, data)
@@ -136,7 +136,7 @@ def parsed(
 
 
 def cache_folders(path: Path) -> list[Path]:
-    """Return where a file's table may be kept: beside it if that is writable, and the user's cache.
+    """Return the folders for a cached table: that of the file if writable, and the user's cache.
 
     Parameters
     ----------

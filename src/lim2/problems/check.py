@@ -1,4 +1,4 @@
-"""What is on this machine, and whether it is what is documented."""
+"""Check the datasets on this machine against their documentation."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from lim2.problems.sources import SOURCES
 
 @dataclass(frozen=True)
 class Presence:
-    """How much of a dataset is on this machine.
+    """Presence of a dataset on this machine.
 
     Parameters
     ----------
     state
         `"here"`: all files; `"part"`: some of its files; `"missing"`: none.
     paths
-        The files that are there.
+        Files on this machine.
     size
-        How much room they take, in bytes.
+        Size of the files in bytes.
     """
 
     state: Literal["here", "part", "missing"]
@@ -39,7 +39,7 @@ class Presence:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check of one set of a dataset's files found.
+    """Result of checking one set of a dataset's files.
 
     Parameters
     ----------
@@ -50,15 +50,15 @@ class Finding:
     default
         Whether they are the files that are read by default.
     rows
-        How many rows they gave.
+        Number of rows.
     n_features, n_arms
         The size of a context, and the number of arms.
     classes
-        How many rows each class has.
+        Number of rows of each class.
     notes
-        What is unusual, such as that the file is a known part of the published one.
+        Remarks, such as that the file is a known part of the published one.
     error
-        What is wrong; empty if nothing.
+        Error message; empty if there is none.
     """
 
     name: str
@@ -78,7 +78,7 @@ def datasets(names: Sequence[str] = ()) -> list[tuple[Entry, Facts]]:
     Parameters
     ----------
     names
-        What `load` takes; none for all.
+        Names of datasets; empty: all.
     """
     chosen: Iterable[Entry] = [find_entry(name) for name in names] if names else entries()
     found = [(entry, entry.facts) for entry in chosen if entry.facts is not None]
@@ -89,12 +89,12 @@ def datasets(names: Sequence[str] = ()) -> list[tuple[Entry, Facts]]:
 
 
 def presence(facts: Facts, data: Folder = None) -> Presence:
-    """Return how much of a dataset is on this machine.
+    """Return the presence of a dataset on this machine.
 
     Parameters
     ----------
     facts
-        What is documented of it.
+        Documented properties of the dataset.
     data
         The folder to look into; None for `LIM2_DATA`, then the user's cache.
     """
@@ -110,14 +110,14 @@ def presence(facts: Facts, data: Folder = None) -> Presence:
 
 
 def copies(facts: Facts, paths: Sequence[Path]) -> list[str]:
-    """Return what files are that are not the published ones but known.
+    """Return descriptions of files that are known but not the published ones.
 
     Parameters
     ----------
     facts
-        What is documented of the dataset.
+        Documented properties of the dataset.
     paths
-        Its files on this machine.
+        Files of the dataset on this machine.
     """
     names = {Path(file).name: SOURCES[file] for file in _all_files(facts) if file in SOURCES}
     notes = []
@@ -130,7 +130,7 @@ def copies(facts: Facts, paths: Sequence[Path]) -> list[str]:
 
 
 def check(entry: Entry, data: Folder = None) -> list[Finding]:
-    """Parse every set of files of a dataset that is there, and compare with what is documented.
+    """Parse every set of a dataset's files on this machine, and compare it with the documentation.
 
     Parameters
     ----------

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2.extras import needs
 from lim2.problems.classification import encoded
 from lim2.problems.draw import draw_rows, standardized
 from lim2.problems.errors import DataError
 from lim2.problems.item_problem import ItemProblem, Raw
-from lim2.problems.own import MARKS, check_columns, feature_columns, read_table
+from lim2.problems.labelled import check_columns, feature_columns
+from lim2.problems.own import MARKS, read_table
 from lim2.problems.problem import Array
 
 if TYPE_CHECKING:
@@ -65,15 +67,15 @@ def from_choices(
     categorical
         Columns of numbers whose values are names rather than amounts.
     separator
-        What stands between the fields of a CSV file.
+        Separator of the fields of a CSV file.
     missing
-        What stands for a missing value in a CSV file.
+        Texts that stand for a missing value in a CSV file.
     name
-        What to call it; None for the file's name.
+        Name of the problem. None: the name of the file.
     rounds
-        How many situations to play.
+        Number of situations to use.
     seed
-        Draws and shuffles the situations; None plays them in their order.
+        Seed that draws and shuffles the situations. None: keep their order.
 
     Examples
     --------
@@ -131,17 +133,17 @@ def choice_problem(
     Parameters
     ----------
     name
-        What to call it.
+        Name of the problem.
     frame
         One row per alternative.
     path
-        What to name in errors.
+        Path for error messages.
     situation, alternative, chosen, context, item, categorical, rounds, seed
-        As of `from_choices`.
+        The same as for `from_choices`.
     replace
         Whether a situation may come again.
     notes
-        What is to be said of the source.
+        Remarks on the source.
     """
     import polars as pl
 
@@ -201,11 +203,11 @@ def wide_to_long(
     alternatives
         The alternatives' names, as they occur in the names of columns, and what `chosen` holds for each.
     item
-        What is said of the alternatives. Where there is no such column for one of them it is missing.
+        Features of the alternatives. A feature without a column for an alternative is missing.
     pattern
-        How the name of a column is made of the two, such as `"{alternative}_{item}"`.
+        Pattern of the names of columns, such as `"{alternative}_{item}"`.
     available
-        What says whether an alternative could be chosen (1 or 0), named as of `item`; None: all could.
+        Feature that says whether an alternative was available (1 or 0), named as in `item`; None: all were.
 
     Examples
     --------
@@ -252,7 +254,8 @@ def wide_to_long(
 
 
 def _polars(table: Any) -> pl.DataFrame:
-    import polars as pl
+    with needs("a problem made of a table", "data"):
+        import polars as pl
 
     if isinstance(table, pl.DataFrame):
         return table
@@ -320,7 +323,7 @@ def _refuse(found: pl.DataFrame, situation: str, wrong: pl.Expr, what: str, colu
 
 
 class _Side(NamedTuple):
-    """What a table says of the choosers, or of the alternatives: a vector and a dictionary per row."""
+    """Features of choosers or alternatives: a vector and a dictionary per row."""
 
     vectors: Array
     names: tuple[str, ...]

@@ -35,19 +35,19 @@ def classification(
     name
         The problem.
     table
-        With the labels 0 .. n_arms - 1 in the column `label`; every other column is a feature.
+        Table with the labels 0 .. n_arms - 1 in the column `label`; every other column is a feature.
     arm_names
         The classes.
     rounds
-        How many rows to draw.
+        Number of rows to draw.
     seed
         The problem's seed.
     standardize
-        How contexts are standardised.
+        Scaling of the contexts: `"sample"`, `"online"` or None.
     replace
         Whether a row may come again.
     rewards
-        What each arm (column) pays for each class (row); None for 1 if it is the right one, else 0.
+        Reward of each arm (column) for each class (row); None: 1 for the correct class, else 0.
     settings
         The problem's own settings, kept with it.
     """

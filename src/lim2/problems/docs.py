@@ -31,7 +31,7 @@ def datasets_table() -> str:
 
 def items_table() -> str:
     """Return the table of the datasets whose arms are items, in Markdown."""
-    head = ("problem", "files, source", "licence", "rounds", "d", "d of an item", "items a round", "preprocessing")
+    head = ("problem", "files, source", "licence", "rounds", "d", "d of an item", "items per round", "preprocessing")
     found = [(entry, entry.facts) for entry in entries() if entry.facts is not None]
     return _markdown(head, [_with_items(entry, facts) for entry, facts in found if facts.n_item_features is not None])
 
@@ -95,7 +95,7 @@ def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def renewed(text: str) -> str:
-    """Return a page with its tables made anew.
+    """Return a page with new tables.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ Standardize = Literal["sample", "online"] | None
 
 
 def stream(seed: int, purpose: str) -> np.random.Generator:
-    """Return a generator for one purpose, so that drawing more of one thing leaves the others as they were.
+    """Return a separate generator for one purpose, so that draws for one do not change the others.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ def draw_rows(
     Parameters
     ----------
     available
-        How many rows there are.
+        Number of available rows.
     rounds
-        How many to draw.
+        Number of rows to draw.
     seed
         The problem's seed.
     replace

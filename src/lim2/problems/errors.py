@@ -1,4 +1,4 @@
-"""What goes wrong with files, said so that it can be put right."""
+"""Errors of dataset files."""
 
 from __future__ import annotations
 

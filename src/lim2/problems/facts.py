@@ -1,4 +1,4 @@
-"""What is documented of a dataset, and the check of a table against it."""
+"""Documented properties of a dataset, and the check of a table against them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LABEL = "label"
 
 @dataclass(frozen=True)
 class Rows:
-    """How many rows a source gives, and how many of them each class has.
+    """Number of rows of a source, in total and per class.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ class Rows:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is documented of a dataset.
+    """Documented properties of a dataset.
 
     Parameters
     ----------
     title
-        Its name in the paper's tables.
+        Name in the paper's tables.
     files
         The files it is read from; the details are in `lim2.problems.sources`.
     n_features, n_arms
@@ -50,7 +50,7 @@ class Facts:
     copies
         Rows and classes of other contents that are known.
     preprocessing
-        What is done between the files and the contexts and rewards.
+        Preprocessing from the files to contexts and rewards.
     difference
         Why `n_features` is not the paper's.
     features_vary
@@ -60,7 +60,7 @@ class Facts:
     n_item_features
         The size of an item, where the arms are items; `n_arms` is then the largest number of candidates.
     n_rounds
-        How many rounds the published files give; None: as many as they have rows.
+        Number of rounds in the published files; None: the number of rows.
     """
 
     title: str
@@ -79,7 +79,7 @@ class Facts:
 
     @property
     def most_rounds(self) -> int | None:
-        """How many rounds can be played without playing one twice; None when that is not known."""
+        """Number of rounds without repetition; None if unknown."""
         if self.n_rounds is not None or self.published is None:
             return self.n_rounds
         return self.published.rows
@@ -120,7 +120,7 @@ def _agree(found: Rows, documented: Rows) -> bool:
 
 
 def balance(frame: pl.DataFrame, n_arms: int) -> tuple[int, ...]:
-    """Return how many rows each class has; nothing when there are no classes.
+    """Return the number of rows of each class as text; empty without classes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Downloading: by pooch, from mirrors, resumed where a transfer broke, and checked before it is kept."""
+"""Download files with pooch from mirrors, with resumed transfers and verified checksums."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lim2.extras import needs
 from lim2.problems import lzw
 from lim2.problems.errors import FetchError
-from lim2.problems.files import Folder, find, folders, sha256, unfinished, user_cache, writable
+from lim2.problems.files import Folder, digest, find, folders, unfinished, user_cache, writable
 from lim2.problems.sources import Remote, Source
 
 ATTEMPTS = 5
@@ -25,7 +26,7 @@ Progress = Callable[[int, int | None], None]
 
 
 def target_folder(data: Folder = None) -> Path:
-    """Return where downloads go: the folder named, else `LIM2_DATA` if writable, else the user's cache.
+    """Return the folder for downloads: the one given, else `LIM2_DATA` if writable, else the user's cache.
 
     Parameters
     ----------
@@ -41,18 +42,18 @@ def target_folder(data: Folder = None) -> Path:
 
 
 def fetch(source: Source, folder: Path, *, progress: Progress | None = None, again: bool = False) -> Path:
-    """Download a file into a folder, unless it is there, and return its path.
+    """Download a file into a folder, unless it exists, and return its path.
 
     Parameters
     ----------
     source
-        What to download, and from where.
+        Source of the file.
     folder
-        Where to put it.
+        Target folder.
     progress
-        Called with how far it is.
+        Function called with the progress.
     again
-        Download even if it is there.
+        Download even if the file exists.
     """
     there = find(source.file, folder)
     if there is not None and not again:
@@ -82,14 +83,14 @@ def fetch(source: Source, folder: Path, *, progress: Progress | None = None, aga
 
 
 def by_hand(source: Source, folder: Path) -> str:
-    """Return what to do without a download.
+    """Return instructions for getting a file by hand.
 
     Parameters
     ----------
     source
         The file.
     folder
-        Where it is to be.
+        Target folder.
     """
     return (
         f"Get {source.file} from {source.page} in another way (plain, .gz or .xz) and put it at "
@@ -98,18 +99,19 @@ def by_hand(source: Source, folder: Path) -> str:
 
 
 def _check(source: Source, path: Path) -> None:
-    got = sha256(path)
-    if source.sha256 is not None and got != source.sha256:
-        raise FetchError(
-            f"wrong checksum: SHA-256 {got}, expected {source.sha256}; this mirror has another version, or "
-            "the transfer was damaged. Nothing was kept"
-        )
+    for kind, expected in (("sha256", source.sha256), ("md5", source.md5)):
+        if expected is not None and (got := digest(path, kind)) != expected.lower():
+            raise FetchError(
+                f"wrong checksum: {kind.upper().replace('SHA', 'SHA-')} {got}, expected {expected}; this mirror has "
+                "another version, or the transfer was damaged. Nothing was kept"
+            )
 
 
 def _download(remote: Remote, parts: Path, progress: Progress | None) -> Path:
-    """Download to a temporary place, and return it."""
-    import pooch
-    import requests
+    """Download to a temporary file, and return its path."""
+    with needs("fetching a dataset", "data"):
+        import pooch
+        import requests
 
     pooch.get_logger().setLevel("ERROR")  # what it would say is said by the command line
     parts.mkdir(parents=True, exist_ok=True)
@@ -169,14 +171,14 @@ class BrokenTransferError(OSError):
 
 
 class Resuming:
-    """A downloader for pooch that goes on where a broken transfer ended, in this run or the next.
+    """Downloader for pooch that resumes interrupted transfers, in this run or the next.
 
     Parameters
     ----------
     part
-        Where the bytes had so far are kept.
+        Path of the partial download.
     progress
-        Called with how far it is.
+        Function called with the progress.
     """
 
     def __init__(self, part: Path, progress: Progress | None = None) -> None:
@@ -185,14 +187,14 @@ class Resuming:
         self.progress = progress or (lambda *_: None)
 
     def __call__(self, url: str, output_file: Any, pooch: Any, check_only: bool = False) -> None:  # noqa: ARG002
-        """Download, as pooch asks for.
+        """Download a file for pooch.
 
         Parameters
         ----------
         url
-            What to download.
+            Address of the file.
         output_file
-            Where pooch wants it.
+            Target file, given by pooch.
         pooch
             Not used.
         check_only

@@ -1,4 +1,4 @@
-"""Where the files are: finding, opening and fingerprinting them."""
+"""Find, open and fingerprint the files of datasets."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from lim2.extras import needs
 from lim2.problems.errors import DataError, MissingDataError
 
 Folder = str | os.PathLike[str] | None
@@ -28,7 +29,8 @@ def user_cache() -> Path:
     chosen = os.environ.get("LIM2_CACHE")
     if chosen:
         return Path(chosen).expanduser()
-    import pooch  # here, because importing lim2.problems must stay light
+    with needs("the user's folder of datasets", "data"):
+        import pooch  # here, because importing lim2.problems must stay light
 
     return Path(pooch.os_cache("lim2"))
 
@@ -111,7 +113,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def plain(path: Path) -> Iterator[Path]:
-    """Give the path of a plain copy: of the file itself, or of a temporary one that is removed afterwards.
+    """Yield the path of the uncompressed file: the file itself, or a temporary copy.
 
     Parsers read from disk, so that memory never holds both the text and the table.
 
@@ -131,19 +133,21 @@ def plain(path: Path) -> Iterator[Path]:
         yield copy
 
 
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file's content, decompressed.
+def digest(path: Path, kind: str = "sha256") -> str:
+    """Return a checksum of a file's content, decompressed.
 
     Parameters
     ----------
     path
         A plain, .gz or .xz file.
+    kind
+        `"sha256"`; `"md5"` where a publisher gives no better one.
     """
-    digest = hashlib.sha256()
+    checksum = hashlib.new(kind, usedforsecurity=False)
     with opened(path) as file:
         while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+            checksum.update(chunk)
+    return checksum.hexdigest()
 
 
 def remembered_sha256(path: Path) -> str:
@@ -163,10 +167,10 @@ def remembered_sha256(path: Path) -> str:
         recorded = json.loads(note.read_text())
         if recorded["state"] == state:
             return str(recorded["sha256"])
-    digest = sha256(path)
+    found = digest(path)
     note.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(note, json.dumps({"state": state, "sha256": digest}).encode())
-    return digest
+    write_whole(note, json.dumps({"state": state, "sha256": found}).encode())
+    return found
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -175,9 +179,9 @@ def write_whole(path: Path, content: bytes) -> None:
     Parameters
     ----------
     path
-        Where to.
+        Path of the file.
     content
-        What.
+        Content of the file.
     """
     with unfinished(path) as part:
         part.write_bytes(content)
@@ -185,12 +189,12 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
-    """Give a path to write to, and move it to `path` when everything went well.
+    """Yield a path to write to, and move the file to `path` on success.
 
     Parameters
     ----------
     path
-        Where the file shall be in the end. Its folder must exist.
+        Final path of the file. Its folder must exist.
     """
     # Not mkstemp: its files are closed to everybody else, and a cache beside shared data is to be shared.
     part = path.with_name(f".{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
@@ -202,7 +206,7 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 def writable(folder: Path) -> bool:
-    """Say whether files may be put into a folder.
+    """Return whether a folder is writable.
 
     A folder whose permissions allow writing to nobody was made so on purpose. The system lets root write
     there all the same; lim2 does not.

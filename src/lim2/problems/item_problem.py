@@ -1,4 +1,4 @@
-"""What a problem with items is: contexts, the candidates of each round with their features, what each of them pays."""
+"""A bandit problem with items: contexts, and the candidates of each round with their features and rewards."""
 
 from __future__ import annotations
 
@@ -17,41 +17,40 @@ ARRAYS = ("contexts", "candidates", "offsets", "rewards", "expected_rewards", "b
 
 @dataclass(frozen=True, eq=False)
 class ItemProblem:
-    """A contextual bandit problem whose arms are items with features, drawn: a new set of candidates every round.
+    """Contextual bandit problem whose arms are items with features, with new candidates in every round.
 
-    The number of candidates may differ from round to round. All of them stand below one another in one array; those
-    of round t are the rows from `offsets[t]` to `offsets[t + 1]`. The arrays are read-only.
+    The number of candidates may differ between rounds. All candidates are rows of one array; those of round t are the
+    rows from `offsets[t]` to `offsets[t + 1]`. The arrays are read-only.
 
     Parameters
     ----------
     name
-        The name under which the problem is registered, or the one its maker gave it.
+        Name of the problem.
     contexts
-        What the agent sees beside the items, (rounds, n_features).
+        Contexts, (rounds, n_features).
     candidates
-        The items of all rounds, (total, n_item_features).
+        Features of the candidates of all rounds, (total, n_item_features).
     offsets
-        Where each round's candidates start and end, (rounds + 1,), from 0 to `total`, ascending.
+        Start and end of each round's candidates, (rounds + 1,), ascending from 0 to `total`.
     rewards
-        What each candidate pays if it is chosen, (total,).
+        Reward of each candidate, (total,).
     expected_rewards
-        The mean of each of those rewards given context and item, (total,). The rewards themselves when left out, which
-        is right for a problem without noise.
+        Expected reward of each candidate given context and item, (total,). Default: the rewards, which is right for a
+        problem without noise.
     seed
-        The seed that drew it. Loading with this seed gives the same arrays again.
+        Seed of the draw. Loading with this seed gives the same arrays.
     item_names
-        What each candidate is called, (total,): an identifier, the same in every round in which the item is eligible.
-        Empty when not known.
+        Name of each candidate, (total,), the same in every round in which the item is eligible. Empty if unknown.
     feature_names, item_feature_names
-        What each column of contexts and of items stands for, when that is known.
+        Names of the columns of contexts and items, if known.
     raw_contexts
-        The contexts as dictionaries, one per round, before they were made vectors. Empty when there are none.
+        Contexts as dictionaries, one per round. Empty if there are none.
     raw_items
-        The candidates as dictionaries, (total,). Empty when there are none.
+        Candidates as dictionaries, (total,). Empty if there are none.
     settings
-        The settings with which it was loaded.
+        Settings of the problem.
     notes
-        What a reader of a result should know: rows left out, values filled in, a source that is only a part.
+        Remarks for readers of results, such as dropped rows, imputed values or an incomplete source.
 
     Examples
     --------
@@ -115,7 +114,7 @@ class ItemProblem:
             object.__setattr__(self, array, view)
 
     def _places(self) -> NDArray[np.int64]:
-        """Return the place of each candidate within its round."""
+        """Return the index of each candidate within its round."""
         return np.arange(len(self.candidates)) - np.repeat(self.offsets[:-1], self.n_candidates)
 
     def _check(self) -> None:
@@ -123,7 +122,7 @@ class ItemProblem:
         if self.contexts.ndim != 2 or self.candidates.ndim != 2:
             raise ValueError(
                 f"{where}: contexts and candidates must have two dimensions, (rounds, n_features) and (total, "
-                f"n_item_features), not shapes {self.contexts.shape} and {self.candidates.shape}"
+                f"n_item_features), got shapes {self.contexts.shape} and {self.candidates.shape}"
             )
         total = len(self.candidates)
         if len(self.contexts) < 1 or self.contexts.shape[1] < 1 or self.candidates.shape[1] < 1:
@@ -156,27 +155,27 @@ class ItemProblem:
 
     @property
     def rounds(self) -> int:
-        """The number of rounds."""
+        """Number of rounds."""
         return len(self.contexts)
 
     @property
     def n_features(self) -> int:
-        """The size of a context."""
+        """Number of features of a context."""
         return int(self.contexts.shape[1])
 
     @property
     def n_item_features(self) -> int:
-        """The size of an item."""
+        """Number of features of an item."""
         return int(self.candidates.shape[1])
 
     @property
     def n_candidates(self) -> NDArray[np.int64]:
-        """The number of candidates of each round, (rounds,)."""
+        """Number of candidates of each round, (rounds,)."""
         return np.diff(self.offsets)
 
     @property
     def uniform_reward(self) -> float:
-        """The mean reward a round of a policy that chooses every candidate equally often."""
+        """Mean reward per round of the uniformly random policy."""
         return float((np.add.reduceat(self.expected_rewards, self.offsets[:-1]) / self.n_candidates).mean())
 
     def __len__(self) -> int:
@@ -196,15 +195,15 @@ class ItemProblem:
         )
 
     def rows(self, t: int) -> slice:
-        """Return which rows of `candidates`, `rewards` and `expected_rewards` are a round's.
+        """Return the rows of `candidates`, `rewards` and `expected_rewards` that belong to a round.
 
         Parameters
         ----------
         t
-            The round, from 0.
+            Round, counted from 0.
         """
         if not 0 <= t < self.rounds:
-            raise IndexError(f"problem {self.name!r} has the rounds 0 to {self.rounds - 1}, not {t}")
+            raise IndexError(f"problem {self.name!r} has the rounds 0 to {self.rounds - 1}, got {t}")
         return slice(int(self.offsets[t]), int(self.offsets[t + 1]))
 
     def items(self, t: int) -> Array:
@@ -213,54 +212,54 @@ class ItemProblem:
         Parameters
         ----------
         t
-            The round, from 0.
+            Round, counted from 0.
         """
         return self.candidates[self.rows(t)]
 
     def names(self, t: int) -> tuple[str, ...]:
-        """Return what a round's candidates are called: their numbers when that is not known.
+        """Return the names of a round's candidates; their numbers if the names are unknown.
 
         Parameters
         ----------
         t
-            The round, from 0.
+            Round, counted from 0.
         """
         rows = self.rows(t)
         return self.item_names[rows] if self.item_names else tuple(str(i) for i in range(rows.stop - rows.start))
 
     def raw(self, t: int) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Return a round as dictionaries: the context, and the items by their names.
+        """Return a round as dictionaries: the context, and the items by name.
 
         Parameters
         ----------
         t
-            The round, from 0.
+            Round, counted from 0.
         """
         if not self.raw_contexts or not self.raw_items:
-            raise ValueError(f"problem {self.name!r} has vectors only, no dictionaries")
+            raise ValueError(f"problem {self.name!r} has vectors only, no dictionaries: use contexts and items(t)")
         items = self.raw_items[self.rows(t)]
         return dict(self.raw_contexts[t]), {name: dict(item) for name, item in zip(self.names(t), items, strict=True)}
 
     def earned(self, chosen: NDArray[np.int64], start: int = 0) -> Array:
-        """Return the rewards of the candidates that were chosen in successive rounds.
+        """Return the rewards of the candidates chosen in successive rounds.
 
         Parameters
         ----------
         chosen
-            The place of the chosen candidate within its round.
+            Index of the chosen candidate within its round.
         start
-            The first of those rounds.
+            First of these rounds.
         """
         rewards: Array = self.rewards[self._taken(chosen, start)]
         return rewards
 
     def expected(self, chosen: NDArray[np.int64]) -> Array:
-        """Return the expected rewards of the candidates that were chosen in the first rounds.
+        """Return the expected rewards of the candidates chosen in the first rounds.
 
         Parameters
         ----------
         chosen
-            The place of the chosen candidate within its round.
+            Index of the chosen candidate within its round.
         """
         rewards: Array = self.expected_rewards[self._taken(chosen, 0)]
         return rewards
@@ -268,19 +267,19 @@ class ItemProblem:
     def _taken(self, chosen: NDArray[np.int64], start: int) -> NDArray[np.int64]:
         first, end = self.offsets[start : start + len(chosen)], self.offsets[start + 1 : start + len(chosen) + 1]
         if ((chosen < 0) | (first + chosen >= end)).any():
-            raise IndexError(f"problem {self.name!r}: a choice that is none of the candidates of its round")
+            raise IndexError(f"problem {self.name!r}: chosen has an index beyond the candidates of its round")
         return first + chosen
 
     def head(self, rounds: int) -> ItemProblem:
-        """Return the same problem cut after its first `rounds` rounds.
+        """Return the problem with only its first `rounds` rounds.
 
         Parameters
         ----------
         rounds
-            How many rounds to keep, from 1 to `self.rounds`.
+            Number of rounds to keep, from 1 to `self.rounds`.
         """
         if not 1 <= rounds <= self.rounds:
-            raise ValueError(f"problem {self.name!r} has {self.rounds} rounds; asked for the first {rounds}")
+            raise ValueError(f"problem {self.name!r} has {self.rounds} rounds: give 1 to this many, got {rounds}")
         total = int(self.offsets[rounds])
         return replace(
             self,
@@ -304,22 +303,22 @@ def from_items(
     names: Sequence[Sequence[str]] | None = None,
     name: str = "own",
 ) -> ItemProblem:
-    """Make a problem of contexts, candidates and what each candidate pays.
+    """Return a problem made from contexts, candidates and their rewards.
 
     Parameters
     ----------
     contexts
-        (rounds, n_features).
+        Contexts, (rounds, n_features).
     items
-        The candidates of each round, (k, n_item_features); k may differ.
+        Features of the candidates of each round, (k, n_item_features); k may differ between rounds.
     rewards
-        What each candidate of each round pays, (k,).
+        Rewards of the candidates of each round, (k,).
     expected
-        Their means given context and item; the rewards themselves when left out.
+        Expected rewards given context and item. Default: the rewards.
     names
-        What the candidates of each round are called.
+        Names of the candidates of each round.
     name
-        What to call the problem.
+        Name of the problem.
 
     Examples
     --------
@@ -340,7 +339,7 @@ def from_items(
     context_rows = np.asarray(contexts, dtype=np.float64)
     for label, array in (("contexts", context_rows), ("items", np.concatenate(blocks))):
         if not np.isfinite(array).all():
-            raise ValueError(f"{label} must be finite numbers; fill in what is missing")
+            raise ValueError(f"{label} must be finite numbers: fill in missing values first")
     return ItemProblem(
         name,
         context_rows,

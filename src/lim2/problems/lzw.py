@@ -60,6 +60,6 @@ def unpacked(data: bytes) -> bytes:
 
 
 def _next_group(position: int, group: int, width: int, bits: int) -> int:
-    """Return where the group of eight codes ends in which the last code read lies."""
+    """Return the end of the group of eight codes that contains the last code read."""
     used = position - group - bits // 8
     return group + -(-used // width) * width

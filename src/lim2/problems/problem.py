@@ -1,4 +1,4 @@
-"""What every problem is: contexts, and what each arm pays in each round."""
+"""A bandit problem: contexts, and the reward of each arm in each round."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A contextual bandit problem, drawn: one row per round.
+    """Contextual bandit problem with one row per round.
 
-    The arrays are read-only, so that nothing that plays a problem can change it.
+    The arrays are read-only, so that no agent can change them.
 
     Parameters
     ----------
     name
-        The name under which the problem is registered, or the one its maker gave it.
+        Name of the problem.
     contexts
-        What the agent sees, (rounds, n_features). Floats, except for text, whose contexts are token ids.
+        Contexts, (rounds, n_features): floats, or token ids for text.
     rewards
-        What each arm pays if it is played, (rounds, n_arms).
+        Reward of each arm in each round, (rounds, n_arms).
     expected_rewards
-        The mean of each of those rewards given the context, (rounds, n_arms). The rewards themselves when
-        left out, which is right for a problem without noise.
+        Expected reward of each arm given the context, (rounds, n_arms). Default: the rewards, which is right for a
+        problem without noise.
     seed
-        The seed that drew it. Loading with this seed gives the same arrays again.
+        Seed of the draw. Loading with this seed gives the same arrays.
     arm_names
-        What each arm stands for.
+        Names of the arms.
     feature_names
-        What each column of the contexts stands for, when that is known.
+        Names of the columns of the contexts, if known.
     n_tokens
         For text only: token ids are in 0 .. n_tokens - 1, and 0 is the padding.
     settings
-        The settings with which it was loaded.
+        Settings of the problem.
     notes
-        What a reader of a result should know: rows dropped, values filled in, a source that is only a part.
+        Remarks for readers of results, such as dropped rows, imputed values or an incomplete source.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Problem:
         if self.contexts.ndim != 2 or self.rewards.ndim != 2:
             raise ValueError(
                 f"problem {self.name!r}: contexts and rewards must have two dimensions, (rounds, "
-                f"n_features) and (rounds, n_arms), not shapes {self.contexts.shape} and {self.rewards.shape}"
+                f"n_features) and (rounds, n_arms), got shapes {self.contexts.shape} and {self.rewards.shape}"
             )
         if len(self.contexts) != len(self.rewards):
             raise ValueError(
@@ -105,29 +105,29 @@ class Problem:
         if self.expected_rewards.shape != self.rewards.shape:
             raise ValueError(
                 f"problem {self.name!r}: expected_rewards has shape {self.expected_rewards.shape} but "
-                f"rewards {self.rewards.shape}; they must be the same"
+                f"rewards has shape {self.rewards.shape}; they must be the same"
             )
         if self.rewards.shape[0] < 1 or self.rewards.shape[1] < 1 or self.contexts.shape[1] < 1:
             raise ValueError(f"problem {self.name!r} is empty: it needs at least one round, one feature and one arm")
 
     @property
     def rounds(self) -> int:
-        """The number of rounds."""
+        """Number of rounds."""
         return len(self.rewards)
 
     @property
     def n_arms(self) -> int:
-        """The number of arms."""
+        """Number of arms."""
         return int(self.rewards.shape[1])
 
     @property
     def n_features(self) -> int:
-        """The size of a context."""
+        """Number of features of a context."""
         return int(self.contexts.shape[1])
 
     @property
     def uniform_reward(self) -> float:
-        """The mean reward a round of a policy that plays every arm equally often."""
+        """Mean reward per round of the uniformly random policy."""
         return float(self.expected_rewards.mean())
 
     def __len__(self) -> int:
@@ -140,39 +140,39 @@ class Problem:
         )
 
     def earned(self, chosen: NDArray[np.int64], start: int = 0) -> Array:
-        """Return the rewards of the arms that were played in successive rounds.
+        """Return the rewards of the arms played in successive rounds.
 
         Parameters
         ----------
         chosen
-            The arms.
+            Indices of the arms played.
         start
-            The first of those rounds.
+            First of these rounds.
         """
         rewards: Array = self.rewards[np.arange(start, start + len(chosen)), chosen]
         return rewards
 
     def expected(self, chosen: NDArray[np.int64]) -> Array:
-        """Return the expected rewards of the arms that were played in the first rounds.
+        """Return the expected rewards of the arms played in the first rounds.
 
         Parameters
         ----------
         chosen
-            The arms.
+            Indices of the arms played.
         """
         rewards: Array = self.expected_rewards[np.arange(len(chosen)), chosen]
         return rewards
 
     def head(self, rounds: int) -> Problem:
-        """Return the same problem cut after its first `rounds` rounds.
+        """Return the problem with only its first `rounds` rounds.
 
         Parameters
         ----------
         rounds
-            How many rounds to keep, from 1 to `self.rounds`.
+            Number of rounds to keep, from 1 to `self.rounds`.
         """
         if not 1 <= rounds <= self.rounds:
-            raise ValueError(f"problem {self.name!r} has {self.rounds} rounds; asked for the first {rounds}")
+            raise ValueError(f"problem {self.name!r} has {self.rounds} rounds: give 1 to this many, got {rounds}")
         return replace(
             self,
             contexts=self.contexts[:rounds],

@@ -1,4 +1,4 @@
-"""Names for problems: one decorator puts a function under a name, `load` calls it."""
+"""Registry of problems: a decorator registers a function under a name, and `load` calls it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, overload
 
+from lim2.extras import needs
 from lim2.problems.cache import Parser
 from lim2.problems.facts import Facts
 from lim2.problems.item_problem import ItemProblem
@@ -28,24 +29,24 @@ FOLDERS = ("lim2.problems.datasets", "lim2.problems.synthetic")
 
 @dataclass(frozen=True)
 class Entry:
-    """What the registry knows of a problem without loading it.
+    """Registered description of a problem.
 
     Parameters
     ----------
     name
-        What `load` takes.
+        Name of the problem.
     summary
-        One line that says what it is.
+        One line that describes the problem.
     kind
         `"dataset"` needs files, `"synthetic"` does not.
     rounds
-        How many rounds are drawn when the caller doesn't say.
+        Default number of rounds.
     loader
         The decorated function; its keyword parameters are the problem's settings.
     facts
-        What is documented of a dataset.
+        Documented properties of a dataset.
     parse
-        Makes a dataset's table from the paths of its files.
+        Function from the paths of a dataset's files to its table.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Entry:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that `load` accepts for it, with their defaults."""
+        """Settings of the problem, with their defaults."""
         parameters = inspect.signature(self.loader).parameters.values()
         return {p.name: p.default for p in parameters if p.name not in ("rounds", "seed")}
 
@@ -75,7 +76,7 @@ def register(
     facts: Facts | None = None,
     parse: Parser | None = None,
 ) -> Callable[[L], L]:
-    """Put the decorated function into the registry.
+    """Register the decorated function as a problem.
 
     The function takes `rounds` (an int or `"all"`), `seed` (an int) and its own settings by keyword, and
     returns a `Problem` or an `ItemProblem`.
@@ -83,17 +84,17 @@ def register(
     Parameters
     ----------
     name
-        What `load` takes: lower case, words joined by `-`.
+        Name of the problem for `load`, in lower case, with words joined by `-`.
     summary
-        One line that says what it is.
+        One line that describes the problem.
     kind
         `"dataset"` needs files, `"synthetic"` does not.
     rounds
-        How many rounds are drawn when the caller doesn't say.
+        Default number of rounds.
     facts
-        What is documented of a dataset, for `lim2 data` and `docs/problems.md`.
+        Documented properties of a dataset, for `lim2 data` and `docs/problems.md`.
     parse
-        Makes a dataset's table from the paths of its files, for `lim2 data check`.
+        Function from the paths of a dataset's files to its table, for `lim2 data check`.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def register(
     def decorate(loader: L) -> L:
         if name in _entries and _entries[name].loader.__module__ != loader.__module__:
             raise ValueError(
-                f"a problem named {name!r} is registered already, by {_entries[name].loader.__module__}; "
+                f"a problem named {name!r} is already registered by {_entries[name].loader.__module__}: "
                 "choose another name"
             )
         _entries[name] = Entry(name, summary, kind, rounds, loader, facts, parse)
@@ -121,12 +122,12 @@ def register(
 
 
 def unregister(name: str) -> None:
-    """Take a problem out of the registry.
+    """Remove a problem from the registry.
 
     Parameters
     ----------
     name
-        The name under which it was registered.
+        Name of the problem.
     """
     del _entries[find(name).name]
 
@@ -140,7 +141,7 @@ def _discover() -> None:
 
 
 def entries() -> tuple[Entry, ...]:
-    """Return every registered problem: datasets first, then synthetic worlds, each in alphabetical order."""
+    """Return all registered problems: first datasets, then synthetic ones, each in alphabetical order."""
     _discover()
     return tuple(sorted(_entries.values(), key=lambda entry: (entry.kind, entry.name)))
 
@@ -158,18 +159,18 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Entry:
-    """Return the entry of that name.
+    """Return the description of a problem.
 
     Parameters
     ----------
     name
-        What `load` takes.
+        Name of the problem.
     """
     known = names()
     if name not in _entries:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ValueError(f"no problem is called {name!r}; {hint}known: {', '.join(known)}")
+        raise ValueError(f"there is no problem {name!r}; {hint}known: {', '.join(known)}")
     return _entries[name]
 
 
@@ -178,18 +179,19 @@ def load(name: WithItems, rounds: Rounds = None, seed: int | None = None, **sett
 @overload
 def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: Any) -> Problem: ...
 def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: Any) -> Problem | ItemProblem:
-    """Draw a problem.
+    """Return a problem, drawn with a seed.
 
     Parameters
     ----------
     name
-        One of `lim2.problems.list()`.
+        Name of the problem, one of `lim2.problems.list()`.
     rounds
-        How many rounds; None for the paper's number, `"all"` for every row a dataset has.
+        Number of rounds. None: the paper's number. `"all"`: all rows of a dataset.
     seed
-        The same seed gives the same arrays, on any machine. None draws one and keeps it in `problem.seed`.
+        Seed of the draw. The same seed gives the same arrays on any machine. None: a random seed, stored in
+        `problem.seed`.
     **settings
-        What the problem offers beyond that, such as `delta` of the wheel or `standardize` of a dataset.
+        Settings of the problem, such as `delta` of the wheel or `standardize` of a dataset.
 
     Examples
     --------
@@ -208,9 +210,10 @@ def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: 
     if rounds is None:
         rounds = entry.rounds
     if rounds != "all" and (isinstance(rounds, bool) or not hasattr(rounds, "__index__") or rounds < 1):
-        raise ValueError(f"rounds must be a positive integer, 'all' or None, not {rounds!r}")
+        raise ValueError(f"rounds must be a positive integer, 'all' or None, got {rounds!r}")
     if rounds == "all" and entry.kind == "synthetic":
-        raise ValueError(f"problem {name!r} has no end; say how many rounds to draw")
+        raise ValueError(f"problem {name!r} has no last round: give a number of rounds instead of 'all'")
     if seed is None:
         seed = secrets.randbits(32)
-    return entry.loader(rounds=rounds, seed=seed, **settings)
+    with needs(f"the problem {name!r}", "data"):
+        return entry.loader(rounds=rounds, seed=seed, **settings)

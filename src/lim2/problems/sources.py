@@ -25,7 +25,7 @@ class Remote:
     url
         A plain, .gz or .zip file.
     members
-        For a .zip: the file in it, or the path through zips within zips.
+        For a .zip: name of the file in it, or path through nested zips.
     """
 
     url: str
@@ -39,21 +39,23 @@ class Source:
     Parameters
     ----------
     file
-        Its name, under which it is looked for, plain or with .gz or .xz.
+        Name of the file, which may also end in .gz or .xz.
     page
-        Where a person reads about it and can download it by hand.
+        Web page with a description and a download by hand.
     licence
-        Under which terms it may be used.
+        Licence.
     size
-        Of the published file, uncompressed, in bytes; None when not known.
+        Size of the published file, uncompressed, in bytes; None if unknown.
     sha256
-        Of the published file, uncompressed; None when not known. Then rows and classes are checked instead.
+        Checksum of the published file, uncompressed; None if unknown: rows and classes are then checked.
+    md5
+        Likewise, where a publisher gives this one.
     marks
         CRC-32 of its first 1, 4, 16, 64 ... lines: they tell where a changed file starts to differ.
     copies
         SHA-256 of other contents under that name that are known, and what each of them is.
     mirrors
-        Where it can be downloaded, the first first; none when that needs an account or was never published.
+        Download addresses, in order; empty if a download needs an account or was never published.
     """
 
     file: str
@@ -61,17 +63,18 @@ class Source:
     licence: str
     size: int | None = None
     sha256: str | None = None
+    md5: str | None = None
     marks: str = ""
     copies: Mapping[str, str] = field(default_factory=dict)
     mirrors: tuple[Remote, ...] = ()
 
     def note(self, sha256: str) -> str | None:
-        """Return what a content of this file is if it is known, "" for the published one, None if unknown.
+        """Return a description of known content of this file: "" for the published one, None if unknown.
 
         Parameters
         ----------
         sha256
-            Of the content, uncompressed.
+            Checksum of the uncompressed content.
         """
         return "" if sha256 == self.sha256 else self.copies.get(sha256)
 

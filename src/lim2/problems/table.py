@@ -1,4 +1,4 @@
-"""Reading tables strictly: what a file must hold is declared; what is wrong is named by line and column."""
+"""Strict reading of tables with a declared layout; errors name line and column."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """What one column of a file must hold.
+    """Expected content of a column.
 
     Parameters
     ----------
     name
-        Its name, in the header if there is one.
+        Name of the column, in the header if there is one.
     kind
         Whole numbers, numbers, or text.
     low, high
@@ -30,7 +30,7 @@ class Column:
     values
         The only values allowed, as they are written in the file.
     missing
-        What stands for a missing value; None if there may be none.
+        Text that stands for a missing value; None: values must not be missing.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Column:
         return self.missing is not None or (self.kind == "text" and self.values is None)
 
     def complaint(self, field: str) -> str | None:
-        """Return what is wrong with one field of a file, or None.
+        """Return the error of one field of a file, or None.
 
         Parameters
         ----------
@@ -79,18 +79,18 @@ class Column:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is laid out.
+    """Layout of a file.
 
     Parameters
     ----------
     columns
-        Its columns, in order.
+        Columns of the table, in order.
     separator
-        What stands between fields.
+        Separator of the fields.
     header
         Whether the line before the first row holds the columns' names.
     skip
-        How many lines come before that.
+        Number of lines before the header.
     spaces
         Whether fields have spaces around them.
     """
@@ -115,7 +115,7 @@ def read(path: Path, layout: Layout, *, shown: Path | None = None) -> pl.DataFra
     path
         A plain file.
     layout
-        What it must hold.
+        Expected layout.
     shown
         The path to name in errors, when `path` is a temporary copy.
     """
@@ -198,7 +198,7 @@ def _tidied(frame: pl.DataFrame, layout: Layout) -> pl.DataFrame:
 
 
 def _allowed(frame: pl.DataFrame, layout: Layout) -> bool:
-    """Say whether every value is allowed: all columns at once, since looking line by line takes minutes."""
+    """Return whether every value is allowed, for all columns at once, because checking line by line takes minutes."""
     import polars as pl
 
     if frame.height == 0:

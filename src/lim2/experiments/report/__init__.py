@@ -1,5 +1,4 @@
-"""Results as a reader wants them: one HTML page, figures, Markdown, and tables for LaTeX."""
+"""Results as a reader wants them: one HTML page, figures, Markdown, and tables for LaTeX; `write` writes them all.
 
-from lim2.experiments.report.write import write_report
-
-__all__ = ["write_report"]
+Nothing is imported here: who prints a number needs no figures.
+"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 
 # (on white, on black)
 SHADES = (
@@ -21,41 +22,37 @@ GREY = ("#6a7079", "#9ea6b1")  # of the random policy
 # Agents of lim2 keep their colours from report to report; others take what is free.
 KEPT = (
     "LiM2", "LinearTS", "NeuralLinear", "NeuralLinearNTK", "NeuralLinearMM", "NeuralLinearNaive", "NeuralUCB",
-    "NeuralTS",
+    "NeuralTS", "AdaptiveTS",
 )  # fmt: skip
 
 
-def colours(sources: Mapping[str, str]) -> dict[str, int]:
-    """Return the number of each agent's shade; -1 is grey.
+def colours(sources: Mapping[str, str], given: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Return the number of each agent's shade; -1 is grey. Numbers past the last shade take the same shades again.
 
     Parameters
     ----------
     sources
         What makes each agent, by label.
+    given
+        Numbers that some labels have already.
 
     Examples
     --------
     >>> colours({"mine": "my:Agent", "LiM2": "LiM2", "wide": "LiM2", "Uniform": "Uniform"})
     {'LiM2': 0, 'Uniform': -1, 'mine': 1, 'wide': 2}
     """
-    chosen: dict[str, int] = {}
+    chosen = {label: number for label, number in (given or {}).items() if label in sources}
     for label, source in sources.items():
         if source == "Uniform":
             chosen[label] = -1
-        elif source in KEPT and KEPT.index(source) not in chosen.values():
+        elif label not in chosen and source in KEPT and KEPT.index(source) not in chosen.values():
             chosen[label] = KEPT.index(source)
     for label in sources:
         if label not in chosen:
-            free = (i for i in range(len(SHADES)) if i not in chosen.values())
-            chosen[label] = next(free, len(chosen) % len(SHADES))
+            chosen[label] = next(i for i in count() if i not in chosen.values())
     return chosen
 
 
 def shade(index: int, dark: bool = False) -> str:
     """Return a colour."""
-    return (GREY if index < 0 else SHADES[index])[dark]
-
-
-def name(index: int) -> str:
-    """Return the colour's name in the page's style sheet."""
-    return "--grey" if index < 0 else f"--c{index}"
+    return (GREY if index < 0 else SHADES[index % len(SHADES)])[dark]

@@ -109,7 +109,7 @@ def content_of(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows: l
     texts = {cell.problem: cell.problem_text for cell in cells}
     return Content(
         tables=tables,
-        problems=[_about(tables, problem, texts.get(problem, problem)) for problem in tables.problems],
+        problems=[about(tables, problem, texts.get(problem, problem)) for problem in tables.problems],
         headline=_headline(tables),
         size=_size(tables),
         date=_date(runs),
@@ -122,7 +122,18 @@ def content_of(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows: l
     )
 
 
-def _about(tables: Tables, problem: str, text: str) -> About:
+def about(tables: Tables, problem: str, text: str) -> About:
+    """Return what a report says of a problem.
+
+    Parameters
+    ----------
+    tables
+        The runs.
+    problem
+        Its label.
+    text
+        What it is, with settings.
+    """
     entries = tables.of(problem)
     group = tables.group(problem, entries[0].row["agent"])
     first = group.row(0, named=True)

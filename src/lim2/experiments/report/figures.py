@@ -1,31 +1,29 @@
-"""The figures, drawn once, in colours that the page can change."""
+"""Figures as files: charts drawn by Matplotlib."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from io import BytesIO, StringIO
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import Axis as Side
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
-from numpy.typing import NDArray
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from lim2.experiments.feedback import IMMEDIATE, Feedback
+from lim2.experiments.report.charts import Axis, Chart, Drawn, Lines, Point, Points, Rows
 from lim2.experiments.report.colours import shade
 from lim2.experiments.report.texts import megabytes, microseconds
-from lim2.experiments.stats import band
-from lim2.experiments.summary import feedback_of
-from lim2.experiments.tables import Tables
+from lim2.experiments.store import write
 
-Array = NDArray[np.float64]
-
+DPI = 160
 INK, FAINT, GRID = "#1d2127", "#5b626c", "#dfe3e8"
 SIZE = (4.9, 3.3)
-BINS = 25  # of the regret per round
+WIDE = (8.6, 4.0)  # of a figure with one panel of many points
+MARKS = {"": "o", "better": "^", "worse": "v"}
 STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 9,
@@ -52,247 +50,192 @@ STYLE: Any = {
 }
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A figure.
+def write_drawn(drawn: Drawn, folder: Path, name: str = "") -> None:
+    """Draw a figure, and write it as SVG and PNG.
 
     Parameters
     ----------
-    name
-        Of its files.
-    caption
+    drawn
         What it shows.
+    folder, name
+        Where, and the name of the files; default: the figure's own.
+    """
+    write_figure(figure_of(drawn.charts), folder, name or drawn.name)
+
+
+def write_figure(figure: Figure, folder: Path, name: str) -> None:
+    """Write a figure as SVG and PNG, the same bytes for the same figure.
+
+    Parameters
+    ----------
     figure
-        Itself, without a legend.
+        As drawn.
+    folder, name
+        Where, and the name of the files.
     """
+    write(folder / f"{name}.svg", as_svg(figure).encode())
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
+    write(folder / f"{name}.png", buffer.getvalue())
 
-    name: str
-    caption: str
-    figure: Figure
 
-
-def of_problem(tables: Tables, problem: str, shades: dict[str, int]) -> Iterator[Drawn]:
-    """Draw the figures of a problem.
+def as_svg(figure: Figure) -> str:
+    """Return a figure as SVG, the same text for the same figure.
 
     Parameters
     ----------
-    tables
-        All results.
-    problem
-        Its label.
-    shades
-        The agents' colours.
+    figure
+        As drawn.
     """
-    draw = _Drawing(tables, problem, shades)
-    kinds: Sequence[tuple[str, str, Callable[[Axes], None]]] = (
-        ("cumulative-regret", "Cumulative regret", draw.cumulative_regret),
-        ("regret-per-round", "Regret per round", draw.regret_per_round),
-        ("reward-against-time", "Reward against time", draw.reward_against_time),
-        ("memory", "Memory of the agent", draw.memory),
-    )
-    for name, kind, onto in kinds:
-        title = draw.feedback.labelled(kind)
-        with mpl.rc_context(STYLE):
-            figure = Figure(figsize=SIZE)
-            axes = figure.add_subplot()
-            axes.set_title(title)
-            onto(axes)
-            margins(figure)
-            yield Drawn(name, title, figure)
+    text = StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "lim2"}):
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return text.getvalue()
 
 
-class _Drawing:
-    def __init__(self, tables: Tables, problem: str, shades: dict[str, int]) -> None:
-        self.tables, self.problem, self.shades = tables, problem, shades
-        entries = tables.of(problem)
-        self.feedback = feedback_of(entries[0].row)
-        self.agents = [entry.row["agent"] for entry in entries]
-        self.groups = {agent: tables.group(problem, agent) for agent in self.agents}
-
-    def curves(self, agent: str, column: str) -> tuple[Array, Array]:
-        group = self.groups[agent]
-        values = np.array([np.asarray(curve, dtype=float) for curve in group[column].to_list()])
-        return np.asarray(group["curve_round"][0].to_list(), dtype=float), values
-
-    def cumulative_regret(self, axes: Axes) -> None:
-        tops = []
-        for agent in reversed(self.agents):
-            rounds, regrets = self.curves(agent, "curve_regret")
-            mean, half = band(regrets)
-            self.line(axes, agent, rounds, mean, half)
-            tops.append((agent in self.tables.references, float((mean + half).max())))
-        rounds_axis(axes)
-        axes.set_ylabel("regret so far")
-        _keep_in_view(axes, tops)
-
-    def regret_per_round(self, axes: Axes) -> None:
-        tops = []
-        for agent in reversed(self.agents):
-            rounds, regrets = self.curves(agent, "curve_regret")
-            edges = np.unique(np.linspace(0, len(rounds), min(BINS, len(rounds)) + 1).astype(int))[1:] - 1
-            at = np.concatenate([[0.0], rounds[edges]])
-            reached = np.concatenate([np.zeros((len(regrets), 1)), regrets[:, edges]], axis=1)
-            mean, half = band(np.diff(reached, axis=1) / np.diff(at))
-            self.line(axes, agent, (at[1:] + at[:-1]) / 2, mean, half)
-            tops.append((agent in self.tables.references, float((mean + half)[len(mean) // 8 :].max())))
-        rounds_axis(axes)
-        axes.set_ylabel("regret of a round")
-        _keep_in_view(axes, tops)
-
-    def reward_against_time(self, axes: Axes) -> None:
-        points = []
-        for agent in [agent for agent in self.agents if agent not in self.tables.references] or self.agents:
-            row = self.tables.row(self.problem, agent)
-            assert row is not None
-            points.append((agent, row["us_per_round"], row["reward_mean"], row["reward_std"] or 0.0))
-        _scatter(axes, points, self.shades)
-        axes.set_ylabel("cumulative reward")
-
-    def memory(self, axes: Axes) -> None:
-        for agent in reversed(self.agents):
-            group = self.groups[agent]
-            row = self.tables.row(self.problem, agent)
-            if row is None or not row["peak_mb"]:
-                continue  # nothing to show on a logarithmic axis
-            if group["agent_mb"].null_count():
-                axes.axhline(
-                    row["peak_mb"], color=shade(self.shades[agent]), linestyle=":", label=agent, gid=_gid(self, agent)
-                )
-                continue
-            rounds, sizes = group["memory_round"][0].to_list(), np.array(group["memory_mb"].to_list())
-            self.line(axes, agent, np.asarray(rounds, dtype=float), *band(sizes))
-        axes.set_yscale("log")
-        low, high = axes.get_ylim()
-        axes.set_ylim(min(low, high / 8), high * 1.3)
-        few_ticks(axes.yaxis, megabytes)
-        axes.set_ylabel("size of its state (log scale)")
-        rounds_axis(axes)
-
-    def line(self, axes: Axes, agent: str, x: Array, mean: Array, half: Array) -> None:
-        colour = shade(self.shades[agent])
-        style = "--" if agent in self.tables.references else "-"
-        gid = _gid(self, agent)
-        axes.fill_between(x, mean - half, mean + half, color=colour, alpha=0.16, linewidth=0, gid=gid)
-        axes.plot(x, mean, style, color=colour, label=agent, gid=gid)
-
-
-def _gid(drawing: _Drawing, agent: str) -> str:
-    return f"series{drawing.shades[agent]}"
-
-
-def overview(tables: Tables, shades: dict[str, int], feedback: Feedback = IMMEDIATE) -> Iterator[Drawn]:
-    """Draw the figures over all problems.
+def figure_of(charts: Sequence[Chart]) -> Figure:
+    """Draw charts side by side, with a legend below where curves have names.
 
     Parameters
     ----------
-    tables
-        All results of one delay and batch.
-    shades
-        The agents' colours.
-    feedback
-        Which delay and batch, for the titles.
+    charts
+        One or more.
     """
-    standings = tables.leaderboard
     with mpl.rc_context(STYLE):
-        left = 0.25 + 0.078 * max(len(standing.agent) for standing in standings)
-        figure = Figure(figsize=(SIZE[0] + max(left - 1.0, 0.0), max(SIZE[1], 0.42 * len(standings) + 1)))
-        axes = figure.add_subplot()
-        for place, standing in enumerate(standings):
-            colour = shade(shades[standing.agent])
-            gid = f"series{shades[standing.agent]}"
-            known = [score for score in standing.scores.values() if score is not None]
-            axes.barh(place, standing.mean or 0.0, height=0.62, color=colour, alpha=0.28, gid=gid)
-            axes.plot(known, [place] * len(known), "o", color=colour, markersize=5.5, alpha=0.9, gid=gid)
-        axes.set_yticks(range(len(standings)), [standing.agent for standing in standings])
-        axes.tick_params(axis="y", labelcolor=INK, length=0)
-        axes.invert_yaxis()
-        axes.set_xlim(left=min(-0.03, axes.get_xlim()[0]))
-        axes.grid(axis="y", visible=False)
-        axes.set_xlabel("normalised score: 0 = random policy, 1 = best agent")
-        title = "Scores and their mean" if feedback.text else "Score of every problem (dots), and their mean"
-        axes.set_title(feedback.labelled(title))
-        margins(figure, left=left)
-        yield Drawn("scores", feedback.labelled("Normalised scores"), figure)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=SIZE)
-        axes = figure.add_subplot()
-        points = [
-            (s.agent, s.us_per_round, s.mean, 0.0)
-            for s in standings
-            if s.mean is not None and s.agent not in tables.references
-        ]
-        _scatter(axes, points, shades)
-        axes.set_ylabel("mean normalised score")
-        axes.set_title(feedback.labelled("Score against time"))
-        margins(figure)
-        yield Drawn("score-against-time", feedback.labelled("Score against time"), figure)
+        figure = Figure(figsize=_size(charts))
+        for place, chart in enumerate(charts):
+            axes = figure.add_subplot(1, len(charts), place + 1)
+            axes.set_title(chart.title)
+            if isinstance(chart, Lines):
+                _lines(axes, chart)
+            elif isinstance(chart, Rows):
+                _rows(axes, chart)
+            else:
+                _points(axes, chart)
+        names = [row.label for chart in charts if isinstance(chart, Rows) for row in chart.rows]
+        wide = 0.95 if isinstance(charts[0], Lines) and charts[0].y.unit else 0.75  # for numbers with their unit
+        margins(figure, left=0.25 + 0.078 * max(map(len, names)) if names else wide)
+        if len(charts) > 1:
+            figure.subplots_adjust(wspace=0.32)
+        if isinstance(charts[0], Lines):
+            with_legend(figure)
+    return figure
 
 
-def across(tables: Tables, problem: str, shades: dict[str, int]) -> Drawn:
-    """Draw the rewards of a problem with every delay and batch.
-
-    Parameters
-    ----------
-    tables
-        All results.
-    problem
-        Its label, without delay and batch.
-    shades
-        The agents' colours.
-    """
-    places = list(tables.parts)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(SIZE[0], 1.2 + 0.75 * len(places)), SIZE[1]))
-        axes = figure.add_subplot()
-        for agent, rows in tables.across[problem].items():
-            label: str | None = agent
-            for batch in dict.fromkeys(feedback.batch for feedback in rows):  # a line each
-                at = [place for place, late in enumerate(places) if late in rows and late.batch == batch]
-                drawn = [rows[places[place]] for place in at]
-                axes.errorbar(
-                    at,
-                    [row["reward_mean"] for row in drawn],
-                    yerr=[row["reward_std"] or 0.0 for row in drawn],
-                    fmt="o--" if agent in tables.references else "o-",
-                    color=shade(shades[agent]), capsize=3, label=label, gid=f"series{shades[agent]}",
-                )  # fmt: skip
-                label = None
-        axes.set_xticks(range(len(places)), [feedback.name.replace(", ", "\n") for feedback in places])
-        axes.set_xlim(-0.4, len(places) - 0.6)
-        axes.set_ylabel("cumulative reward")
-        title = f"Reward by delay and batch: {problem}"
-        axes.set_title(title)
-        margins(figure)
-        return Drawn("reward-by-delay", title, figure)
+def _size(charts: Sequence[Chart]) -> tuple[float, float]:
+    first = charts[0]
+    if isinstance(first, Rows):
+        left = 0.25 + 0.078 * max((len(row.label) for row in first.rows), default=0)
+        return SIZE[0] + 1.2 + left, max(SIZE[1], 0.34 * len(first.rows) + 1.1)
+    if len(charts) > 1:
+        return 3.2 * len(charts) + (2.4 if len(charts) == 2 else 0), 3.4
+    if first.x.names:
+        return max(SIZE[0], 1.2 + 0.75 * len(first.x.names)), SIZE[1]
+    return WIDE if isinstance(first, Lines) and first.x.ticks and not first.x.log else SIZE
 
 
-Point = tuple[str, float, float, float]  # agent, time, reward, its spread
+def _lines(axes: Axes, chart: Lines) -> None:
+    for line in reversed(chart.lines):
+        colour, style = shade(line.shade), "--" if line.dashed else "-"
+        x, y, half = (np.asarray(values, dtype=float) for values in (line.x, line.y, line.half))
+        if line.marked:
+            axes.errorbar(
+                x, y, yerr=half if half.size else None, fmt=f"o{style}", color=colour, capsize=3, markersize=4.5,
+                label=line.label,
+            )  # fmt: skip
+            continue
+        if half.size:
+            axes.fill_between(x, y - half, y + half, color=colour, alpha=0.15, linewidth=0)
+        axes.plot(x, y, style, color=colour, label=line.label)
+    if chart.x.log:
+        axes.set_xscale("log")
+    if not chart.x.names:
+        axes.margins(x=0.02 if chart.x.log else 0)
+    _dress(axes, chart.x, chart.y)
 
 
-def _scatter(axes: Axes, points: Sequence[Point], shades: dict[str, int]) -> None:
-    """Draw agents as points of (time, reward), each with its name beside it."""
-    for agent, x, y, spread in points:
+def _rows(axes: Axes, chart: Rows) -> None:
+    for place, row in enumerate(chart.rows):
+        colour = shade(row.shade)
+        if chart.bars:
+            axes.barh(place, row.mean or 0.0, height=0.62, color=colour, alpha=0.28)
+        axes.plot([v for v, _ in row.dots], [place] * len(row.dots), "o", color=colour, markersize=4.5, alpha=0.6)
+        if not chart.bars and row.mean is not None:
+            axes.errorbar(
+                row.mean, place, xerr=row.half or None, fmt=MARKS[row.verdict], color=colour, markersize=8, capsize=3,
+                linewidth=2,
+            )  # fmt: skip
+        if row.ring is not None:
+            axes.plot(row.ring, place, "o", markerfacecolor="none", markeredgecolor=INK, markersize=10)
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(low, -0.02 * (high - low)), high)
+    axes.axvline(0.0, color=FAINT, linewidth=1.0)
+    axes.set_yticks(range(len(chart.rows)), [row.label for row in chart.rows])
+    axes.tick_params(axis="y", labelcolor=INK, length=0)
+    axes.set_ylim(len(chart.rows) - 0.4, -0.6)
+    axes.grid(axis="y", visible=False)
+    _dress(axes, chart.x, None)
+
+
+def _points(axes: Axes, chart: Points) -> None:
+    for point in chart.points:
         axes.errorbar(
-            x, y, yerr=spread or None, fmt="o", color=shade(shades[agent]), markersize=7, capsize=3, label=agent,
-            gid=f"series{shades[agent]}",
+            point.x, point.y, yerr=point.half or None, fmt="o", color=shade(point.shade), markersize=7, capsize=3,
+            label=point.label,
         )  # fmt: skip
-    axes.set_xscale("log")
-    if points:
-        times = [x for _, x, _, _ in points]
-        axes.set_xlim(min(times) / 2.2, max(times) * 2.2)
-        axes.margins(y=0.18)
-    few_ticks(axes.xaxis, microseconds)
-    axes.set_xlabel("time of a round, act and update (log scale)")
-    _name_points(axes, points, shades)
+    if chart.x.log:
+        axes.set_xscale("log")
+        if chart.points:
+            places = [point.x for point in chart.points]
+            axes.set_xlim(min(places) / 2.2, max(places) * 2.2)
+    axes.margins(y=0.18)
+    _dress(axes, chart.x, chart.y)
+    if chart.x.log:
+        _name_points(axes, chart.points)
 
 
-def _name_points(axes: Axes, points: Sequence[Point], shades: dict[str, int]) -> None:
+def _dress(axes: Axes, x: Axis, y: Axis | None) -> None:
+    """Give the axes titles, limits, and marks that suit their units."""
+    for axis, side, limits, letter in ((x, axes.xaxis, axes.set_xlim, "x"), (y, axes.yaxis, axes.set_ylim, "y")):
+        if axis is None:
+            continue
+        getattr(axes, f"set_{letter}label")(axis.title)
+        if axis.log and letter == "y":
+            axes.set_yscale("log")
+            low, high = axes.get_ylim()
+            axes.set_ylim(min(low, high / 8), high * 1.3)
+        if axis.low is not None or axis.high is not None:
+            limits(axis.low, axis.high)
+        if axis.names:
+            axes.set_xticks(range(len(axis.names)), [name.replace(", ", "\n") for name in axis.names])
+        elif axis.ticks:
+            side.set_major_locator(FixedLocator(list(axis.ticks)))
+            side.set_minor_locator(NullLocator())
+            side.set_major_formatter(FuncFormatter(_text(axis)))
+        elif axis.log:
+            few_ticks(side, _text(axis))
+        elif letter == "x":
+            side.set_major_locator(MaxNLocator(6))
+            if axis.high is None and axis.low == 0:
+                side.set_major_formatter(FuncFormatter(_text(axis)))
+
+
+def _text(axis: Axis) -> Callable[[float, int | None], str]:
+    def text(value: float, _: int | None = None) -> str:
+        if axis.unit == "s":
+            return microseconds(value * 1e6)
+        return megabytes(value / 1e6) if axis.unit == "B" else f"{value:,.0f}"
+
+    return text
+
+
+def _name_points(axes: Axes, points: Sequence[Point]) -> None:
     """Write names beside points, where they cover neither another name nor a point."""
     (left, right), (low, high) = np.log(axes.get_xlim()), axes.get_ylim()
-    spots = {agent: ((np.log(x) - left) / (right - left), (y - low) / (high - low)) for agent, x, y, _ in points}
-    taken = [(x - 0.02, y - 0.03, x + 0.02, y + 0.03) for x, y in spots.values()]
-    for agent, (x, y) in spots.items():
-        width, height = 0.0165 * len(agent), 0.06
+    spots = [((np.log(p.x) - left) / (right - left), (p.y - low) / (high - low)) for p in points]
+    taken = [(x - 0.02, y - 0.03, x + 0.02, y + 0.03) for x, y in spots]
+    for point, (x, y) in zip(points, spots, strict=True):
+        width, height = 0.0165 * len(point.label), 0.06
         beside = [(x + 0.03, y - height / 2), (x - 0.03 - width, y - height / 2)]
         apart = [(x - width / 2, y + k * 0.075 - height / 2) for k in (1, -1, 2, -2, 3, -3)]
         boxes = [(u, v, u + width, v + height) for u, v in (*beside, *apart)]
@@ -300,8 +243,8 @@ def _name_points(axes: Axes, points: Sequence[Point], shades: dict[str, int]) ->
         box = next(fits, boxes[2])
         taken.append(box)
         axes.text(
-            (box[0] + box[2]) / 2, (box[1] + box[3]) / 2, agent, transform=axes.transAxes, ha="center", va="center",
-            color=shade(shades[agent]), fontsize=8.5, gid=f"series{shades[agent]}",
+            (box[0] + box[2]) / 2, (box[1] + box[3]) / 2, point.label, transform=axes.transAxes, ha="center",
+            va="center", color=shade(point.shade), fontsize=8.5,
         )  # fmt: skip
 
 
@@ -309,7 +252,7 @@ def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def few_ticks(axis: Axis, text: Callable[[float], str]) -> None:
+def few_ticks(axis: Side, text: Callable[[float, int | None], str]) -> None:
     """Mark a logarithmic axis at 1, 10, 100, or where that is too little at 1, 2, 5, 10 as well.
 
     Parameters
@@ -322,28 +265,7 @@ def few_ticks(axis: Axis, text: Callable[[float], str]) -> None:
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 100 else (1.0, 2.0, 5.0), numticks=12))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
-
-
-def rounds_axis(axes: Axes) -> None:
-    """Let the horizontal axis count rounds.
-
-    Parameters
-    ----------
-    axes
-        Where.
-    """
-    axes.set_xlabel("round")
-    axes.set_xlim(left=0)
-    axes.margins(x=0)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-
-
-def _keep_in_view(axes: Axes, tops: Sequence[tuple[bool, float]]) -> None:
-    """Scale to the agents: the random policy's regret may leave the figure."""
-    agents = [top for reference, top in tops if not reference] or [top for _, top in tops]
-    axes.set_ylim(0, 1.12 * max(agents) if max(agents) > 0 else 1.0)
+    axis.set_major_formatter(FuncFormatter(text))
 
 
 def margins(figure: Figure, left: float = 0.75) -> None:
@@ -357,11 +279,11 @@ def margins(figure: Figure, left: float = 0.75) -> None:
         Room at the left, in inches.
     """
     width, height = figure.get_size_inches()
-    figure.subplots_adjust(left=left / width, right=1 - 0.15 / width, bottom=0.5 / height, top=1 - 0.28 / height)
+    figure.subplots_adjust(left=left / width, right=1 - 0.27 / width, bottom=0.5 / height, top=1 - 0.28 / height)
 
 
 def with_legend(figure: Figure) -> None:
-    """Add a legend below, for a figure that stands alone.
+    """Add a legend below.
 
     Parameters
     ----------
@@ -369,15 +291,15 @@ def with_legend(figure: Figure) -> None:
         As drawn.
     """
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    if not labels:
+    own = dict(zip(reversed(labels), reversed(handles), strict=True))  # a name once, in the order of the chart
+    if not own:
         return
     width, height = figure.get_size_inches()
-    columns = max(1, int(width / max(1.4, 0.55 + 0.065 * max(map(len, labels)))))  # as many as the longest name allows
-    more = 0.08 + 0.2 * -(-len(labels) // columns)
+    columns = max(1, int(width / max(1.4, 0.55 + 0.065 * max(map(len, own)))))  # as many as the longest name allows
+    more = 0.08 + 0.2 * -(-len(own) // columns)
     box = figure.subplotpars
     figure.set_size_inches(width, height + more)
     figure.subplots_adjust(
         bottom=(box.bottom * height + more) / (height + more), top=(box.top * height + more) / (height + more)
     )
-    with mpl.rc_context(STYLE):
-        figure.legend(handles[::-1], labels[::-1], loc="lower center", ncols=columns, fontsize=8.5)
+    figure.legend(list(own.values()), list(own), loc="lower center", ncols=columns, fontsize=8.5)

@@ -10,7 +10,7 @@ from lim2.experiments.tables import Tables
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "−": "$-$", "–": "--", "≈": r"$\approx$",
 }  # fmt: skip
 
 
@@ -42,19 +42,30 @@ def tables(content: Tables, feedback: Feedback = IMMEDIATE) -> dict[str, str]:
 def _normalized(content: Tables) -> str:
     board = [standing for standing in content.leaderboard if standing.agent not in content.references]
     lines = [
-        [escaped(problem), *_best_in_bold([standing.scores.get(problem) for standing in board])]
+        [escaped(problem), *_best_inbold([standing.scores.get(problem) for standing in board])]
         for problem in content.problems
     ]
     foot = [
-        ["Average", *_best_in_bold([standing.mean for standing in board])],
-        ["Median", *_best_in_bold([standing.median for standing in board])],
+        ["Average", *_best_inbold([standing.mean for standing in board])],
+        ["Median", *_best_inbold([standing.median for standing in board])],
     ]
-    return _tabular([standing.agent for standing in board], lines, foot)
+    return tabular(["", *(standing.agent for standing in board)], [lines, foot])
 
 
-def _best_in_bold(scores: Sequence[float | None]) -> list[str]:
+def _best_inbold(scores: Sequence[float | None]) -> list[str]:
     best = max((score for score in scores if score is not None), default=None)
-    return ["--" if s is None else _bold(f"{s:.3f}", s == best) for s in scores]
+    return ["--" if s is None else bold(_number(s, 3), s == best) for s in scores]
+
+
+def _number(value: float, places: int) -> str:
+    """Return a number with a minus that LaTeX prints as one.
+
+    Examples
+    --------
+    >>> _number(-1.046, 1)
+    '$-$1.0'
+    """
+    return f"{value:.{places}f}".replace("-", "$-$")
 
 
 def _rewards(content: Tables) -> str:
@@ -72,18 +83,30 @@ def _rewards(content: Tables) -> str:
             mean, std = entry.row["reward_mean"], entry.row["reward_std"]
             spread = "" if std is None else rf" $\pm$ {std:.{places}f}"
             mark = r"$^{\approx}$" if entry.tied else ""
-            cells.append(_bold(f"{mean:.{places}f}", entry.best) + spread + mark)
+            cells.append(bold(_number(mean, places), entry.best) + spread + mark)
         lines.append([escaped(problem), *cells])
     note = r"% bold: best; \approx: not significantly different from the best (paired t-test, Holm)"
-    return f"{note}\n{_tabular(agents, lines, [])}"
+    return f"{note}\n{tabular(['', *agents], [lines])}"
 
 
-def _tabular(agents: Sequence[str], lines: Sequence[Sequence[str]], foot: Sequence[Sequence[str]]) -> str:
-    head = ["", *(escaped(agent) for agent in agents)]
-    groups = [[head], lines, *([foot] if foot else [])]
-    body = "\n\\midrule\n".join("\n".join(r" & ".join(cells) + r" \\" for cells in group) for group in groups)
-    return f"\\begin{{tabular}}{{l{'r' * len(agents)}}}\n\\toprule\n{body}\n\\bottomrule\n\\end{{tabular}}\n"
+def tabular(head: Sequence[str], groups: Sequence[Sequence[Sequence[str]]], left: int = 1) -> str:
+    """Return a table, with a rule between groups of rows.
+
+    Parameters
+    ----------
+    head
+        Names of the columns, as text.
+    groups
+        Cells, as LaTeX.
+    left
+        How many columns are text; the others are numbers.
+    """
+    parts = [[[escaped(name) for name in head]], *groups]
+    body = "\n\\midrule\n".join("\n".join(r" & ".join(cells) + r" \\" for cells in part) for part in parts)
+    columns = "l" * left + "r" * (len(head) - left)
+    return f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{body}\n\\bottomrule\n\\end{{tabular}}\n"
 
 
-def _bold(text: str, wanted: bool) -> str:
+def bold(text: str, wanted: bool) -> str:
+    """Return LaTeX in bold, where that is wanted."""
     return rf"\textbf{{{text}}}" if wanted else text

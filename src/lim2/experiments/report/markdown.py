@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from lim2.experiments.feedback import Feedback
 from lim2.experiments.report.content import Content
 from lim2.experiments.report.texts import megabytes, microseconds, number, p_value, percent, plus_minus
 from lim2.experiments.tables import Tables
@@ -35,7 +36,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
     return [lines[0], f"|{marks}|", *lines[1:]]
 
 
-def report(content: Content, slug: Callable[[str], str]) -> str:
+def report(content: Content, slug: Callable[[str], str], over: Mapping[Feedback, list[str]]) -> str:
     """Return the report.
 
     Parameters
@@ -44,6 +45,8 @@ def report(content: Content, slug: Callable[[str], str]) -> str:
         What it says.
     slug
         Makes a label a part of a file's name.
+    over
+        The lines about agents over many datasets, by delay and batch.
     """
     lines = ["# lim2 bench", "", f"{content.size}. {content.date}", "", content.headline, ""]
     lines += [f"> **Note:** {alert}" for alert in content.alerts]
@@ -55,6 +58,8 @@ def report(content: Content, slug: Callable[[str], str]) -> str:
             lines += ["", f"## Leaderboard{late}", "", *said, *_leaderboard(part), ""]
             lines += [f"![Scores]({figures}-scores.png) ![Score against time]({figures}-score-against-time.png)", ""]
             lines += [f"## Normalised score by problem{late}", "", *_scores(part), ""]
+            if feedback in over:
+                lines += [f"## Over many datasets{late}", "", *over[feedback], ""]
     if len(content.tables.parts) > 1:
         lines += ["## Reward by delay and batch", "", *_across(content.tables), ""]
         for problem in content.tables.across:

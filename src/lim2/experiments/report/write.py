@@ -1,25 +1,21 @@
-"""Write a report: page, figures, Markdown, LaTeX."""
+"""Write a report: page, figures, Markdown, tables as CSV and LaTeX."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from html import escape
-from io import BytesIO
-from pathlib import Path
-from typing import Any
+import json
+from collections.abc import Iterator, Mapping
 
-import jinja2
 import polars as pl
-from matplotlib.figure import Figure
 
 from lim2.experiments.feedback import Feedback
-from lim2.experiments.report import colours, figures, latex, markdown, svg, texts
+from lim2.experiments.report import colours, datasets, latex, markdown, page, sheets, views
+from lim2.experiments.report.charts import Drawn
 from lim2.experiments.report.content import Content, content_of
+from lim2.experiments.report.figures import write_drawn, write_figure
+from lim2.experiments.report.page import slug
+from lim2.experiments.report.runs import data_of, points_of_curves
 from lim2.experiments.store import Store, write
 from lim2.experiments.summary import Row
-
-DPI = 160
 
 
 def write_report(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows: list[Row]) -> None:
@@ -35,95 +31,94 @@ def write_report(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows:
         From `summarize`.
     """
     content = content_of(store, runs, failures, rows)
-    shades = colours.colours(dict(runs.select("agent", "agent_source").unique(maintain_order=True).iter_rows()))
-    folder = store.folder / "figures"
-    drawn = dict(_drawn(content, shades, folder)) if rows else {}
-    compared = dict(_compared(content, shades, folder)) if len(content.tables.parts) > 1 else {}
-    page = (
-        _environment()
-        .get_template("report.html")
-        .render(
-            content=content,
-            tables=content.tables,
-            shades=shades,
-            figures=drawn,
-            compared=compared,
-            light=[colours.shade(i) for i in range(len(colours.SHADES))],
-            dark=[colours.shade(i, dark=True) for i in range(len(colours.SHADES))],
-            grey=colours.GREY,
-        )
-    )
-    write(store.folder / "report.html", page.encode())
-    write(store.folder / "report.md", markdown.report(content, slug).encode())
-    for feedback, part in content.tables.parts.items() if rows else ():
+    tables, shades = content.tables, shades_of(runs)
+    write(store.folder / "report.html", page_of(content, shades).encode())
+    sections = _sections(content)
+    figure = f"figures/{{}}-{datasets.NAME}.png"
+    over = {late: part.markdown(figure.format(slug(late.labelled("all")))) for late, part in sections.items()}
+    write(store.folder / "report.md", markdown.report(content, slug, over).encode())
+    for name, drawn in _figures(content, shades):
+        write_drawn(drawn, store.folder / "figures", name)
+    for feedback, part in tables.parts.items() if rows else ():
         for name, table in latex.tables(part, feedback).items():
             write(store.folder / "tables" / f"{slug(feedback.labelled(name))}.tex", table.encode())
+        for name, frame in sheets.frames(part).items():
+            write(store.folder / "tables" / f"{slug(feedback.labelled(name))}.csv", frame.write_csv().encode())
+    for feedback, section in sections.items():
+        name = slug(feedback.labelled("datasets"))
+        write_figure(section.diagram, store.folder / "figures", f"{slug(feedback.labelled('all'))}-{datasets.NAME}")
+        write(store.folder / "tables" / f"{name}.tex", section.latex().encode())
+        write(store.folder / f"{name}.json", (json.dumps(section.analysis.as_dict(), indent=1) + "\n").encode())
 
 
-def _drawn(content: Content, shades: dict[str, int], folder: Path) -> Iterator[tuple[str | Feedback, list[str]]]:
-    """Draw all figures, write their files, and give those of the page, by problem; overviews by delay and batch."""
-    for feedback, part in content.tables.parts.items():
-        prefix = slug(feedback.labelled("all"))
-        yield feedback, [_kept(drawn, prefix, folder) for drawn in figures.overview(part, shades, feedback)]
-    for problem in content.tables.problems:
-        drawings = figures.of_problem(content.tables, problem, shades)
-        yield problem, [_kept(drawn, slug(problem), folder) for drawn in drawings]
+def _sections(content: Content) -> dict[Feedback, datasets.Section]:
+    """Return what can be said over many datasets, for each delay and batch that has enough of them."""
+    parts = content.tables.parts if content.tables.rows else {}
+    found = {feedback: datasets.section(part, feedback) for feedback, part in parts.items()}
+    return {feedback: section for feedback, section in found.items() if section is not None}
 
 
-def _compared(content: Content, shades: dict[str, int], folder: Path) -> Iterator[tuple[str, str]]:
-    """Draw what delay and batch change, by problem."""
-    for problem in content.tables.across:
-        yield problem, _kept(figures.across(content.tables, problem, shades), slug(f"delays {problem}"), folder)
-
-
-def _kept(drawn: figures.Drawn, prefix: str, folder: Path) -> str:
-    name = f"{prefix}-{drawn.name}"
-    for_page = svg.inline(svg.as_text(drawn.figure), name, escape(drawn.caption))
-    figures.with_legend(drawn.figure)
-    write_figure(drawn.figure, folder, name)
-    return for_page
-
-
-def write_figure(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as SVG and PNG.
+def shades_of(runs: pl.DataFrame, given: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Return the numbers of the agents' colours.
 
     Parameters
     ----------
-    figure
-        As drawn.
-    folder, name
-        Where, and the name of the files.
+    runs
+        From `Store.frames`.
+    given
+        Those that are decided already.
     """
-    write(folder / f"{name}.svg", svg.as_text(figure).encode())
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
-    write(folder / f"{name}.png", buffer.getvalue())
+    sources = dict(runs.select("agent", "agent_source").unique(maintain_order=True).iter_rows())
+    return colours.colours(sources, given)
 
 
-def slug(label: str) -> str:
-    """Return a label as a part of a file's name.
+def page_of(content: Content, shades: dict[str, int]) -> str:
+    """Return the page.
 
-    Examples
-    --------
-    >>> slug("My problem: 2")
-    'my-problem-2'
+    Parameters
+    ----------
+    content
+        What it says.
+    shades
+        The numbers of the agents' colours.
     """
-    return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
-
-
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("lim2.experiments.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    tables = content.tables
+    overviews, compared = _overviews(content, shades), _compared(content, shades)
+    data = data_of(tables, shades, points_of_curves(len(tables.rows)))
+    return page.render(
+        "report.html",
+        [*(figure for several in overviews.values() for figure in several), *compared],
+        {"bench": {**data, "pooled": len(tables.parts) == 1}},
+        content=content,
+        tables=tables,
+        shades=shades,
+        figures=overviews,
+        compared=compared,
+        sections=_sections(content),
     )
-    shown: dict[str, Any] = {
-        "number": texts.number,
-        "plus_minus": texts.plus_minus,
-        "percent": texts.percent,
-        "microseconds": texts.microseconds,
-        "megabytes": texts.megabytes,
-        "p_value": texts.p_value,
-        "slug": slug,
-        "colour": colours.name,
-    }
-    environment.filters.update(shown)
-    return environment
+
+
+def _figures(content: Content, shades: dict[str, int]) -> Iterator[tuple[str, Drawn]]:
+    """Give all figures, with the names of their files."""
+    for several in _overviews(content, shades).values():
+        yield from several
+    yield from _compared(content, shades)
+    for problem in content.tables.problems:
+        for drawn in views.of_problem(content.tables, problem, shades):
+            yield f"{slug(problem)}-{drawn.name}", drawn
+
+
+def _overviews(content: Content, shades: dict[str, int]) -> dict[Feedback, list[tuple[str, Drawn]]]:
+    """Return the figures over all problems, by delay and batch."""
+    found = {}
+    for feedback, part in content.tables.parts.items() if content.tables.rows else ():
+        prefix = slug(feedback.labelled("all"))
+        found[feedback] = [(f"{prefix}-{drawn.name}", drawn) for drawn in views.overview(part, shades, feedback)]
+    return found
+
+
+def _compared(content: Content, shades: dict[str, int]) -> list[tuple[str, Drawn]]:
+    """Return what delay and batch change, by problem."""
+    tables = content.tables
+    drawings = {problem: views.across(tables, problem, shades) for problem in tables.across if len(tables.parts) > 1}
+    return [(f"{slug(f'delays {problem}')}-{drawn.name}", drawn) for problem, drawn in drawings.items()]

@@ -114,13 +114,13 @@ def adult(
     Parameters
     ----------
     rounds
-        How many rows to draw.
+        Number of rows to draw.
     seed
         The same seed gives the same arrays.
     occupation
         Whether the occupation is among the features. Without it the number of features is the paper's.
     incomplete
-        What to do with rows that lack a value: `"drop"` them, or `"keep"` them, all zeros in that attribute.
+        Treatment of rows with a missing value: `"drop"` them, or `"keep"` them with zeros in that attribute.
     standardize
         `"sample"` (as in the paper), `"online"` or None.
     replace

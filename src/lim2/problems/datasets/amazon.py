@@ -113,13 +113,13 @@ def amazon(
     Parameters
     ----------
     rounds
-        How many rows to draw.
+        Number of rows to draw.
     seed
         The same seed gives the same arrays.
     length
-        How many tokens of a review are kept; a shorter one is padded with 0.
+        Number of tokens kept of a review; a shorter one is padded with 0.
     vocabulary
-        How many words have ids of their own, the most frequent ones; the others all get the id 1. None for all.
+        Number of most frequent words with separate ids; all others get the id 1. None: all words.
     replace
         Whether a row may come again.
     data

@@ -12,7 +12,8 @@ from lim2.problems.choices import choice_problem, wide_to_long
 from lim2.problems.facts import Facts, Rows
 from lim2.problems.files import Folder, find
 from lim2.problems.item_problem import ItemProblem
-from lim2.problems.own import MARKS, check_columns, read_table
+from lim2.problems.labelled import check_columns
+from lim2.problems.own import MARKS, read_table
 from lim2.problems.registry import register
 from lim2.problems.table import compact
 
@@ -24,12 +25,12 @@ Rounds = int | Literal["all"]
 
 @dataclass(frozen=True)
 class Survey:
-    """Which columns of a table in long format are what.
+    """Roles of the columns of a table in long format.
 
     Parameters
     ----------
     situation, alternative, chosen
-        As of `lim2.problems.from_choices`.
+        The same as for `lim2.problems.from_choices`.
     context, item, categorical
         Likewise.
     """
@@ -182,7 +183,7 @@ def electricity(
     Parameters
     ----------
     rounds
-        How many choice situations to draw.
+        Number of choice situations to draw.
     seed
         The same seed gives the same arrays.
     replace
@@ -222,7 +223,7 @@ def car(rounds: Rounds, seed: int, replace: bool = False, data: Folder = None, v
     Parameters
     ----------
     rounds
-        How many choice situations to draw.
+        Number of choice situations to draw.
     seed
         The same seed gives the same arrays.
     replace
@@ -259,7 +260,7 @@ def mode_canada(
     Parameters
     ----------
     rounds
-        How many choice situations to draw.
+        Number of choice situations to draw.
     seed
         The same seed gives the same arrays.
     replace
@@ -308,7 +309,7 @@ def swissmetro(
     Parameters
     ----------
     rounds
-        How many choice situations to draw.
+        Number of choice situations to draw.
     seed
         The same seed gives the same arrays.
     replace

@@ -86,7 +86,7 @@ def covertype(
     Parameters
     ----------
     rounds
-        How many rows to draw.
+        Number of rows to draw.
     seed
         The same seed gives the same arrays.
     standardize

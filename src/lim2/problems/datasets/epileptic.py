@@ -69,7 +69,7 @@ def epileptic(
     Parameters
     ----------
     rounds
-        How many rows to draw.
+        Number of rows to draw.
     seed
         The same seed gives the same arrays.
     standardize

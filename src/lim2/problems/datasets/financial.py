@@ -72,11 +72,11 @@ def financial(
     Parameters
     ----------
     rounds
-        How many rows to draw.
+        Number of rows to draw.
     seed
         The same seed gives the same arrays.
     n_arms
-        How many strategies to draw.
+        Number of strategies to draw.
     noise
         Arm i has noise of the standard deviation `noise * (i + 1)`, i from 0.
     standardize

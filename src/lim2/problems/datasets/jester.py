@@ -113,11 +113,11 @@ def jester(
     Parameters
     ----------
     rounds
-        How many rows to draw.
+        Number of rows to draw.
     seed
         The same seed gives the same arrays.
     n_arms
-        How many of the 40 jokes are arms; the others are the context.
+        Number of jokes, of 40, that are arms; the others are the context.
     shuffle_jokes
         Whether the seed decides which jokes are arms; otherwise the last ones are.
     standardize

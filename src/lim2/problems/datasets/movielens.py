@@ -120,7 +120,7 @@ def movielens(
     Parameters
     ----------
     rounds
-        How many hands to draw.
+        Number of hands to draw.
     seed
         The same seed gives the same arrays.
     films

@@ -99,7 +99,7 @@ def mushroom(
     Parameters
     ----------
     rounds
-        How many rows to draw.
+        Number of rows to draw.
     seed
         The same seed gives the same arrays.
     safe
@@ -107,7 +107,7 @@ def mushroom(
     lucky, harm
         The two rewards of eating a poisonous one.
     harm_probability
-        How probable the second of them is.
+        Probability of the second reward.
     standardize
         None (as in the paper), `"sample"` or `"online"`.
     replace

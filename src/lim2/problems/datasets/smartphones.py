@@ -107,7 +107,7 @@ def smartphones(
     Parameters
     ----------
     rounds
-        How many rows to draw.
+        Number of rows to draw.
     seed
         The same seed gives the same arrays.
     standardize

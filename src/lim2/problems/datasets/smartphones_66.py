@@ -82,7 +82,7 @@ def smartphones_66(
     Parameters
     ----------
     rounds
-        How many rows to draw.
+        Number of rows to draw.
     seed
         The same seed gives the same arrays.
     standardize

@@ -62,7 +62,7 @@ def statlog(
     Parameters
     ----------
     rounds
-        How many rows to draw.
+        Number of rows to draw.
     seed
         The same seed gives the same arrays.
     split

@@ -38,15 +38,15 @@ def catalogue(
     Parameters
     ----------
     rounds
-        How many rounds to draw.
+        Number of rounds to draw.
     seed
         The same seed gives the same arrays.
     n_items
         The size of the catalogue in the first round.
     arrivals
-        How many items are added until the last round.
+        Number of items added until the last round.
     eligible
-        How many of them can be chosen in a round.
+        Number of eligible items per round.
     embedding
         The size of an item's embedding.
 

@@ -33,15 +33,15 @@ def drifting(
     Parameters
     ----------
     rounds
-        How many rounds to draw.
+        Number of rounds to draw.
     seed
         The same seed gives the same arrays.
     world
-        Which kind of world. In a changed wheel the arms have changed places.
+        Kind of world. In a changed wheel the arms have swapped places.
     change
         `"abrupt"` or `"gradual"`.
     changes
-        How many changes.
+        Number of changes.
     noise
         The standard deviation of the rewards given the context; in the nonlinear world rewards are 0 or 1
         with the expected reward as the probability, and noise is that of `nonlinear`.
@@ -95,7 +95,7 @@ def _gradual(rounds: int, changes: int) -> Array:
 def _stages(
     world: str, rounds: int, seed: int, n: int, noise: float, options: dict[str, Any]
 ) -> tuple[Array, list[Array]]:
-    """Return contexts, and what is expected of them in each of n worlds."""
+    """Return contexts, and their expected rewards in each of n worlds."""
     loader = find(world).loader
     if world == "wheel":
         base = loader(rounds=rounds, seed=seed, **options)

@@ -19,7 +19,7 @@ def weights(seed: int, n_features: int, n_arms: int, nonzero: int | None = None)
     n_features, n_arms
         The shape.
     nonzero
-        How many weights of each arm are not zero; None for all.
+        Number of nonzero weights of each arm; None: all.
     """
     rng = stream(seed, "weights")
     W = rng.standard_normal((n_features, n_arms))
@@ -69,7 +69,7 @@ def linear(rounds: int, seed: int, n_features: int = 20, n_arms: int = 5, noise:
     Parameters
     ----------
     rounds
-        How many rounds to draw.
+        Number of rounds to draw.
     seed
         The same seed gives the same arrays.
     n_features, n_arms

@@ -27,7 +27,7 @@ class Scores:
     seed
         The same seed gives the same function.
     n_features, n_arms, hidden
-        Its sizes.
+        Sizes of the network.
     """
 
     def __init__(self, seed: int, n_features: int, n_arms: int, hidden: int) -> None:
@@ -70,7 +70,7 @@ def nonlinear(
     Parameters
     ----------
     rounds
-        How many rounds to draw.
+        Number of rounds to draw.
     seed
         The same seed gives the same arrays.
     n_features, n_arms
@@ -125,9 +125,9 @@ def apart(seed: int, rounds: int, n_features: int, scores: Scores, margin: float
     rounds, n_features
         The shape.
     scores
-        What the classes score.
+        Scores of the classes.
     margin
-        By how much the best is ahead.
+        Smallest lead of the best class.
     """
     rng = stream(seed, "contexts")
     batch = max(rounds, 1000)

@@ -22,13 +22,13 @@ def sparse_linear(
     Parameters
     ----------
     rounds
-        How many rounds to draw.
+        Number of rounds to draw.
     seed
         The same seed gives the same arrays.
     n_features, n_arms
         The size of a context and the number of arms.
     nonzero
-        How many features matter to an arm; another arm may have others.
+        Number of features that matter to an arm; they differ between arms.
     noise
         The standard deviation of the rewards given the context.
 

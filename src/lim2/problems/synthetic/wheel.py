@@ -25,7 +25,7 @@ def wheel(
     Parameters
     ----------
     rounds
-        How many rounds to draw.
+        Number of rounds to draw.
     seed
         The same seed gives the same arrays.
     delta

@@ -1,0 +1,243 @@
+"""Suites in TOML files: the problems and agents of `lim2 bench --suite`, and the tuning part of `lim2 tune --suite`.
+
+.. code-block:: toml
+
+    problems = ["statlog", "hard-wheel", "openml:31", "mine", "many"]
+    agents = ["LiM2", "wide", "LinearTS"]
+    rounds = 5000
+    runs = 10
+    delay = [0, 100]
+
+    [variants.wide]          # an agent with other settings, under a separate name
+    of = "LiM2"
+    hidden = [100, 50]
+
+    [variants.hard-wheel]    # a problem with other settings
+    of = "wheel"
+    delta = 0.99
+
+    [variants.mine]          # a table
+    csv = "own.csv"
+    label = "class"
+
+    [variants.many]          # many tables: a problem for each file, by the file's name
+    csv = "tables/*.csv"
+    label = -1
+
+    [tune]                   # other problems and seeds, for `lim2 tune`
+    problems = ["adult", "covertype"]
+    seed = 100
+    runs = 3
+"""
+
+from __future__ import annotations
+
+import ast
+import glob
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from lim2.experiments.feedback import grid
+from lim2.experiments.names import PlanError, Spec, agent_named, nearest, problem_named, table
+from lim2.problems.files import folders
+from lim2.problems.registry import names
+
+KEYS = ("problems", "agents", "rounds", "runs", "seed", "delay", "batch", "variants", "tune")
+TUNE_KEYS = ("problems", "rounds", "runs", "seed", "space")
+WORDS = {"true": True, "false": False, "none": None, "null": None}
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Tuning part of a suite.
+
+    Parameters
+    ----------
+    problems
+        Names of problems, as in a suite.
+    rounds, runs, seed
+        Rounds, runs and first seed; None if not in the file.
+    space
+        Search space by agent and setting; see `lim2.experiments.space`.
+    """
+
+    problems: tuple[str, ...] = ()
+    rounds: int | None = None
+    runs: int | None = None
+    seed: int | None = None
+    space: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Content of a suite's file.
+
+    Parameters
+    ----------
+    path
+        Path of the file. Tables are searched relative to it, then in the folder of the datasets.
+    problems, agents
+        Names of problems and agents; empty if not in the file.
+    rounds, runs, seed
+        Rounds, runs and first seed; None if not in the file.
+    delay, batch
+        Delays and batch sizes; several to compare, None if not in the file.
+    variants
+        Settings by label.
+    tune
+        Tuning part; None if not in the file.
+    """
+
+    path: Path = field(default_factory=Path)
+    problems: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    rounds: int | None = None
+    runs: int | None = None
+    seed: int | None = None
+    delay: int | Sequence[int] | None = None
+    batch: int | Sequence[int] | None = None
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tune: Tuning | None = None
+
+    def problems_of(self, words: Sequence[str]) -> list[Spec]:
+        """Return the problems given by words: variants, names, or patterns of names such as ``"smart*"``."""
+        return [spec for word in words for spec in self._problems(word)]
+
+    def _problems(self, word: str) -> list[Spec]:
+        variant = self.variants.get(word)
+        if variant is not None and "csv" in variant:
+            return self._tables(word, variant)
+        if variant is None and ":" not in word and glob.has_magic(word):
+            found = [problem_named(name) for name in names() if fnmatchcase(name, word)]
+            if not found:
+                raise PlanError(f"no problem matches {word!r}; known: {', '.join(names())}")
+            return found
+        return [self._found(word, problem_named)]
+
+    def _tables(self, label: str, variant: Mapping[str, Any]) -> list[Spec]:
+        rest = {key: value for key, value in variant.items() if key not in ("csv", "label")}
+        if "label" not in variant:
+            raise PlanError(f"{self.path}: [variants.{label}] has a csv but no label: name the column of the classes")
+        pattern = str(variant["csv"])
+        if Path(pattern).is_absolute() and glob.has_magic(pattern):
+            raise PlanError(f"{self.path}: [variants.{label}]: give {pattern} relative to the file, or in LIM2_DATA")
+        if not glob.has_magic(pattern):
+            there = [base / pattern for base in self._bases if (base / pattern).is_file()]
+            return [table((there or [self.path.parent / pattern])[0], variant["label"], label, rest)]
+        for base in self._bases:
+            if files := sorted(base.glob(pattern)):
+                return [table(file, variant["label"], file.name.split(".")[0], rest) for file in files]
+        looked = ", ".join(str(base) for base in self._bases)
+        raise PlanError(f"{self.path}: [variants.{label}]: no file matches {pattern} (looked in {looked})")
+
+    @property
+    def _bases(self) -> list[Path]:
+        """Folders with tables: that of the suite's file, then those of the datasets."""
+        return [self.path.parent, *folders()]
+
+    def agent(self, label: str) -> Spec:
+        """Return the agent with this label: a variant, or a name."""
+        return self._found(label, agent_named)
+
+    def _found(self, label: str, by_name: Callable[[str], Spec]) -> Spec:
+        variant = self.variants.get(label)
+        if variant is None:
+            return by_name(label)
+        if "of" not in variant:
+            raise PlanError(f'{self.path}: [variants.{label}] needs the entry "of", for example of = "LiM2"')
+        settings = {key: value for key, value in variant.items() if key != "of"}
+        return replace(by_name(variant["of"]), label=label).with_settings(settings)
+
+
+def read_suite(path: Path) -> Suite:
+    """Read a suite.
+
+    Parameters
+    ----------
+    path
+        A TOML file.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PlanError(f"the suite {path} cannot be read: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise PlanError(f"the suite {path} is not TOML: {error}") from error
+    _check(path, content, KEYS, "")
+    try:
+        grid(content.get("delay", 0), content.get("batch", 1))
+    except PlanError as error:
+        raise PlanError(f"the suite {path}: {error}") from error
+    variants = content.get("variants", {})
+    if not _is_tables(variants):
+        raise PlanError(f"the suite {path}: variants must be tables, such as [variants.wide]")
+    if "tune" in content:
+        content["tune"] = _tuning(path, content["tune"])
+    return Suite(path, **content)
+
+
+def _tuning(path: Path, content: Any) -> Tuning:
+    if not isinstance(content, dict):
+        raise PlanError(f"the suite {path}: tune must be a table, [tune]")
+    _check(path, content, TUNE_KEYS, "tune.")
+    if not _is_tables(content.get("space", {})):
+        raise PlanError(f"the suite {path}: tune.space must have a table for each agent, such as [tune.space.LiM2]")
+    return Tuning(**content)
+
+
+def _check(path: Path, content: dict[str, Any], keys: Sequence[str], prefix: str) -> None:
+    """Check the entries that both parts of a suite have; convert lists of names to tuples."""
+    for key in content:
+        if key not in keys:
+            raise PlanError(f"the suite {path} has an unknown entry {prefix + key!r}; {nearest(key, keys)}")
+    for key in ("rounds", "runs", "seed"):
+        if type(content.get(key, 0)) is not int:
+            raise PlanError(f"the suite {path}: {prefix}{key} must be a whole number, got {content[key]!r}")
+    for key in ("problems", "agents"):
+        value = content.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise PlanError(f'the suite {path}: {prefix}{key} must be a list of names, such as ["LiM2"], got {value!r}')
+        content[key] = tuple(value)
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(part, dict) for part in value.values())
+
+
+def parsed_settings(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return settings given as ``NAME.setting=value``, by name.
+
+    Parameters
+    ----------
+    pairs
+        Words typed by the user. A value that is not a Python literal is text; ``true``, ``false`` and ``none`` work,
+        too.
+
+    Examples
+    --------
+    >>> parsed_settings(["LiM2.hidden=[100,50]", "LiM2.matching=sample", "wheel.delta=0.9"])
+    {'LiM2': {'hidden': [100, 50], 'matching': 'sample'}, 'wheel': {'delta': 0.9}}
+    """
+    settings: dict[str, dict[str, Any]] = {}
+    for pair in pairs:
+        left, sign, text = pair.partition("=")
+        name, dot, key = left.rpartition(".")
+        if not (sign and dot and name and key):
+            raise PlanError(f"expected NAME.setting=value, such as LiM2.matching=sample, got {pair!r}")
+        settings.setdefault(name.strip(), {})[key.strip()] = _value(text.strip())
+    return settings
+
+
+def _value(text: str) -> Any:
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
