@@ -1,9 +1,10 @@
 """`python -m benchmarks.adaptive results/suite results/ablation results/fresh`: tables about AdaptiveTS.
 
-Reads the runs of `lim2 bench` with the plans `suite.toml`, `ablation.toml` and `past-the-paper.toml` of
-benchmarks/plans, keeps their rewards in docs/results/past-the-paper (`suite.csv`, `ablation.csv`, `cases.csv`), and
-writes tables beside them. A run takes the place of a kept one of the same problem, agent and seed; the others stay, so
-that a new version of AdaptiveTS need not play its rivals again. Without folders the tables are made from what is kept.
+Reads the runs of `lim2 bench` with the suites `suite.toml`, `ablation.toml` and `past-the-paper.toml` of
+benchmarks/suites, keeps their rewards in docs/results/past-the-paper (`suite.csv`, `ablation.csv`, `cases.csv`), and
+prints tables. A run takes the place of a kept one of the same problem, agent and seed; the others stay, so that a new
+version of AdaptiveTS need not play its rivals again. Without folders the tables are made from what is kept.
+`python -m benchmarks.statements --write` puts them into docs/past-the-paper.md.
 """
 
 import argparse
@@ -46,13 +47,19 @@ def means(runs: pl.DataFrame, problem: str) -> dict[str, float]:
     return {agent: float(rewards["reward"].to_numpy().mean()) for (agent,), rewards in here.group_by("agent")}
 
 
+def best_rival(runs: pl.DataFrame, problem: str) -> tuple[str, dict[str, float]]:
+    """Return the rival with the highest mean reward on a problem, and the means of all rivals."""
+    mean = means(runs, problem)
+    rivals = {agent: reward for agent, reward in mean.items() if agent not in (OURS, UNIFORM, *WITHOUT)}
+    return max(rivals, key=lambda agent: rivals[agent]), rivals
+
+
 def suite_table(runs: pl.DataFrame) -> list[str]:
     """Return how AdaptiveTS does on the suite: 0 is the random policy, 1 the best rival on that dataset."""
     rows, scores = [], []
     for problem in sorted(set(runs["problem"])):
         mean = means(runs, problem)
-        rivals = {agent: reward for agent, reward in mean.items() if agent not in (OURS, UNIFORM, *WITHOUT)}
-        best = max(rivals, key=lambda agent: rivals[agent])
+        best, rivals = best_rival(runs, problem)
         peer = max((agent for agent in rivals if agent.startswith("vw:")), key=lambda agent: rivals[agent])
         span = rivals[best] - mean[UNIFORM]
         shown = [(mean[agent] - mean[UNIFORM]) / span for agent in (OURS, *WITHOUT, peer)]
@@ -63,8 +70,19 @@ def suite_table(runs: pl.DataFrame) -> list[str]:
     columns = np.array(scores)
     rows.append(["**mean**", "", "", *(f"{score:.3f}" for score in columns.mean(axis=0))])
     rows.append(["**worst**", "", "", *(f"{score:.3f}" for score in columns.min(axis=0))])
-    head = ["dataset", "AdaptiveTS", "best rival", "AdaptiveTS, normalised", "untrained", "LinearTS(scaled=True)"]
-    return table([*head, "best of Vowpal Wabbit"], rows)
+    head = ["dataset", "AdaptiveTS, reward", "best rival, reward", "AdaptiveTS, score", "AdaptiveTS untrained, score"]
+    return table([*head, "LinearTS(scaled=True), score", "best of Vowpal Wabbit, score"], rows)
+
+
+def named(variant: str) -> str:
+    """Return a variant as the tables name it; the kept runs have its older name."""
+    return variant.replace("one belief", "no linear posterior")
+
+
+def left_without(runs: pl.DataFrame, variant: str, problem: str) -> float:
+    """Return what a variant keeps of AdaptiveTS's lead over the random policy on a problem, in per cent."""
+    mean = means(runs, problem)
+    return 100.0 * (mean[variant] - mean[UNIFORM]) / (mean[OURS] - mean[UNIFORM])
 
 
 def ablation_table(runs: pl.DataFrame) -> list[str]:
@@ -73,16 +91,13 @@ def ablation_table(runs: pl.DataFrame) -> list[str]:
     variants = [agent for agent in runs["agent"].unique(maintain_order=True) if agent not in (OURS, UNIFORM)]
     rows = []
     for variant in sorted(variants):
-        left = {}
-        for problem in (*suite, *SPECIAL):
-            mean = means(runs, problem)
-            left[problem] = 100.0 * (mean[variant] - mean[UNIFORM]) / (mean[OURS] - mean[UNIFORM])
+        left = {problem: left_without(runs, variant, problem) for problem in (*suite, *SPECIAL)}
         average = float(np.mean([left[problem] for problem in suite]))
         least = min(suite, key=lambda problem: left[problem])
         rows.append(
-            [variant, f"{average:.1f}", f"{left[least]:.1f} {least}", *(f"{left[problem]:.1f}" for problem in SPECIAL)]
+            [named(variant), f"{average:.1f}", f"{left[least]:.1f} {least}", *(f"{left[p]:.1f}" for p in SPECIAL)]
         )
-    return table(["without", "suite, mean", "suite, least", *SPECIAL], rows)
+    return table(["variant", "suite, mean", "suite, lowest", *SPECIAL], rows)
 
 
 def cases_table(runs: pl.DataFrame) -> list[str]:
@@ -93,7 +108,7 @@ def cases_table(runs: pl.DataFrame) -> list[str]:
             rewards, chance = here["reward"].to_numpy(), means(runs, str(problem))[UNIFORM]
             cells = [f"{rewards.mean():,.0f}", f"{rewards.min():,.0f}", str(len(rewards)), f"{chance:,.0f}"]
             rows.append([str(problem), str(agent), *cells])
-    return table(["problem", "agent", "mean", "least", "runs", "random"], rows, left=2)
+    return table(["problem", "agent", "mean reward", "lowest reward", "runs", "random policy"], rows, left=2)
 
 
 def main() -> None:
@@ -103,7 +118,6 @@ def main() -> None:
     makers = {"suite": suite_table, "ablation": ablation_table, "cases": cases_table}
     for (name, make), folder in zip(makers.items(), folders or [None] * len(makers), strict=True):
         lines = make(kept(folder, name))
-        (OUT / f"{name}.md").write_text("\n".join(lines) + "\n")
         print(*lines, "", sep="\n")
 
 

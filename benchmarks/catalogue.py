@@ -115,7 +115,7 @@ def report(record: dict[str, Any]) -> str:
     rows = [[name, *(f"{of(values):.3f}" for of in (np.mean, min, max))] for name, values in shares]
     first, runs = record["seed"], len(next(iter(record["shares"].values())))
     head = f"rounds {record['start']:,} to {record['rounds']:,}, seeds {first} to {first + runs - 1}"
-    return "\n".join(table([head, "mean", "least", "largest"], rows))
+    return "\n".join(table([f"share of the way from random to best, {head}", "mean", "lowest", "highest"], rows))
 
 
 def main() -> None:

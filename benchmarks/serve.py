@@ -2,12 +2,15 @@
 
 A bounded load on 127.0.0.1: ranks of 10 actions with features, by Personalizer's protocol, with a log that commits in
 groups, against a service in a process of its own. Beside it runs `benchmarks.bare`, an endpoint that only decodes and
-encodes the same JSON. CPU time is that of the server's process. Blocks take turns; ratios are medians of the ratios of
-blocks that ran next to each other. Latencies are those of requests that come at a steady rate, from when they were due.
+encodes the same JSON. The machine need not be quiet: many short blocks of one and of the other take turns, and a ratio
+is the median of the ratios of neighbours. CPU time is that of the server's process, to the nanosecond, by the clock
+that the system keeps for it. Latencies are those of requests that come at a steady rate, from when they were due.
+Blocks in which every rank gets a reward, which is learned meanwhile, take turns with blocks without.
 """
 
 import argparse
 import asyncio
+import functools
 import itertools
 import json
 import os
@@ -16,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,9 +34,9 @@ ROOT = Path(__file__).parent.parent
 PAGE, MARKER = ROOT / "docs" / "serve.md", "load"
 ACTIONS, DISTINCT = 10, 400
 CONNECTIONS = (1, 16, 64)
-LOAD = 0.3  # of the service's throughput, at which latencies are measured
-TURNS = 6  # in which the ways of a block alternate
-TICK = os.sysconf("SC_CLK_TCK")
+LEARNED = 1000  # rewards before anything is measured
+LOAD = 0.25  # of the service's throughput, at which latencies are measured
+PAUSE = 0.5  # seconds after which what a block has left behind is learned
 
 Then = Callable[[bytes], bytes]
 
@@ -61,9 +64,8 @@ class Server:
         return True
 
     def cpu(self) -> float:
-        """Return the CPU seconds of all its threads so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
+        """Return the CPU seconds of all its threads so far, by the clock of the process (Linux)."""
+        return time.clock_gettime((~self.process.pid << 3) | 2)  # what clock_getcpuclockid(3) returns
 
     def __enter__(self) -> Self:
         return self
@@ -116,56 +118,61 @@ def block(server: Server, messages: Iterator[bytes], requests: int, connections:
     return (server.cpu() - before) / requests, requests / (time.perf_counter() - began)
 
 
-def p99s(
-    server: Server, messages: Iterator[bytes], requests: int, rate: float, ways: Sequence[Then | None]
-) -> list[float]:
-    """Return the 99th percentile of the latency of ranks, for each of several ways to go on after one.
+def p99(server: Server, messages: Iterator[bytes], requests: int, rate: float, then: Then | None) -> float:
+    """Return the 99th percentile of the latency of ranks that come at a rate."""
+    served = good(asyncio.run(open_loop(server.port, messages, requests, rate, then)))
+    time.sleep(PAUSE)
+    return float(np.percentile([one.seconds for one in served], 99))
 
-    They take turns of a few seconds, so that all of them meet the same neighbours on the machine.
-    """
-    seconds: list[list[float]] = [[] for _ in ways]
-    for _ in range(TURNS):
-        for found, then in zip(seconds, ways, strict=True):
-            served = good(asyncio.run(open_loop(server.port, messages, 2 * requests // TURNS, rate, then)))
-            found += [one.seconds for one in served]
-    return [float(np.percentile(found, 99)) for found in seconds]
+
+def in_turn(blocks: int, first: Callable[[], Any], second: Callable[[], Any]) -> tuple[list[Any], list[Any]]:
+    """Return the results of blocks that take turns; every other time the second one comes first."""
+    found: tuple[list[Any], list[Any]] = [], []
+    for number in range(blocks):
+        for which in (0, 1) if number % 2 else (1, 0):
+            found[which].append((first, second)[which]())
+    return found
 
 
 def measured(service: Server, bare: Server, blocks: int, requests: int) -> dict[str, Any]:
     """Return all figures."""
-    rng = np.random.default_rng(0)
+    rng, load = np.random.default_rng(0), os.getloadavg()[0]
     messages = itertools.cycle([post(PATH, body, KEY) for body in bodies(rng)])
     reward = lambda body: rewarded(rng, body)  # noqa: E731
-    asyncio.run(open_loop(service.port, messages, requests, 200.0, reward))  # a model that has learned
-    ours, theirs, speeds = ({n: list[float]() for n in CONNECTIONS} for _ in range(3))
-    for _ in range(blocks):
-        for n in CONNECTIONS:
-            k = requests if n > 1 else requests // 4  # alone, each waits for the disk
-            cpu, speed = block(service, messages, k, n)
-            ours[n].append(cpu)
-            speeds[n].append(speed)
-            theirs[n].append(block(bare, messages, 2 * requests, n)[0])
+    asyncio.run(open_loop(service.port, messages, LEARNED, 200.0, reward))
+    time.sleep(PAUSE)
+    ours, theirs, speeds = ({n: np.empty(blocks) for n in CONNECTIONS} for _ in range(3))
+    for n in CONNECTIONS:
+        own, other = in_turn(
+            blocks,
+            functools.partial(block, service, messages, requests, n),
+            functools.partial(block, bare, messages, 3 * requests, n),
+        )
+        (ours[n], speeds[n]), theirs[n] = np.transpose(own), np.transpose(other)[0]
     rate = LOAD * float(np.median(speeds[16]))
-    quiet, learning = [], []
-    for _ in range(blocks):
-        without, beside = p99s(service, messages, requests, rate, [None, reward])
-        quiet.append(without)
-        learning.append(beside)
+    count = max(3 * requests, 100)
+    quiet, learning = in_turn(
+        blocks,
+        functools.partial(p99, service, messages, count, rate, None),
+        functools.partial(p99, service, messages, count, rate, reward),
+    )
     return {
-        "CPU of a rank / of the bare endpoint": {plural(n): spread(np.divide(ours[n], theirs[n])) for n in CONNECTIONS},
-        "CPU of a rank, ms": {plural(n): spread(1e3 * np.array(ours[n])) for n in CONNECTIONS},
+        "CPU of a rank / of the bare endpoint": {plural(n): spread(ours[n] / theirs[n]) for n in CONNECTIONS},
+        "CPU of a rank, ms": {plural(n): spread(1e3 * ours[n]) for n in CONNECTIONS},
         "p99 while learning / without": spread(np.divide(learning, quiet)),
         "p99 without learning, ms": spread(1e3 * np.array(quiet)),
         "p99 while learning, ms": spread(1e3 * np.array(learning)),
         "ranks per second at which p99 was measured": round(rate, 1),
-        "decisions per second": {plural(n): spread(found) for n, found in speeds.items()},
+        "decisions per second": {plural(n): spread(speeds[n]) for n in CONNECTIONS},
+        "load average of the machine before": round(load, 1),
+        "load average of the machine after": round(os.getloadavg()[0], 1),
     }
 
 
 def spread(values: Any) -> dict[str, float]:
-    """Return the median, the least and the most."""
-    low, middle, high = np.percentile(values, [0, 50, 100])
-    return {"median": round(float(middle), 3), "least": round(float(low), 3), "most": round(float(high), 3)}
+    """Return the median and the quartiles."""
+    low, middle, high = np.percentile(values, [25, 50, 75])
+    return {"median": round(float(middle), 2), "low": round(float(low), 2), "high": round(float(high), 2)}
 
 
 def plural(n: int) -> str:
@@ -183,14 +190,14 @@ def report(figures: dict[str, Any]) -> str:
             parts = {"": found} if "median" in found else found
             for part, own in parts.items():
                 label = f"{name}, {part}" if part else name
-                rows.append([label, f"{own['median']:g}", f"{own['least']:g} to {own['most']:g}"])
-    return "\n".join(table(["", "median", "blocks"], rows))
+                rows.append([label, f"{own['median']:g}", f"{own['low']:g} to {own['high']:g}"])
+    return "\n".join(table(["", "median", "half of the blocks"], rows))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--blocks", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=200, help="per block")
+    parser.add_argument("--blocks", type=int, default=21, help="pairs of each kind")
+    parser.add_argument("--requests", type=int, default=120, help="per block")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "serve.json")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -103,7 +103,7 @@ def report(record: dict[str, Any]) -> str:
         rows.append(
             [f"{scale:g}", *(f"{x:.4f}" for x in (of_hand.mean(), of_hand.min(), of_cents.mean(), of_cents.min()))]
         )
-    head = ["prices times", "of columns by hand", "least", "of prices in cents", "least"]
+    head = ["factor on prices", "relative to hand-made columns", "lowest run", "relative to cents", "lowest run"]
     first, runs = record["seed"], len(record["by_hand"])
     return "\n".join([*table(head, rows), "", f"{record['rounds']:,} rounds, seeds {first} to {first + runs - 1}."])
 

@@ -218,17 +218,17 @@ def page(known: Mapping[str, Any]) -> str:
     """Return the part of docs/speed.md about many arms and wide contexts."""
     lines = ["## Many arms and wide contexts", ""]
     lines += [
-        f"By `python -m benchmarks.wide` (code {known['code']}), CPU time; absolute figures are of this machine.",
-        f"Each cell is a process of its own, held to 4 GiB and {PATIENCE:.0f} s, that plays for {PLAYED} s; LiM2 has a",
-        "full buffer. With fewer than 1,000 updates the 99.9th percentile is nearly the longest. Of the peak about",
-        "90 MiB are Python and its libraries. What is above a limit is not measured, nor are cells that are larger.",
+        f"Measured by `python -m benchmarks.wide` (code {known['code']}) in CPU time. Each cell is a separate",
+        f"process that runs for {PLAYED} s and is limited to 4 GiB and {PATIENCE:.0f} s. LiM2 has a full buffer.",
+        "With fewer than 1,000 updates, the 99.9th percentile is close to the maximum. Python and its libraries take",
+        "about 90 MiB of the peak. If a cell exceeds a limit, it and all larger cells are not measured.",
         "",
     ]
     for name in AGENTS:
         for what, title in (("act", "act, ms: median / 99.9%"), ("update", "update, ms: median / 99.9%"),
-                            ("memory", "MiB: state / peak of the process")):  # fmt: skip
+                            ("memory", "memory, MiB: state / peak of the process")):  # fmt: skip
             lines += [f"### {name}: {title}", "", grid_table(known["grid"], name, what), ""]
-    lines += ["### act with one column more / act, 10 arms", ""]
+    lines += ["### Time of act with one more column, relative to act, 10 arms", ""]
     rows = [[name, *(str(known["steps"].get(f"{name} / {n}", "–")) for n in STEPS)] for name in AGENTS]
     lines += [*table(["", *(f"{n} to {n + 1}" for n in STEPS)], rows), ""]
     n_arms, n_features, updates = LONG

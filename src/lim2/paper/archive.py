@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 
@@ -17,7 +18,10 @@ from lim2.experiments.names import PlanError
 from lim2.experiments.plan import short
 from lim2.experiments.renamed import today
 from lim2.experiments.store import Store, read, write
+from lim2.experiments.summary import summarize
+from lim2.experiments.tables import Tables
 from lim2.paper.run import EXPERIMENTS
+from lim2.paper.sections import Section
 
 FOLDERS = tuple(dict.fromkeys(experiment.folder for experiment in EXPERIMENTS.values()))
 
@@ -63,6 +67,55 @@ def without_data(text: str) -> str:
     """
     text = re.sub(r'"contexts": ?\[\[.*?\]\]', '"contexts":"..."', text)
     return re.sub(r"contexts=\[\[.*?\]\]", "contexts=...", text)
+
+
+def tables_of(kept: Path, folder: str) -> Tables:
+    """Return the tables of kept runs as they are, without unpacking them.
+
+    Parameters
+    ----------
+    kept
+        Where `pack` wrote.
+    folder
+        Of the experiment.
+    """
+    named = pl.col("agent", "agent_source").map_elements(today, pl.String)
+    runs = read([kept / "runs" / f"{folder}.parquet"]).with_columns(named).sort("problem", "agent", "seed")
+    return Tables(runs, summarize(runs))
+
+
+def sections_of(kept: Path) -> dict[str, Section]:
+    """Return the sections of the experiments whose runs are kept, by name.
+
+    Parameters
+    ----------
+    kept
+        Where `pack` wrote.
+    """
+    return sections_from({folder: tables_of(kept, folder) for folder in folders_of(kept)})
+
+
+def folders_of(kept: Path) -> list[str]:
+    """Return the folders of the experiments whose runs are kept.
+
+    Parameters
+    ----------
+    kept
+        Where `pack` wrote.
+    """
+    return [folder for folder in FOLDERS if (kept / "runs" / f"{folder}.parquet").is_file()]
+
+
+def sections_from(tables: Mapping[str, Tables]) -> dict[str, Section]:
+    """Return the sections of experiments, by name.
+
+    Parameters
+    ----------
+    tables
+        Their runs, by folder.
+    """
+    found = {e.name: e.section(tables[e.folder]) for e in EXPERIMENTS.values() if e.folder in tables}
+    return {name: section for name, section in found.items() if section is not None}
 
 
 def unpack(kept: Path, out: Path) -> int:

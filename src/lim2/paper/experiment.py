@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lim2.experiments.plan import Plan
 from lim2.experiments.report.content import COLUMNS
 from lim2.experiments.tables import Tables
-from lim2.paper.sections import Section
+from lim2.paper.sections import LEAST_RUNS, Section
 from lim2.problems.check import presence
 from lim2.problems.registry import find
 
@@ -78,6 +78,19 @@ def made_by(tables: Tables) -> dict[str, list[str]]:
         The runs.
     """
     return {name: [str(value) for value in tables.runs[name].unique(maintain_order=True)] for name in COLUMNS}
+
+
+def is_whole(tables: Tables, rounds: int) -> bool:
+    """Say whether all runs are as long as the paper's, and at least `LEAST_RUNS` of each method.
+
+    Parameters
+    ----------
+    tables
+        The runs.
+    rounds
+        Of the paper's.
+    """
+    return all(row["rounds"] >= rounds and row["runs"] >= LEAST_RUNS for row in tables.rows)
 
 
 def runs_of(tables: Tables) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -26,6 +26,8 @@ EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (TABLE, FORGETTING, DRIFT, MEMORY, TEXT_EXPERIMENT, ABLATION, COMPLEXITY)
 }
+# Their runs are explored elsewhere in the report, or are of a policy that plays at random.
+NOT_EXPLORED = ("text", "drift")
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ def sections_of(out: Path) -> dict[str, Section]:
         if not (store.folder / "plans").is_dir():
             continue
         runs, _ = store.frames()
-        if len(runs) and (section := experiment.section(Tables(runs, summarize(runs)))) is not None:
-            sections[experiment.name] = section
+        tables = Tables(runs, summarize(runs))
+        if len(runs) and (section := experiment.section(tables)) is not None:
+            sections[experiment.name] = section if experiment.name in NOT_EXPLORED else replace(section, tables=tables)
     return sections

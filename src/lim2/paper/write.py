@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 
-import jinja2
-
 import lim2
-from lim2.experiments.report import colours, markdown, svg
-from lim2.experiments.report.figures import Drawn
-from lim2.experiments.report.write import write_figure
+from lim2.experiments.report import latex, markdown
+from lim2.experiments.report.content import About, about
+from lim2.experiments.report.figures import write_drawn
+from lim2.experiments.report.page import render
+from lim2.experiments.report.runs import data_of, points_of_curves
+from lim2.experiments.report.write import shades_of
 from lim2.experiments.store import Store, write
+from lim2.experiments.tables import Tables
 from lim2.paper.run import EXPERIMENTS
-from lim2.paper.sections import Cell, Section, Sheet
+from lim2.paper.sections import Cell, Claim, Section, Sheet
 
 
 def write_report(sections: Mapping[str, Section], out: Path, to: Path | None = None) -> Path:
-    """Write ``report.html``, ``report.md``, ``made.json``, ``tables/*.csv`` and ``figures/``; return the page's path.
+    """Write ``report.html``, ``report.md``, ``made.json``, ``tables/`` and ``figures/``; return the page's path.
 
     Parameters
     ----------
@@ -36,30 +38,45 @@ def write_report(sections: Mapping[str, Section], out: Path, to: Path | None = N
     shown = list(sections.values())
     commands = commands_of(out)
     made = _made(shown)
-    drawn = {s.name: [_kept(figure, to / "figures") for figure in s.figures] for s in shown}
+    drawn = [(figure.name, figure) for section in shown for figure in section.figures]
+    for name, figure in drawn:
+        write_drawn(figure, to / "figures", name)
     for sheet in (sheet for s in shown for sheet in s.sheets):
         write(to / "tables" / f"{sheet.name}.csv", sheet.data.write_csv(float_precision=6).encode())
+        write(to / "tables" / f"{sheet.name}.tex", _latex(sheet).encode())
     write(to / "made.json", (json.dumps({"commands": commands, **made}, indent=1) + "\n").encode())
-    page = (
-        _environment()
-        .get_template("paper.html")
-        .render(
-            sections=shown,
-            figures=drawn,
-            headline=headline(shown),
-            version=lim2.__version__,
-            date=f"{datetime.now(UTC):%Y-%m-%d}",
-            alerts=_alerts(shown, made),
-            commands=commands,
-            made=made,
-            light=[colours.shade(i) for i in range(len(colours.SHADES))],
-            dark=[colours.shade(i, dark=True) for i in range(len(colours.SHADES))],
-            grey=colours.GREY,
-        )
-    )
+    page = page_of(shown, commands, made)
     write(to / "report.html", page.encode())
-    write(to / "report.md", _markdown(shown, commands, made).encode())
+    write(to / "report.md", markdown_of(shown, commands, made).encode())
     return to / "report.html"
+
+
+def page_of(sections: Sequence[Section], commands: Sequence[str], made: Mapping[str, list[str]]) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    sections
+        Of the experiments.
+    commands, made
+        What asked for the runs; versions and machines.
+    """
+    explored = _explored(sections)
+    points = points_of_curves(sum(len(one.tables.rows) for one in explored.values()))
+    return render(
+        "paper.html",
+        [(figure.name, figure) for section in sections for figure in section.figures],
+        {name: {**data_of(one.tables, one.shades, points), "pooled": True} for name, one in explored.items()},
+        ["lim2.paper"],
+        sections=sections,
+        explored=explored,
+        headline=headline(sections),
+        version=lim2.__version__,
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        alerts=_alerts(sections, made),
+        commands=commands,
+        made=made,
+    )
 
 
 def headline(sections: Sequence[Section]) -> str:
@@ -71,11 +88,12 @@ def headline(sections: Sequence[Section]) -> str:
         Of the experiments.
     """
     claims = [claim for section in sections for claim in section.claims]
-    tested = [claim for claim in claims if claim.holds is not None]
-    if not tested:
-        return "Nothing to judge yet: run more, or without --quick."
-    holding = sum(bool(claim.holds) for claim in tested)
-    return f"{holding} of {len(tested)} claims of the paper are reproduced in these runs."
+    judged = [claim for claim in claims if claim.holds is not None]
+    if not judged:
+        return "Nothing is judged: these runs are shorter or fewer than the paper's. Run more, or without --quick."
+    holding, left = sum(bool(claim.holds) for claim in judged), len(claims) - len(judged)
+    text = f"These runs reproduce {holding} of the {len(claims)} claims of the paper"
+    return f"{text}, do not reproduce {len(judged) - holding}, and cannot judge {left} (“open”)."
 
 
 def commands_of(out: Path) -> list[str]:
@@ -106,26 +124,100 @@ def _alerts(sections: Sequence[Section], made: Mapping[str, list[str]]) -> list[
     return alerts
 
 
-def _kept(drawn: Drawn, folder: Path) -> tuple[str, str, str]:
-    """Write a figure's files; return its name, itself for the page, and its caption."""
-    write_figure(drawn.figure, folder, drawn.name)
-    return drawn.name, svg.inline(svg.as_text(drawn.figure), drawn.name, escape(drawn.caption)), drawn.caption
+@dataclass(frozen=True)
+class Explored:
+    """The runs of a section, to be explored on the page."""
+
+    tables: Tables
+    shades: dict[str, int]
+    problems: list[About]
+
+    @property
+    def agents(self) -> list[str]:
+        """Their labels."""
+        return self.tables.agents
 
 
-def _markdown(sections: Sequence[Section], commands: Sequence[str], made: Mapping[str, list[str]]) -> str:
+def _explored(sections: Sequence[Section]) -> dict[str, Explored]:
+    found = {}
+    for section in sections:
+        if section.tables is not None:
+            tables = section.tables
+            abouts = [about(tables, problem, problem) for problem in tables.problems]
+            given = {label: shade for figure in section.figures for label, shade in figure.legend.items()}
+            found[section.name] = Explored(tables, shades_of(tables.runs, given), abouts)
+    return found
+
+
+def _latex(sheet: Sheet) -> str:
+    """Return a table for LaTeX: what is shown, without what is below it."""
+    marks = {"better": r"$^{\blacktriangle}$", "worse": r"$^{\blacktriangledown}$"}
+    rows = [
+        [latex.bold(latex.escaped(cell.text), cell.bold) + marks.get(cell.mark, "") for cell in row]
+        for row in sheet.rows
+    ]
+    return f"% {sheet.caption}\n{latex.tabular(list(sheet.head), [rows], sheet.left)}"
+
+
+def markdown_of(sections: Sequence[Section], commands: Sequence[str], made: Mapping[str, list[str]]) -> str:
+    """Return the report as Markdown.
+
+    Parameters
+    ----------
+    sections
+        Of the experiments.
+    commands, made
+        What asked for the runs; versions and machines.
+    """
     lines = ["# The paper's experiments, rerun", "", headline(sections), ""]
     for section in sections:
         lines += [f"## {section.title}", "", section.setup, "", *(f"- {note}" for note in section.notes), ""]
         if section.claims:
-            rows = [[claim.text, claim.verdict, claim.evidence] for claim in section.claims]
-            lines += [*markdown.table(["the paper says", "here", "evidence"], rows, left=3), ""]
-        lines += [f"![{figure.caption}](figures/{figure.name}.png)\n" for figure in section.figures]
+            lines += [*claim_lines(section.claims), ""]
+        if section.criteria:
+            head = ["requirement of this project, not of the paper", "verdict", "evidence", "shown by"]
+            rows = [[c.text, c.word, c.evidence, links(c)] for c in section.criteria]
+            lines += [*markdown.table(head, rows, left=4), ""]
+        for figure in section.figures:
+            lines += [f'<a id="figure-{figure.name}"></a>', f"![{figure.caption}](figures/{figure.name}.png)", ""]
         lines += [*(f"- {finding}" for finding in section.findings), ""]
         for sheet in section.sheets:
-            lines += [*sheet_lines(sheet), "", f"*{sheet.caption}*", ""]
+            lines += [f'<a id="table-{sheet.name}"></a>', "", *sheet_lines(sheet), "", f"*{sheet.caption}*", ""]
     lines += ["## Repeat it", "", "```", *commands, "```", ""]
     lines += markdown.table(["", ""], [[name, ", ".join(values)] for name, values in made.items()], left=2)
     return "\n".join(lines) + "\n"
+
+
+def claim_lines(claims: Sequence[Claim], page: str = "") -> list[str]:
+    """Return claims of the paper as a table in Markdown, each with links to its figure and its numbers.
+
+    Parameters
+    ----------
+    claims
+        Of one or of several sections.
+    page
+        The report, from where the table stands; empty on the report itself.
+    """
+    rows = [[claim.text, claim.source, claim.verdict, claim.evidence, links(claim, page)] for claim in claims]
+    return markdown.table(["claim of the paper", "where in the paper", "verdict", "evidence", "shown by"], rows, left=5)
+
+
+def links(claim: Claim, page: str = "") -> str:
+    """Return links to what shows a claim's numbers, as Markdown.
+
+    Parameters
+    ----------
+    claim
+        The claim.
+    page
+        The report, from where the links stand.
+
+    Examples
+    --------
+    >>> links(Claim("x", True, "", "", ("figure-drift", "table-drift")), "results/report.md")
+    '[figure drift](results/report.md#figure-drift), [table drift](results/report.md#table-drift)'
+    """
+    return ", ".join(f"[{place.replace('-', ' ')}]({page}#{place})" for place in claim.shown)
 
 
 def sheet_lines(sheet: Sheet) -> list[str]:
@@ -146,8 +238,3 @@ def _cell(cell: Cell) -> str:
     text = f"**{cell.text}**" if cell.bold else cell.text
     text += MARKS.get(cell.mark, "")
     return f"{text}<br><sub>{cell.below}</sub>" if cell.below else text
-
-
-def _environment() -> jinja2.Environment:
-    pages = [jinja2.PackageLoader("lim2.paper"), jinja2.PackageLoader("lim2.experiments.report")]
-    return jinja2.Environment(loader=jinja2.ChoiceLoader(pages), autoescape=True, trim_blocks=True, lstrip_blocks=True)

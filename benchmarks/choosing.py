@@ -1,0 +1,75 @@
+"""The table of docs/choosing.md, made of results that are kept; `python -m benchmarks.readme` writes it."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from benchmarks.past_the_paper import OWN, strongest
+
+HERE = Path(__file__).parent
+PAST = HERE.parent / "docs" / "results" / "past-the-paper"
+OURS = "AdaptiveTS"
+
+
+def _load(name: str) -> Any:
+    return json.loads((HERE / "results" / f"{name}.json").read_text())
+
+
+def _means(name: str, problem: str) -> dict[str, float]:
+    """Return the mean reward of each agent on a problem, of the runs that are kept."""
+    runs = pl.read_csv(PAST / f"{name}.csv").filter(pl.col("problem") == problem)
+    return dict(runs.group_by("agent").agg(pl.col("reward").mean()).iter_rows())
+
+
+def _lead(rivals: Mapping[str, dict[str, Any]], problem: str) -> str:
+    row = rivals[problem]
+    lead = f"{row['of_span']:+.0%} ± {row['half_of_span']:.0%} compared with {row['agent']} on `{problem}`"
+    return lead if abs(row["of_span"]) > row["half_of_span"] else f"no significant difference: {OURS} {lead}"
+
+
+def report() -> str:
+    """Return a row per situation: what to choose, what was measured, and by which command."""
+    rivals = strongest(pl.read_csv(PAST / "against.csv"), OWN)
+    datasets = [row for row in rivals.values() if row["group"] == "The paper's datasets"]
+    behind = sum(row["of_span"] < -row["half_of_span"] for row in datasets)
+    wheel, vowel, jester = _means("cases", "wheel"), _means("suite", "vowel"), _means("ablation", "jester")
+    shares = {name: sum(runs) / len(runs) for name, runs in _load("catalogue")["shares"].items()}
+    speed = {row["agent"]: row for row in _load("throughput")["speed"]}
+    held = {row["agent"]: row["mean"] for row in _load("calibration")}
+    linear = (jester["no hidden layer"] - jester["Uniform"]) / (jester[OURS] - jester["Uniform"])
+    past, adaptive, throughput = (f"`benchmarks.{name}`" for name in ("past_the_paper", "adaptive", "throughput"))
+    rows = [
+        ["nothing special is known", "`lim2.Bandit`, or `AdaptiveTS` for vectors",
+         f"significantly behind the best of the paper's methods on {behind or 'none'} of {len(datasets)} datasets",
+         past],
+        ["the world changes over time", "`AdaptiveTS`", _lead(rivals, "drifting"), past],
+        ["rewards are linear or very noisy", "`LinearTS(scaled=True)`",
+         f"{linear:.0%} of the lead of AdaptiveTS on `jester`", adaptive],
+        ["a rare, large reward may be hidden", "`AdaptiveTS(reward_range=(low, high))`",
+         f"reward on `wheel`: {wheel['AdaptiveTS with a range']:,.0f} with the range, {wheel[OURS]:,.0f} without, "
+         f"random {wheel['Uniform']:,.0f}", adaptive],
+        ["few rounds, many classes, much computing time", "`NeuralUCB`",
+         f"reward in 990 rounds of `vowel`: {vowel['NeuralUCB']:,.0f}, AdaptiveTS {vowel[OURS]:,.0f}", adaptive],
+        ["a catalogue of items with features", "`lim2.Bandit()`",
+         f"score {shares['Bandit, raw']:.2f}, Vowpal Wabbit {shares['vw:adf-squarecb, vectors']:.2f}",
+         "`benchmarks.catalogue`"],
+        ["a catalogue with linear rewards", "`lim2.Bandit(algorithm=\"LinearTS\", scaled=True)`",
+         f"score {shares['LinearTS scaled, vectors']:.2f} on vectors, AdaptiveTS {shares['AdaptiveTS, vectors']:.2f}",
+         "`benchmarks.catalogue`"],
+        ["texts or images", "`LiM2` or `AdaptiveTS` with `representation=Torch(...)`", _lead(rivals, "amazon"), past],
+        ["an update must be fast", "`LinearTS`",
+         f"{speed['LinearTS']['loop us']:.0f} us per reward, AdaptiveTS {speed[OURS]['loop us']:.0f} us", throughput],
+        ["millions of logged rewards", "`AdaptiveTS` or `LinearTS`, with `batch=\"auto\"`",
+         f"rewards per second, compared with one by one: AdaptiveTS x {speed[OURS]['auto']:.0f}, LinearTS x "
+         f"{speed['LinearTS']['auto']:.0f}", throughput],
+        ["calibrated intervals are needed", "`AdaptiveTS`",
+         f"{held[OURS]:.0%} of its 90% intervals contain the true value on `linear`, LiM2 {held['LiM2']:.0%}",
+         "`benchmarks.calibration`"],
+        ["you reproduce or extend the paper", "`LiM2` and the other agents of the paper",
+         "[the paper's table](research/results.md)", "`lim2 paper table`"],
+    ]  # fmt: skip
+    lines = [["situation", "choose", "measured", "measured by"], ["---"] * 4, *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

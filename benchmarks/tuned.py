@@ -1,0 +1,70 @@
+"""`python -m benchmarks.tuned`: Vowpal Wabbit with settings chosen for each problem, as a rival of AdaptiveTS.
+
+With interactions of the context's features. On two seeds of its own (200 and 201) every setting of the grid plays:
+with and without action features, and SquareCB's ``gamma_scale`` in decades. The setting that earns most plays the fresh
+shuffles (1000 to 1009), as ``vw:tuned``. What was earned in tuning is kept in docs/results/past-the-paper/tuning.csv;
+`python -m benchmarks.past_the_paper ... results/tuned/fresh` reads the rest.
+Resumable: what is in the folder is not played again.
+"""
+
+import argparse
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from benchmarks.past_the_paper import OUT, PROBLEMS, ROUNDS, TUNED
+from lim2.experiments import bench
+
+GAMMAS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
+GRID: dict[str, tuple[str, dict[str, Any]]] = {
+    f"{name}, gamma_scale {gamma:g}": (f"vw:{name}", {"interactions": True, "gamma_scale": gamma})
+    for name, gamma in product(("squarecb", "adf-squarecb"), GAMMAS)
+}
+TUNING, FRESH = range(200, 202), range(1000, 1010)  # seeds
+
+
+def best_of(rewards: pl.DataFrame) -> str:
+    """Return the label of the setting with the highest mean reward.
+
+    Parameters
+    ----------
+    rewards
+        Columns ``agent`` and ``reward``, of one problem.
+
+    Examples
+    --------
+    >>> best_of(pl.DataFrame({"agent": ["a", "b", "a"], "reward": [1.0, 2.0, 4.0]}))
+    'a'
+    """
+    means = rewards.group_by("agent").agg(pl.col("reward").mean()).sort("reward", "agent", descending=[True, False])
+    return str(means["agent"][0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", default=",".join(PROBLEMS))
+    parser.add_argument("--out", type=Path, default=Path("results/tuned"))
+    arguments = parser.parse_args()
+    for problem in arguments.problems.split(","):
+        named = PROBLEMS[problem]
+        tuning = _played(named, GRID, TUNING, arguments.out / "tuning")
+        here = pl.col("problem").str.split(":").list.last() == problem  # a result has the name alone
+        rewards = tuning.filter(here).select("agent", "seed", "rounds", "reward")
+        chosen = best_of(rewards.filter(pl.col("agent").is_in(list(GRID))))
+        _played(named, {TUNED: GRID[chosen]}, FRESH, arguments.out / "fresh")
+        file = OUT / "tuning.csv"
+        lines = rewards.filter(pl.col("agent") != "Uniform").select(pl.lit(problem).alias("problem"), pl.all())
+        before = [pl.read_csv(file).filter(pl.col("problem") != problem)] if file.exists() else []
+        pl.concat([*before, lines]).sort("problem", "agent", "seed").write_csv(file)
+        print(f"{problem}: {chosen}", flush=True)
+
+
+def _played(problem: str, agents: dict[str, tuple[str, dict[str, Any]]], seeds: range, out: Path) -> pl.DataFrame:
+    asked = {"runs": len(seeds), "seed": seeds[0]}
+    return bench([problem], agents, rounds=ROUNDS, out=out, jobs=1, quiet=True, report=False, **asked).runs  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""What the pages say follows from the kept runs: in CI, and it fails when a run or a page is changed by hand."""
+
+import os
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers.kept import with_results
+
+import lim2
+from benchmarks import past_the_paper, sentences, statements
+from benchmarks.kept import ROOT, Kept
+from benchmarks.risky import risky
+from lim2 import problems
+from lim2.experiments.runner import play
+
+pytestmark = with_results
+
+
+@pytest.fixture(scope="module")
+def ours() -> Kept:
+    """Return what is kept."""
+    return Kept()
+
+
+def test_every_statement_follows_from_the_kept_runs(ours: Kept) -> None:
+    assert statements.problems(ours) == [], "run `python -m benchmarks.statements --write`"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Return a copy of what is kept, with the pages."""
+    for name in statements.PAGES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "docs" / "results", tmp_path / "docs" / "results", ignore=shutil.ignore_patterns("*.png"))
+    return tmp_path
+
+
+def is_said(kept: Kept, page: str, name: str) -> bool:
+    """Say whether a passage of a page is what the runs give."""
+    text = (kept.root / page).read_text()
+    return statements.rendered(text, {name: statements.PAGES[page][name]}, kept) == text
+
+
+def with_changed_run(file: Path, by: float, **of: object) -> None:
+    """Change the reward of one run by hand."""
+    read, write = (
+        (pl.read_csv, pl.DataFrame.write_csv)
+        if file.suffix == ".csv"
+        else (pl.read_parquet, pl.DataFrame.write_parquet)
+    )
+    runs = read(file)
+    one = pl.all_horizontal(pl.col(name) == value for name, value in of.items())
+    assert runs.filter(one).height == 1
+    write(runs.with_columns(reward=pl.when(one).then(pl.col("reward") + by).otherwise(pl.col("reward"))), file)
+
+
+def test_a_run_of_the_papers_table_that_was_changed_is_found(ours: Kept, copy: Path) -> None:
+    table = copy / "docs" / "results" / "runs" / "table.parquet"
+    with_changed_run(table, 4000.0, problem="mushroom", agent="NeuralUCB", seed=1)
+    kept = Kept(copy)
+    for page, name in (("docs/research/results.md", "paper"), ("docs/reproduction.md", "differences")):
+        assert is_said(ours, page, name)
+        assert not is_said(kept, page, name)
+    assert statements.digests(kept) != (kept.results / statements.DIGESTS).read_text()
+
+
+def test_a_fresh_run_that_was_changed_a_little_is_found(ours: Kept, copy: Path) -> None:
+    runs = copy / "docs" / "results" / "past-the-paper" / "runs.csv"
+    with_changed_run(runs, 1.0, problem="statlog", agent="LiM2", seed=1003)
+    kept = Kept(copy)
+    assert kept.comparisons.write_csv() != (kept.past / "against.csv").read_text()
+    assert statements.digests(kept) != (kept.results / statements.DIGESTS).read_text()
+    with_changed_run(runs, 4000.0, problem="census", agent="LiM2 intercept", seed=1003)
+    assert is_said(ours, "README.md", "rivals")
+    assert not is_said(Kept(copy), "README.md", "rivals")
+
+
+REPLAYED = past_the_paper.PROBLEMS if os.environ.get("LIM2_REPLAYS") else ["statlog"]
+
+
+@pytest.mark.skipif(not os.environ.get("LIM2_DATA"), reason="needs Statlog: set LIM2_DATA to its folder")
+@pytest.mark.parametrize("problem", REPLAYED)
+def test_the_kept_runs_are_of_the_agent_in_the_repository(problem: str) -> None:
+    runs = past_the_paper.read_runs([Kept().past]).filter(problem=problem, agent="AdaptiveTS", seed=1000)
+    rounds, reward = runs.select("rounds", "reward").row(0)
+    made = risky(rounds, 1000) if problem == "risky" else problems.load(problem, rounds=rounds, seed=1000)
+    assert isinstance(made, problems.Problem)
+    arms = play(lim2.AdaptiveTS(made.n_arms, made.n_features, seed=1000), made).arms
+    assert made.earned(arms, 0).sum() == pytest.approx(reward)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("LiM2 is ahead on 7 of 8.", True),
+        ("It beats the others on most problems.", True),
+        ("It was played on eleven datasets.", True),
+        ("`lim2 paper table --runs 10` plays it ([here](results/report.md#table-2)).", False),
+        ("<!-- no result: a setting -->A rate of 0.01.<!-- /no result -->", False),
+        ("<!-- rivals -->\n12 of 13\n<!-- /rivals -->", False),
+        ("```\nlim2 bench --runs 5\n```", False),
+        ("A network turns contexts into features.", False),
+    ],
+)
+def test_no_number_or_verdict_stands_alone(line: str, found: bool) -> None:
+    assert bool(statements.undeclared(f"# A page\n\n{line}\n", {"rivals": None})) is found
+
+
+def test_a_page_without_its_passage_is_an_error(ours: Kept) -> None:
+    with pytest.raises(SystemExit, match="one passage <!-- rivals -->"):
+        statements.rendered("nothing", {"rivals": sentences.rivals}, ours)
