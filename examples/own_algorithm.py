@@ -1,4 +1,8 @@
-"""LinUCB (Li, Chu, Langford and Schapire, 2010), as an algorithm of one's own; see docs/adding-an-algorithm.md."""
+"""Your own algorithm, with LinUCB as the example: `python examples/own_algorithm.py`.
+
+LinUCB is by Li, Chu, Langford and Schapire (2010). docs/adding-an-algorithm.md explains this file. Needs
+`pip install lim2`.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -13,7 +17,7 @@ from lim2.state import Array, with_arm, without_arm
 
 
 class State(NamedTuple):
-    """What is known: the sums of a ridge regression for every arm."""
+    """The statistics of a ridge regression, per arm."""
 
     A: Annotated[Array, "arm d d", "psd"]  # I + the sum of x x'
     b: Annotated[Array, "arm d"]  # the sum of r x
@@ -28,7 +32,7 @@ class LinUCB(Algorithm):
     n_arms, n_features, arms, initial_pulls, min_propensity, seed
         As for every agent.
     alpha
-        How much is added for what is not known.
+        The weight of the uncertainty in the upper confidence bound.
     """
 
     alpha: float = 1.0
@@ -39,7 +43,7 @@ class LinUCB(Algorithm):
 
     @property
     def policy(self) -> Exploration:
-        """Upper confidence bounds: nothing is drawn."""
+        """Upper confidence bounds, without random draws."""
         return UCB(self.alpha)
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:  # noqa: ARG002
@@ -59,26 +63,26 @@ class LinUCB(Algorithm):
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator  # noqa: ARG002
     ) -> tuple[State, Diagnostics]:  # fmt: skip
-        """Return the state after one more reward: new arrays, the old ones stay as they are."""
+        """Return the state after one more reward, in new arrays; the old state does not change."""
         A, b = state.A.copy(), state.b.copy()
         A[arm] += np.outer(context, context)
         b[arm] += reward * context
         return State(A, b), nothing_to_report
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
-        """Return a state with one more arm: from the prior, or like another."""
+        """Return a state with one more arm, which starts from the prior or as a copy of another arm."""
         return with_arm(state, like, self.init(1, rng))
 
     def remove_arm(self, state: State, arm: int) -> State:
-        """Return a state without an arm."""
+        """Return a state without the given arm."""
         return without_arm(state, arm)
 
     def sizes(self, n_arms: int) -> dict[str, Any]:
-        """Return the lengths of the state's axes: what a file must fit."""
+        """Return the lengths of the state's axes, which `lim2.load` checks."""
         return {"arm": n_arms, "context": self.shape, "d": self.shape[0]}
 
 
-make = register(LinUCB)  # now it is an agent: it can be saved, loaded and benched by its name
+make = register(LinUCB)  # now it can be created, saved, loaded and benchmarked by its name
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ REPLACED = {
 
 # Where a word is the right one.
 ALLOWED = {
-    "settled": ("log/",),  # a decision is settled when its reward is there, or it has expired
+    "settled": ("log/", "commands/logs.py"),  # a decision is settled when its reward is there, or it has expired
     **dict.fromkeys(
         (word for word in REPLACED if "-" in word), ("experiments/renamed.py",)
     ),  # the names that kept runs were made under

@@ -1,8 +1,8 @@
-"""LiM2 with a convolutional network on images: `python examples/images.py`.
+"""Your own PyTorch network: LiM2 on images: `python examples/own_network.py`.
 
-Every round shows the picture of a handwritten digit, and the agent says which digit it is; it only learns whether it
-was right. The pictures are scikit-learn's, which brings them along: nothing is downloaded. Needs
-`pip install lim2[torch] scikit-learn`.
+In every round the agent sees the image of a handwritten digit and guesses the digit. It only learns whether the guess
+was right. The images are included in scikit-learn, so nothing is downloaded. Needs
+`pip install 'lim2[torch,cli]' scikit-learn`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ N_ARMS, BLOCKS = 10, 3
 
 
 class SmallConvNet(nn.Module):
-    """From bytes to 50 features; lim2 adds the linear layer on top, with one output per arm, and trains it all."""
+    """Turn bytes into 50 features. lim2 adds a linear layer with one output per arm, and trains all layers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class SmallConvNet(nn.Module):
 
 
 def play(agent: lim2.Agent, images: NDArray[np.uint8], digits: NDArray[np.int64]) -> tuple[list[float], float]:
-    """Return how often the agent was right in each third of the rounds, and the milliseconds per round."""
+    """Return the share of correct guesses in each third of the rounds, and the milliseconds per round."""
     rewards, start = [], time.perf_counter()
     for image, digit in zip(images, digits, strict=True):
         arm = agent.act(image)
@@ -59,21 +59,21 @@ def play(agent: lim2.Agent, images: NDArray[np.uint8], digits: NDArray[np.int64]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=1500, help="at most 1797, which is all pictures")
+    parser.add_argument("--rounds", type=int, default=1000, help="at most 1797, the number of images")
     rounds = parser.parse_args().rounds
 
-    torch.set_num_threads(1)  # so small a network is slower with more
+    torch.set_num_threads(1)  # more threads make such a small network slower
     data = load_digits()
     order = np.random.default_rng(0).permutation(len(data.target))[:rounds]
     images, digits = data.images[order, None].astype(np.uint8), data.target[order]  # (rounds, 1, 8, 8), 0 to 16
 
-    # Given as a function, so that the seed decides on the network's initial weights too. The buffer keeps bytes.
+    # The class is passed, not an object, so that the seed also determines the initial weights. The buffer stores bytes.
     network = Torch(SmallConvNet, width=50)
     agents: dict[str, tuple[lim2.Agent, NDArray[np.uint8]]] = {
         "LiM2, conv net": (lim2.LiM2(N_ARMS, (1, 8, 8), representation=network, intercept=True, seed=0), images),
         "LinearTS": (lim2.LinearTS(N_ARMS, 64, seed=0), images.reshape(rounds, 64)),
     }
-    table = Table("agent", title="How often the digit was right", title_justify="left")
+    table = Table("agent", title="Share of correct guesses", title_justify="left")
     for column in ("first third", "second third", "last third", "ms per round"):
         table.add_column(column, justify="right")
     console = Console()
