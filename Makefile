@@ -5,42 +5,51 @@ BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Agents hold BLAS to one thread by themselves; this keeps test helpers and the oracle to one as well.
 export OPENBLAS_NUM_THREADS := 1
+# Where Python is told to keep no bytecode, each of hundreds of processes would compile everything anew.
+export PYTHONDONTWRITEBYTECODE :=
 export LIM2_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: install demo test lint bench clean help
+.PHONY: install prepare demo test lint bench docs release-check clean help
 
 help:           ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 install: $(VENV)/.dev   ## .venv with lim2 (editable) and the development tools
 
 $(VENV)/.dev: pyproject.toml requirements/dev.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -r requirements/dev.txt -e .
+	$(BIN)/python -m pip install --quiet -r requirements/dev.txt -e '.[bench,serve]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev requirements/bench.txt
 	$(BIN)/python -m pip install --quiet -r requirements/bench.txt
 	@touch $@
 
+$(VENV)/.release: $(VENV)/.dev requirements/release.txt
+	$(BIN)/python -m pip install --quiet -r requirements/release.txt
+	@touch $@
+
 # Personalizer's clients for Node, axe and a compiler; their tests are skipped where there is no npm.
 NODE   := tests/serve/node
-$(VENV)/.node: $(VENV)/.dev $(NODE)/package.json $(NODE)/package-lock.json
+$(VENV)/.node: $(NODE)/package.json $(NODE)/package-lock.json
 	@if command -v npm >/dev/null; then npm ci --silent --no-audit --no-fund --prefix $(NODE); \
 	 else echo "npm is not installed: the clients for Node, and the page by axe, are not tested"; fi
-	@touch $@
+	@mkdir -p $(VENV) && touch $@
 
 # Chromium, which shows the page; its tests are skipped where it is missing and cannot be installed.
 BROWSER := chromium chromium-driver fonts-liberation
-$(VENV)/.chromium: $(VENV)/.dev
+$(VENV)/.chromium:
 	@if ! command -v chromedriver >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	 apt-get update -qq && apt-get install -y -qq --no-install-recommends $(BROWSER) >/dev/null; fi; \
 	 command -v chromedriver >/dev/null || echo "Chromium is not installed: the page is not tested in a browser"
-	@touch $@
+	@mkdir -p $(VENV) && touch $@
 
 demo: install   ## a minute or two of synthetic problems, ending in a report
 	$(BIN)/lim2 bench --out results/demo
+
+prepare:        # what the tests need, from three registries at once
+	@$(MAKE) --no-print-directory -j3 install $(VENV)/.node $(VENV)/.chromium
 
 lint: install   ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .
@@ -48,12 +57,22 @@ lint: install   ## ruff, mypy --strict, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint $(VENV)/.node $(VENV)/.chromium   ## everything that CI runs
-	$(BIN)/pytest -n 2 --dist worksteal
+test: prepare   ## everything that CI runs
+	@$(MAKE) --no-print-directory lint
+	$(BIN)/pytest -n 3 --dist worksteal  # on two cores: some tests wait for Ray, a browser or a disk
 
 bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results and docs/speed.md
 	$(BIN)/python -m benchmarks.wide
 	$(BIN)/python -m benchmarks.speed
 
+# Each Python that is here: `make release-check PYTHONS="3.11 3.12"` for some.
+PYTHONS ?= 3.11 3.12 3.13
+release-check: $(VENV)/.release   ## build wheel and sdist, try them in fresh environments, and the lowest versions
+	$(BIN)/python -m tools.release_check $(PYTHONS)
+
+docs: install   ## the documentation, strictly and without the network, into site/
+	PYTHONPATH=src:. $(BIN)/zensical build --clean --strict
+	$(BIN)/python -m tools.links site
+
 clean:          ## remove .venv and caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) site .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,10 +1,13 @@
 """What importing lim2 must not cost, and what a fresh process can do without a writable cache."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import lim2
 
 FORBIDDEN = (
     "torch",
@@ -22,21 +25,37 @@ FORBIDDEN = (
     "uvicorn",
     "msgspec",
     "prometheus_client",
+    "psycopg",
     "http",
     "asyncio",
 )
 
 
 def run(code: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PATH": "", **environment}
-    )
+    own = {"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", ""), **environment}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=own)
     return done.stdout
 
 
 def test_importing_lim2_imports_nothing_heavy() -> None:
-    loaded = run("import sys, lim2, lim2.problems; print(*sys.modules)").split()
+    loaded = run("import sys, lim2, lim2.problems, lim2.bandit; print(*sys.modules)").split()
     assert not {name.split(".")[0] for name in loaded} & set(FORBIDDEN)
+
+
+def test_importing_lim2_alone_imports_nothing_at_all() -> None:
+    loaded = run("import sys; before = set(sys.modules); import lim2; print(*set(sys.modules) - before)").split()
+    assert {name for name in loaded if name.startswith("lim2")} == {"lim2"}
+    assert {name.split(".")[0] for name in loaded} - {"lim2"} <= set(sys.stdlib_module_names)
+
+
+def test_all_names_are_there_when_they_are_used() -> None:
+    names = [*lim2.__all__, *lim2._PACKAGES, *lim2._MODULES]
+    assert {*lim2._HOMES, "problems"} == set(lim2.__all__)
+    assert set(lim2.__all__) <= set(dir(lim2))
+    for name in names:
+        assert getattr(lim2, name) is not None
+    code = "from lim2 import *; import lim2; print(Bandit.__name__, lim2.log.Table.__name__, hasattr(lim2, 'Bandits'))"
+    assert run(code).split() == ["Bandit", "Table", "False"]
 
 
 def test_a_decision_needs_no_compiler_and_no_writable_folder(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -25,17 +25,48 @@ class ImpureError(AssertionError):
     """A function has written to a state that it was given."""
 
 
-def arrays_of(tree: Any, path: str = "") -> Iterator[tuple[str, NDArray[Any], bool]]:
-    """Yield every array of a state, its path, and whether it is the storage of a memory."""
-    for name in getattr(tree, "_fields", ()):
-        part = getattr(tree, name)
-        if isinstance(part, np.ndarray):
-            storage = isinstance(tree, Memory) and name in ("contexts", "arms", "rewards", "stamps")
-            yield f"{path}/{name}", part, storage
-        elif isinstance(part, dict):
-            yield from ((f"{path}/{name}/{key}", value, False) for key, value in part.items())
-        else:
-            yield from arrays_of(part, f"{path}/{name}")
+STORAGE = ("contexts", "arms", "rewards", "stamps")
+
+
+class Held(NamedTuple):
+    """What a state holds, found in one pass: guards run at every round of a thousand tests."""
+
+    arrays: list[NDArray[Any]]
+    memories: list[Memory]
+    dicts: list[tuple[dict[Any, Any], dict[Any, Any]]]  # each with a copy
+
+    def bits(self) -> list[bytes]:
+        """Return the values that nothing may change."""
+        rows = [memory.rows() for memory in self.memories]
+        stored = [
+            (getattr(memory, name), own) for memory, own in zip(self.memories, rows, strict=True) for name in STORAGE
+        ]
+        return [*(array.tobytes() for array in self.arrays), *(array[own].tobytes() for array, own in stored)]
+
+    def same_keys(self) -> bool:
+        """Return whether the dictionaries hold the objects that they held."""
+        return all(
+            one.keys() == other.keys() and all(one[key] is other[key] for key in one) for one, other in self.dicts
+        )
+
+
+def held(tree: Any) -> Held:
+    """Return what a state holds."""
+    found = Held([], [], [])
+    waiting = [tree]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, np.ndarray):
+            found.arrays.append(one)
+        elif isinstance(one, Memory):
+            found.memories.append(one)
+            waiting += one[len(STORAGE) :]
+        elif isinstance(one, tuple):
+            waiting += one
+        elif isinstance(one, dict):
+            found.dicts.append((one, dict(one)))
+            waiting += one.values()
+    return found
 
 
 def values_of(tree: Any) -> Any:
@@ -75,8 +106,9 @@ def untraced() -> Iterator[None]:
 def frozen(state: Any, what: str) -> Iterator[None]:
     """Hold all arrays of a state read-only, and raise ImpureError if a value has changed all the same."""
     with untraced():
-        before = values_of(state)
-        writeable = [array for _, array, storage in arrays_of(state) if array.flags.writeable and not storage]
+        own = held(state)
+        before = own.bits()
+        writeable = [array for array in own.arrays if array.flags.writeable]
         for array in writeable:
             array.flags.writeable = False
     try:
@@ -86,7 +118,7 @@ def frozen(state: Any, what: str) -> Iterator[None]:
             for array in writeable:
                 with suppress(ValueError):  # an array whose memory is PyTorch's stays frozen
                     array.flags.writeable = True
-            if not same(before, values_of(state)):
+            if not own.same_keys() or own.bits() != before:
                 raise ImpureError(f"{what} has changed the state that it was given")
 
 

@@ -18,20 +18,8 @@ def torch_variants(n_features: int) -> dict[str, tuple[str, dict[str, Any]]]:
     layer = nn.Linear(n_features, WIDTH)
     nn.init.uniform_(layer.weight, -0.3, 0.3)
     module = nn.Sequential(layer, nn.ReLU()).double()
-    common: dict[str, Any] = {"representation": Torch(module, WIDTH, RMSProp(0.1)), "batch": 8}
-    bounded = {**common, "buffer": 15}
+    bounded: dict[str, Any] = {"representation": Torch(module, WIDTH, RMSProp(0.1)), "buffer": 15}
     return {
-        "LiM2 with torch": ("LiM2", bounded),
-        "LiM2 with torch, past the paper": (
-            "LiM2",
-            {**bounded, "matching": "solve", "recount": False, "refresh": "all", "intercept": True},
-        ),
-        "AdaptiveTS with torch": (
-            "AdaptiveTS",
-            {"representation": common["representation"], "buffer": 15, "initial_pulls": 2},
-        ),
-        "NeuralLinearMM with torch": ("NeuralLinearMM", bounded),
-        "NeuralLinearNaive with torch": ("NeuralLinearNaive", bounded),
-        "NeuralLinearNTK with torch": ("NeuralLinearNTK", bounded),
-        "NeuralLinear with torch": ("NeuralLinear", {**common, "train_every": 20, "steps": 5}),
+        "LiM2 with torch": ("LiM2", {**bounded, "batch": 8}),
+        "AdaptiveTS with torch": ("AdaptiveTS", {**bounded, "initial_pulls": 2}),
     }

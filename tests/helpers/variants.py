@@ -43,7 +43,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
         "NeuralTS",
         {"hidden": 6, "iterations": 5, "training": "batch", "covariance": "full", "history": 20},
     ),
-    "Naive in phases": ("NeuralLinearNaive", {**BUFFER, **PHASES}),
     "AdaptiveTS that often detects a change": (
         "AdaptiveTS",
         {**ADAPTIVE, "change_threshold": 0.0, "train_every": 1, "reward_range": (-2.0, 3.0)},
@@ -54,7 +53,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
     "LinearTS, scaled and forgetting": ("LinearTS", {"scaled": True, "forget": 0.01, "initial_pulls": 2}),
     "LinearTS, forgetting": ("LinearTS", {"forget": 0.01}),
     "LiM2, standardized and forgetting": ("LiM2", {**BUFFER, **FADING}),
-    "LiM2 past the paper, forgetting": ("LiM2", {**BUFFER, **BEYOND, "forget": 0.01}),
     "NTK, standardized and forgetting": ("NeuralLinearNTK", {**BUFFER, **FADING}),
     "NeuralLinear, standardized and forgetting": ("NeuralLinear", {**NETWORK, **PHASES, **FADING}),
     "Naive in phases, forgetting": ("NeuralLinearNaive", {**BUFFER, **PHASES, "forget": 0.01}),
