@@ -10,6 +10,7 @@ import pytest
 from serve.stores import over_all
 
 import lim2
+from lim2.serve import arms
 from lim2.serve.config import load
 from lim2.serve.home import Home, open_home
 from lim2.serve.hosted import Hosted
@@ -107,6 +108,22 @@ def test_a_new_bandit_has_a_model_before_the_learner_has_looked(home: Home) -> N
     hosted = opened(home)
     assert lim2.from_bytes(hosted.model_file()).rounds == 0
     hosted.close()
+
+
+def test_a_bandit_whose_learner_has_published_nothing_has_a_model_and_takes_arms(home: Home) -> None:
+    spec = BanditSpec(arms=["a"], algorithm="LinearTS")
+    home.create("banner", Stored(spec=spec, created=0.0, log=home.log_name("banner", 0)))
+    learner, other = (Hosted("banner", home, publish_every=0.0) for _ in range(2))
+    learner._stand()  # it has the right to learn, and has not looked yet
+    other.step()
+    assert (learner.leads, other.leads) == (True, False) and other.log.model() is None
+    assert lim2.from_bytes(other.model_file()).arms == ("a",)
+    assert arms.add(other, "b", None, None) == (True, ["a", "b"])
+    learner.step()
+    other.step()
+    assert learner.decider.arms == other.decider.arms == ("a", "b")
+    learner.close()
+    other.close()
 
 
 def test_each_process_draws_from_a_stream_of_its_own(home: Home) -> None:

@@ -23,7 +23,6 @@ from lim2.log.situation import Situation
 from lim2.log.writing import Made
 from lim2.opening import from_bytes
 from lim2.serve import spec as specs
-from lim2.serve.errors import not_found
 from lim2.serve.home import Home
 from lim2.serve.refusals import refusals
 from lim2.serve.spec import START, Stored
@@ -224,15 +223,14 @@ class Hosted:
         return None if self._bandit is None else self._bandit.info
 
     def model_file(self) -> bytes:
-        """Return the file of the model, as it is where this process learns, and as it was published elsewhere."""
-        if self.log.model() is None:
-            self.step()  # a new bandit, at which the learner has not looked yet
+        """Return the file of the model: the current one where this process learns, else the one last published.
+
+        A bandit whose learner has published nothing yet has the model that it starts from.
+        """
         with self._stepping:
             self._publish_now()
             model = self.log.model()
-        if model is None:
-            raise not_found("no model has been published yet: try again in a moment")
-        return bytes(model.data)
+            return self._fresh()[0].to_bytes() if model is None else bytes(model.data)
 
     def change(self, work: Callable[[Stored], Stored]) -> None:
         """Change the description, for all processes; they take it over when they look next.
@@ -335,11 +333,16 @@ class Hosted:
             if bandit.metadata.get("revision") == self.stored.revision:
                 self._version, self._safe = model.version, model.position
                 return self._own(bandit)
+        fresh, self._safe = self._fresh()
+        return self._own(fresh)
+
+    def _fresh(self) -> tuple[Bandit, int]:
+        """Return the start of the revision, and the position of the log after which it learns."""
         stored = self.stored
         fresh = specs.made(stored.spec) if stored.start_file is None else self._start(stored.start_file)
-        self._safe = max(stored.start, self.log.state.pruned)
-        begin_at(fresh, self.log, self._safe, stored.revision)
-        return self._own(fresh)
+        position = max(stored.start, self.log.state.pruned)
+        begin_at(fresh, self.log, position, stored.revision)
+        return fresh, position
 
     def _start(self, id: str) -> Bandit:
         content = self.home.documents(self.name, START).get(id)
