@@ -1,6 +1,11 @@
-"""The agents play what they played when the kept results were made: the same arms, means equal to 1e-8.
+"""The agents play what they played when the kept results were made: the same arms, and the same means and variances.
 
-With LIM2_GOLDEN=1 all 1,000 rounds are played; else the first 200 where no arms come or go.
+The plays were recorded with the BLAS kernels of Haswell. Other processors use other kernels, which round differently,
+and training amplifies that: two steps per round turn 1e-14 into 3e-7 within 200 rounds. So means and variances are
+equal to 1e-8 in the first 100 rounds, and to 1e-6 after that.
+
+With LIM2_GOLDEN=1 all 1,000 rounds are played; else the first 200 where no arms come or go. After so many rounds only
+the same kernels give the same arms: set OPENBLAS_CORETYPE=Haswell as well.
 """
 
 import os
@@ -9,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from golden.plays import FILE, ROUNDS, Play, played, plays
+from golden.plays import EVERY, FILE, ROUNDS, Play, played, plays
 
-TOLERANCE = 1e-8
+EARLY = 100 // EVERY  # rows of means and variances from the first 100 rounds
+TOLERANCES = ((slice(None, EARLY), 1e-8), (slice(EARLY, None), 1e-6))
 WHOLE = bool(os.environ.get("LIM2_GOLDEN"))
 
 
@@ -31,7 +37,8 @@ def test_the_agent_plays_as_it_did(play: Play, kept: Any) -> None:
     for part in ("means", "variances"):
         before = kept[f"{play.name} / {part}"][: len(now[part])]
         assert len(before) == len(now[part])
-        np.testing.assert_allclose(now[part], before, rtol=TOLERANCE, atol=TOLERANCE, err_msg=part)
+        for rows, within in TOLERANCES:
+            np.testing.assert_allclose(now[part][rows], before[rows], rtol=within, atol=within, err_msg=part)
 
 
 def test_nothing_is_kept_that_is_not_played(kept: Any) -> None:

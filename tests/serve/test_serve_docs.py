@@ -42,10 +42,10 @@ def test_calls_of_the_first_pages_work(server: Running, pages: tuple[str, ...], 
     server.call("DELETE", "/v1/bandits/banner")
     first, *rest = [ROOT / page for page in pages]
     printed = shell(curls(first), server)
-    assert '"arm":"spring' in printed and '{"outcome":"recorded"}' in printed
+    assert '"propensities":' in printed and '{"outcome":"recorded"}' in printed
     for page in rest:
         for answer in blocks(first, "json"):
-            assert without_numbers(answer.text) in without_numbers(printed.replace("}{", "}\n{"))
+            assert without_draws(answer.text) in without_draws(printed.replace("}{", "}\n{"))
         (snippet,) = blocks(first, "python")
         (tmp_path / "page.py").write_text(snippet.text.replace("http://127.0.0.1:8300", server.url))
         done = subprocess.run(
@@ -56,6 +56,11 @@ def test_calls_of_the_first_pages_work(server: Running, pages: tuple[str, ...], 
         with lim2.Client(server.url, KEY, bandit="banner") as client:  # "after some days"
             client.reward_many([(one.id, 1.0) for one in client.decide_many([{"context": {}}] * 30)])
         assert '"snips"' in shell(curls(page), server)
+
+
+def without_draws(text: str) -> str:
+    """Return an answer without numbers and without the arm: the service draws from the system, so any arm may come."""
+    return re.sub(r'"arm":"[^"]*"', '"arm":"?"', without_numbers(text))
 
 
 def shell(commands: str, server: Running) -> str:
