@@ -204,7 +204,7 @@ def main() -> None:
         def started(name: str, **settings: str) -> Server:
             own = {"API_KEY": KEY, "PORT": "0", "SERVE_DATA": str(folder / name), **settings}
             variables = {f"LIM2_{key.upper()}": value for key, value in own.items()}
-            return held.enter_context(Server("lim2.cli", "serve", **variables))
+            return held.enter_context(Server("lim2", "serve", **variables))
 
         sqlite, workers = started("one"), started("two", workers="2")
         learner = started("learner", store=url, role="learn")

@@ -202,7 +202,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         own = {"LIM2_API_KEY": KEY, "LIM2_PORT": "0", "LIM2_SERVE_DATA": f"{folder}/data"}
-        with Server("lim2.cli", "serve", **own) as service, Server("benchmarks.bare") as bare:
+        with Server("lim2", "serve", **own) as service, Server("benchmarks.bare") as bare:
             figures = measured(service, bare, arguments.blocks, arguments.requests)
     arguments.out.write_text(json.dumps(figures, indent=1) + "\n")
     made = report(figures)

@@ -19,7 +19,7 @@ from lim2.serve.openapi import document
 
 def command_line() -> str:
     """Return the help of all commands as Markdown."""
-    command = typer.main.get_command(lim2.cli.app)
+    command = typer.main.get_command(lim2.cli.program())
     _with_whole_lines(command)
     text: str = typer.cli.get_docs_for_click(obj=command, ctx=typer.Context(command), name="lim2")
     return text.split("\n", 1)[1].strip()  # without its title: the page has one

@@ -17,9 +17,9 @@ def main() -> None:
     what, extra = ("the command lim2", "cli") if command is None else (f"lim2 {command}", OF_COMMANDS[command])
     try:
         with needs(what, extra):
-            from lim2.cli import app
+            from lim2.cli import program
 
-            app(prog_name="lim2")
+            program(*([] if command is None else [command]))(prog_name="lim2")
     except MissingExtraError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(WRONG)

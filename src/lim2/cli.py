@@ -12,13 +12,6 @@ import lim2
 from lim2.commands.errors import PlainGroup
 from lim2.extras import OF_COMMANDS, MissingExtraError, needs
 
-app = typer.Typer(
-    cls=PlainGroup,
-    help="Contextual bandits that learn a neural representation online, in bounded memory.",
-    no_args_is_help=True,
-    pretty_exceptions_show_locals=False,
-)
-
 # Name of the command -> module in lim2.commands, and name of the function or application there.
 COMMANDS = {
     "serve": ("serve", "serve"),
@@ -45,8 +38,28 @@ def _absent(error: MissingExtraError) -> Callable[[typer.Context], None]:
     return command
 
 
-def _add(name: str, module: str, attribute: str) -> None:
-    extra = OF_COMMANDS[name]
+def program(*names: str) -> typer.Typer:
+    """Return the program, with some of its commands: a process imports only what its own command needs.
+
+    Parameters
+    ----------
+    *names
+        Names of commands. None: all.
+    """
+    app = typer.Typer(
+        cls=PlainGroup,
+        help="Contextual bandits that learn a neural representation online, in bounded memory.",
+        no_args_is_help=True,
+        pretty_exceptions_show_locals=False,
+    )
+    for name in names or COMMANDS:
+        _add(app, name)
+    app.callback()(_main)
+    return app
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    extra, (module, attribute) = OF_COMMANDS[name], COMMANDS[name]
     try:
         with needs(f"lim2 {name}", extra):
             found = getattr(import_module(f"lim2.commands.{module}"), attribute)
@@ -61,24 +74,15 @@ def _add(name: str, module: str, attribute: str) -> None:
         app.command(name)(found)
 
 
-for _name, _place in COMMANDS.items():
-    _add(_name, *_place)
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"lim2 {lim2.__version__}")
         raise typer.Exit
 
 
-@app.callback()
-def main(
+def _main(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Contextual bandits that learn a neural representation online, in bounded memory."""
-
-
-if __name__ == "__main__":
-    app()

@@ -10,7 +10,7 @@ from experiments.test_compare import AFTER, BEFORE
 from rich.console import Console
 from typer.testing import CliRunner
 
-from lim2.cli import app
+from lim2.cli import program
 from lim2.experiments import benchmark
 from lim2.experiments.plan import Run
 from lim2.experiments.progress import Lines, Progress, Rich, progress_for
@@ -25,7 +25,7 @@ def surroundings(outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*words: str) -> tuple[int, str, str]:
-    result = runner.invoke(app, list(words))
+    result = runner.invoke(program(), list(words))
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.stdout, result.stderr

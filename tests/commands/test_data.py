@@ -11,7 +11,7 @@ from problems.small import WRITERS
 from typer.testing import CliRunner
 
 import lim2
-from lim2.cli import app
+from lim2.cli import program
 from lim2.commands.problem import chosen, settings_of
 from lim2.problems import sources
 from lim2.problems.sources import SOURCES, Remote
@@ -51,7 +51,7 @@ def right_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*words: str) -> tuple[int, str]:
-    result = runner.invoke(app, list(words))
+    result = runner.invoke(program(), list(words))
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.output

@@ -11,7 +11,7 @@ from problems.openml_server import API, put_credit, put_numbers
 from problems.server import Web, serving
 from typer.testing import CliRunner
 
-from lim2.cli import app
+from lim2.cli import program
 from lim2.commands import tune
 
 runner = CliRunner()
@@ -29,7 +29,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
 
 
 def run(*words: str) -> tuple[int, str, str]:
-    result = runner.invoke(app, list(words))
+    result = runner.invoke(program(), list(words))
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.stdout, result.stderr

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lim2
-from lim2.cli import app
+from lim2.cli import program
 from lim2.loading import dump
 from lim2.log.table import Table
 
@@ -30,7 +30,7 @@ COLUMNS = ("--arm-column", "banner", "--reward-column", "click")
 
 
 def run(*words: Any) -> tuple[int, str]:
-    result = runner.invoke(app, ["warm-start", *map(str, words)])
+    result = runner.invoke(program(), ["warm-start", *map(str, words)])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.output

@@ -97,7 +97,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def lim2(*words: str, cwd: Path, **environment: str) -> subprocess.Popen[str]:
     """Start `lim2` as a process."""
     return subprocess.Popen(
-        [sys.executable, "-m", "lim2.cli", *words],
+        [sys.executable, "-m", "lim2", *words],
         cwd=cwd,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,

@@ -15,7 +15,7 @@ from log.world import N_FEATURES, Clock, learned, live, make_agent, make_log
 from typer.testing import CliRunner
 
 import lim2
-from lim2.cli import app
+from lim2.cli import program
 from lim2.log import LogError
 from lim2.log.copying import compare, copy
 from lim2.log.store import Store, open_store
@@ -140,7 +140,7 @@ def test_a_difference_is_found(tmp_path: Path) -> None:
 
 
 def command(*words: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["log", "copy", *words])
+    result = CliRunner().invoke(program(), ["log", "copy", *words])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.output

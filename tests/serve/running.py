@@ -38,7 +38,7 @@ class Running:
         self.errors = data.with_suffix(".err")
         self._file = self.errors.open("a")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "lim2.cli", "serve", *options],
+            [sys.executable, "-m", "lim2", "serve", *options],
             env=environment, stdout=subprocess.PIPE, stderr=self._file, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None

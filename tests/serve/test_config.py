@@ -103,7 +103,7 @@ def test_a_wrong_variable_is_named() -> None:
 def served(folder: Path, *options: str, **variables: str) -> tuple[int, str]:
     """Return the status and the errors of a service that cannot start."""
     done = subprocess.run(
-        [sys.executable, "-m", "lim2.cli", "serve", "--data", str(folder / "data"), "--port", "0", *options],
+        [sys.executable, "-m", "lim2", "serve", "--data", str(folder / "data"), "--port", "0", *options],
         env={**os.environ, **variables}, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     return done.returncode, done.stderr
