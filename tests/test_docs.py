@@ -20,7 +20,7 @@ import yaml
 from helpers.kept import with_results
 from helpers.pages import DOCS, PAGES, ROOT, Block, blocks, without_numbers
 
-from lim2.cli import program
+import lim2.cli
 from lim2.evaluation import OverlapWarning
 from lim2.problems import MissingDataError
 
@@ -145,7 +145,7 @@ def _without_variables(words: list[str]) -> list[str]:
 
 @functools.cache
 def program() -> Any:
-    return typer.main.get_command(program())
+    return typer.main.get_command(lim2.cli.program())
 
 
 def parse(words: list[str]) -> None:

@@ -113,9 +113,7 @@ def test_the_demo_lives(tmp_path: Path) -> None:
 )
 def test_a_wrong_setting_is_said_in_one_line(variables: dict[str, str], said: str, tmp_path: Path) -> None:
     own = {**os.environ, "LIM2_SERVE_DATA": str(tmp_path / "data"), **variables}
-    done = subprocess.run(
-        [sys.executable, "-m", "lim2", "serve"], env=own, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "lim2", "serve"], env=own, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ") and said in done.stderr and "Traceback" not in done.stderr
 
