@@ -72,13 +72,17 @@ class Ray:
         if self._mine:
             kept = {key: value for key, value in os.environ.items() if key.startswith("LIM2_")}
             options: dict[str, Any] = {} if address else {"num_cpus": jobs, "include_dashboard": False}
-            ray.init(
-                address=address,
-                logging_level=logging.ERROR,
-                log_to_driver=False,
-                runtime_env={"env_vars": {**ONE_THREAD, **kept}},
-                **options,
-            )
+            try:
+                ray.init(
+                    address=address,
+                    logging_level=logging.ERROR,
+                    log_to_driver=False,
+                    runtime_env={"env_vars": {**ONE_THREAD, **kept}},
+                    **options,
+                )
+            except Exception as error:  # Ray has no class of its own for it
+                what = f"the cluster {address} (RAY_ADDRESS) did not answer" if address else "Ray did not start"
+                raise PlanError(f"{what}: {error}. Try again, or run without --on ray") from error
         self._task = ray.remote(num_cpus=1, max_retries=0)(_play)
         self._board: Any = ray.remote(num_cpus=0)(Board).remote()
         self._running: dict[Any, Run] = {}
