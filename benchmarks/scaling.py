@@ -125,7 +125,7 @@ def measured(systems: list[System], blocks: int, pairs: int) -> dict[str, Any]:
     return {
         name: {
             "decisions and rewards per second": spread(2 * rates[name]),
-            f"of those of {first}": spread(rates[name] / rates[first]),
+            f"relative to {first}": spread(rates[name] / rates[first]),
             "CPU ms of a decision and its reward": spread([1e3 * sum(one[1:]) for one in own]),
             "of which deciders": spread([1e3 * one.deciding for one in own]),
             "learner": spread([1e3 * one.learning for one in own]),
@@ -161,7 +161,7 @@ def plan(figures: dict[str, Any]) -> str:
         "",
         "CPU ms of a decision and its reward",
         f"cores, {BUSY:.0%} busy",
-        f"dollars an hour at {PRICE} per core",
+        f"dollars per hour at {PRICE} per core",
     ]
     return "\n".join([*table(head, rows), "", f"CPU times of: {name}."])
 

@@ -191,7 +191,7 @@ def report(figures: dict[str, Any]) -> str:
             for part, own in parts.items():
                 label = f"{name}, {part}" if part else name
                 rows.append([label, f"{own['median']:g}", f"{own['low']:g} to {own['high']:g}"])
-    return "\n".join(table(["", "median", "half of the blocks"], rows))
+    return "\n".join(table(["", "median", "middle half of the blocks"], rows))
 
 
 def main() -> None:

@@ -221,7 +221,8 @@ def page(known: Mapping[str, Any]) -> str:
         f"Measured by `python -m benchmarks.wide` (code {known['code']}) in CPU time. Each cell is a separate",
         f"process that runs for {PLAYED} s and is limited to 4 GiB and {PATIENCE:.0f} s. LiM2 has a full buffer.",
         "With fewer than 1,000 updates, the 99.9th percentile is close to the maximum. Python and its libraries take",
-        "about 90 MiB of the peak. If a cell exceeds a limit, it and all larger cells are not measured.",
+        "about 90 MiB of the peak. If a cell exceeds a limit, it and all larger cells are not measured. A dash means",
+        "that a cell has not been measured.",
         "",
     ]
     for name in AGENTS:

@@ -19,6 +19,27 @@ def as_markdown(text: str) -> str:
     return ROLE.sub(r"`\1`", text)
 
 
+SECTION = re.compile(r"^Parameters\n-+\n(?:(?!\w+\n-).*\n?)+", re.MULTILINE)
+TOGETHER = re.compile(r"^(\**\w+(?:, \**\w+)+)\n((?:(?: {4}.*)?(?:\n|$))+)", re.MULTILINE)
+
+
+def separated(text: str) -> str:
+    r"""Return a docstring in which parameters that are described together are described one by one.
+
+    griffe would show all of them with the type and the default of the first.
+
+    Examples
+    --------
+    >>> separated("Add.\n\nParameters\n----------\na, b\n    A number.").splitlines()[-4:]
+    ['a', '    A number.', 'b', '    A number.']
+    """
+
+    def each(found: re.Match[str]) -> str:
+        return "".join(f"{name}\n{found[2].rstrip()}\n" for name in found[1].split(", "))
+
+    return SECTION.sub(lambda section: TOGETHER.sub(each, section[0] + "\n").rstrip("\n") + "\n\n", text).rstrip()
+
+
 # A method that is made of a function, in the source of a class: `decide = _method(calls.decide)`. The function's first
 # parameter becomes self, and its result what the request is for. A twin for coroutines says nothing new.
 MADE = re.compile(r" +(\w+)(?:, \w+)? = (?:_method|_coroutine|both)\((\w+)\.(\w+)\)")
@@ -30,7 +51,7 @@ class Shown(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of an object that has been read."""
         if obj.docstring is not None:
-            obj.docstring.value = as_markdown(obj.docstring.value)
+            obj.docstring.value = separated(as_markdown(obj.docstring.value))
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Put in the methods that are made of functions, when everything has been read."""

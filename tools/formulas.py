@@ -20,6 +20,7 @@ from markdown.util import AtomicString
 
 # No space inside, so that prices stay prices: "$5 and $6".
 INLINE = r"(?<![\\$\w])\$(?=[^\s$])([^$\n]*?[^\s$\\])\$(?![\w$])"
+TILDE, SIMILAR = "&#x0007E;", "&#x0223C;"  # what latex2mathml makes of the command sim, and what it stands for
 
 
 def element(tex: str, display: str) -> ET.Element:
@@ -29,6 +30,8 @@ def element(tex: str, display: str) -> ET.Element:
     for part in made.iter():  # no other pattern of Markdown looks into a formula
         part.text = part.text and AtomicString(part.text)
         part.tail = part.tail and AtomicString(part.tail)
+        if part.tag == "mi" and part.text == TILDE:  # it would stand like a letter, without space around it
+            part.tag, part.text = "mo", AtomicString(SIMILAR)
     return made
 
 

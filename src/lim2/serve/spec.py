@@ -30,9 +30,9 @@ Setting = bool | int | float | str | None
 
 
 class EncoderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How raw contexts or items become vectors: columns for numbers, buckets for everything else.
+    """How raw contexts or items are turned into vectors: columns for numbers, buckets for everything else.
 
-    ``times``: whether a string in ISO format is a date or time; if not, it is a category, as every other string.
+    ``times``: whether a string in ISO format is a date or time. If not, it is a category, like any other string.
     """
 
     numbers: Annotated[int, Meta(ge=0, le=256)] = 16
@@ -45,13 +45,14 @@ CATEGORIES = EncoderSpec(buckets=32, times=False)  # for Personalizer's clients,
 
 
 class BanditSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a bandit chooses from, what learns, and how its rewards are counted.
+    """The description of a bandit.
 
-    ``arms``: names; or features by name; or null: items come with every call. ``exploration`` is the share of decisions
-    that are drawn evenly, on top of what the algorithm explores by itself, so that the log can be evaluated.
-    ``expire_after`` are seconds until ``default_reward`` stands in for a reward that did not come (null: it is
-    dropped). ``aggregate`` says what several rewards of one decision count as; null: there is one, and a different
-    second one is refused. ``keep_days`` bounds the log.
+    ``arms``: names, or features by name, or null if items are part of every request. ``algorithm``: the agent;
+    ``settings``: its settings. ``exploration``: the share of decisions that are drawn uniformly, in addition to the
+    algorithm's own exploration, so that the log can be evaluated. ``expire_after``: seconds until a decision without a
+    reward expires; null means never. ``default_reward``: the reward of an expired decision; null means that the
+    decision is dropped. ``aggregate``: which of several rewards of a decision counts; null means that there is only
+    one, and a different second one is refused. ``keep_days``: how long decisions are kept; null means forever.
     """
 
     arms: Annotated[list[ArmName], Meta(min_length=1, max_length=1000)] | dict[ArmName, dict[str, Any]] | None = None

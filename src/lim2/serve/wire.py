@@ -15,11 +15,12 @@ MOST = 1000  # candidates of a call, and parts of a call about many
 
 
 class DecideRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The question which arm or item to take in this context.
+    """A request for a decision.
 
-    ``items``: features by name, for a bandit whose items come with every call. ``arms``: the eligible ones; null: all.
-    ``id``: a name of your own; the same again gets the same answer. ``key``: whose data this is, for erasure.
-    ``active``: false if its reward counts only once it is activated.
+    ``items``: features by name, for a bandit whose items are part of every request. ``arms``: the eligible arms; null
+    means all. ``exploit``: true for the choice with the highest expected reward, without exploration. ``id``: your own
+    id of the decision; a request with the same id gets the same answer. ``key``: the person whose data this is, for
+    ``erase``. ``active``: false if the reward counts only after ``activate``.
     """
 
     context: Features = {}
@@ -33,7 +34,7 @@ class DecideRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class DecideResponse(msgspec.Struct, kw_only=True):
-    """What was chosen, with which probability, and the probabilities of all candidates."""
+    """The choice, its probability, and the probabilities of all candidates."""
 
     id: str
     arm: str
@@ -43,7 +44,7 @@ class DecideResponse(msgspec.Struct, kw_only=True):
 
 
 class RankRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The question in which order to show arms or items. ``k``: how many; null: all."""
+    """A request for a slate. ``k``: the number of arms or items in it; null means all."""
 
     context: Features = {}
     items: Annotated[dict[ArmName, Features], Meta(min_length=1, max_length=MOST)] | None = None
@@ -56,21 +57,21 @@ class RankRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RankedArm(msgspec.Struct):
-    """A position of a slate; ``propensity`` is the probability of being first."""
+    """A position of a slate. ``propensity`` is the probability that this arm or item is first."""
 
     arm: str
     propensity: float
 
 
 class RankResponse(msgspec.Struct, kw_only=True):
-    """A slate: what is shown, in order. Rewards are given by its id and the position, from 1."""
+    """A slate, in order. Give rewards by its id and the position, counted from 1."""
 
     id: str
     ranking: list[RankedArm]
 
 
 class DecideManyRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Several decisions; all are made and written down, or none."""
+    """Several decisions. Either all are made and logged, or none."""
 
     requests: Annotated[list[DecideRequest], Meta(min_length=1, max_length=MOST)]
 
@@ -82,9 +83,9 @@ class DecideManyResponse(msgspec.Struct):
 
 
 class RewardRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a decision has earned; of a slate, rewards by position: ``{"2": 1.0}``.
+    """The reward of a decision; for a slate, rewards by position: ``{"2": 1.0}``.
 
-    ``name``: a name of this one reward, so that a retry counts once where rewards are summed.
+    ``name``: a name of this reward. A reward with the same name is counted only once, even if rewards are summed.
     """
 
     id: Id
@@ -93,46 +94,48 @@ class RewardRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RewardResponse(msgspec.Struct):
-    """``recorded``; ``duplicate``: it was known; ``late``: logged, not learned; ``ignored``: another one counts.
+    """The outcome of a reward; for a slate, outcomes by position.
 
-    ``spooled``: it is on disk until the database is back; what becomes of it is known then.
+    ``recorded``: the reward is in the log. ``duplicate``: the log already had it. ``late``: it is logged, but not
+    learned. ``ignored``: another reward counts. ``spooled``: it is on disk until the database is reachable again, and
+    is recorded or refused then.
     """
 
     outcome: Outcome | dict[str, Outcome]
 
 
 class RewardManyRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Several rewards; all are recorded, or none."""
+    """Several rewards. Either all are recorded, or none."""
 
     rewards: Annotated[list[RewardRequest], Meta(min_length=1, max_length=MOST)]
 
 
 class RewardManyResponse(msgspec.Struct):
-    """Outcomes, in the order of the rewards."""
+    """The outcomes, in the order of the rewards."""
 
     outcomes: list[Outcome]
 
 
 class ActivateRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Which decision was shown."""
+    """The decision that was shown."""
 
     id: Id
 
 
 class ActivateResponse(msgspec.Struct):
-    """Whether this call has activated it; false if it was active."""
+    """Whether this call has activated the decision; false if it was active before."""
 
     activated: bool
 
 
 class ExplainRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Which decision to explain."""
+    """The decision to explain."""
 
     id: Id
 
 
 class Reason(msgspec.Struct):
-    """What one key adds to the expected score of what was chosen."""
+    """What one key adds to the expected score of the chosen arm or item."""
 
     key: str
     value: Any
@@ -141,7 +144,7 @@ class Reason(msgspec.Struct):
 
 
 class ExplainResponse(msgspec.Struct):
-    """Reasons, the largest first, by what is believed now."""
+    """The reasons according to the current model, the largest first."""
 
     id: str
     arm: str
@@ -157,11 +160,11 @@ class Estimate(msgspec.Struct):
 
 
 class EvaluateRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The question what another policy would have earned.
+    """A request for an estimate of what another policy would have earned.
 
-    ``policy``: ``baseline``, always the first candidate; ``random``; ``best``, the model's best guess, trained on the
-    first half of the decisions and evaluated on the second; or ``algorithm``, the same for another algorithm.
-    ``last``: only the newest decisions, as many.
+    ``policy``: ``baseline`` always chooses the first candidate. ``random`` chooses uniformly. ``best`` chooses without
+    exploration; it is trained on the first half of the decisions and evaluated on the second. ``algorithm`` is the same
+    with another ``algorithm``. ``last``: the number of decisions to use, the newest ones.
     """
 
     policy: Literal["baseline", "random", "best", "algorithm"] = "baseline"
@@ -170,7 +173,7 @@ class EvaluateRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class EvaluateResponse(msgspec.Struct, kw_only=True):
-    """What the log says about a policy; see docs/production.md."""
+    """Estimates of what a policy would have earned, with 95% intervals."""
 
     policy: str
     decisions: int
@@ -184,19 +187,19 @@ class EvaluateResponse(msgspec.Struct, kw_only=True):
 
 
 class EraseRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Whose data to erase."""
+    """The key of the person whose decisions are erased."""
 
     key: Id
 
 
 class EraseResponse(msgspec.Struct):
-    """How many decisions were erased."""
+    """The number of erased decisions."""
 
     erased: int
 
 
 class ArmRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A new arm. ``like``: an arm to start as; ``features``: its own, where arms have some."""
+    """A new arm. ``like``: an arm whose state is copied; ``features``: its features, if the arms have features."""
 
     name: ArmName
     like: ArmName | None = None
@@ -210,7 +213,7 @@ class Arms(msgspec.Struct):
 
 
 class BanditInfo(msgspec.Struct, kw_only=True):
-    """A bandit and how it is doing. ``arms``: those of now; ``spec`` has those that it was made with."""
+    """A bandit and its counts. ``arms``: the current arms; ``spec`` has the arms at its creation."""
 
     name: str
     spec: BanditSpec
@@ -230,14 +233,17 @@ class BanditInfo(msgspec.Struct, kw_only=True):
 
 
 class Page(msgspec.Struct):
-    """Which part of a list. ``after``: ``next`` of the part before; empty for the first part."""
+    """A page of a list. ``after``: the ``next`` of the previous page; empty for the first page."""
 
     after: Annotated[str, Meta(pattern="^[A-Za-z0-9_.-]{0,64}$")] = ""
     limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
 
 
 class Bandits(msgspec.Struct):
-    """A page of the list of all bandits. ``next``: ``after`` of the next page, null on the last; ``total``: of all."""
+    """A page of the list of bandits.
+
+    ``next``: the ``after`` of the next page, null on the last page. ``total``: the number of all bandits.
+    """
 
     bandits: list[BanditInfo]
     next: str | None
@@ -245,7 +251,7 @@ class Bandits(msgspec.Struct):
 
 
 class SettingsRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """How rewards are counted from now on; what is left out stays as it is."""
+    """New settings of a bandit. A field that is left out does not change."""
 
     expire_after: Annotated[float, Meta(gt=0, le=1000000000.0)] | msgspec.UnsetType | None = msgspec.UNSET
     default_reward: Finite | msgspec.UnsetType | None = msgspec.UNSET
@@ -267,17 +273,17 @@ class LoginResponse(msgspec.Struct):
 
 
 class Health(msgspec.Struct):
-    """That the process answers."""
+    """The answer of a process that runs."""
 
     status: str = "ok"
 
 
 class Readiness(msgspec.Struct, kw_only=True):
-    """Whether requests should be sent here, and what hinders.
+    """Whether requests should be sent to this process, and if not, why.
 
-    ``failures``: bandits that cannot learn, and why. ``draining``: the process is about to end.
-    ``database_unreachable``: seconds since the connection was lost; null: the database answers.
-    ``spooled_bytes``: writes that wait on disk for the database; null: writes are refused instead.
+    ``failures``: bandits that cannot learn, and the reasons. ``draining``: the process is about to end.
+    ``database_unreachable``: seconds since the connection was lost; null if the database is reachable.
+    ``spooled_bytes``: size of the writes that wait on disk for the database; null if writes are not spooled.
     """
 
     ready: bool
@@ -293,7 +299,7 @@ class Readiness(msgspec.Struct, kw_only=True):
 
 
 class Point(msgspec.Struct, kw_only=True):
-    """Some decisions that follow one another in time, and the means up to their end."""
+    """Consecutive decisions, and the means of all decisions up to the last of them."""
 
     time: float
     decisions: int
@@ -307,7 +313,7 @@ class Point(msgspec.Struct, kw_only=True):
 
 
 class Decided(msgspec.Struct, kw_only=True):
-    """A decision as the page shows it."""
+    """A decision as the dashboard shows it."""
 
     id: str
     time: float
@@ -321,7 +327,7 @@ class Decided(msgspec.Struct, kw_only=True):
 
 
 class Contribution(msgspec.Struct, kw_only=True):
-    """What a key adds to the expected score of what was chosen, over recent decisions."""
+    """What a key adds to the expected score of the chosen arm or item, over recent decisions."""
 
     key: str
     source: Literal["context", "item"]
@@ -331,7 +337,7 @@ class Contribution(msgspec.Struct, kw_only=True):
 
 
 class Overview(msgspec.Struct, kw_only=True):
-    """What the page shows of a bandit."""
+    """The figures of a bandit that the dashboard shows."""
 
     bandit: BanditInfo
     time: float
@@ -346,14 +352,14 @@ class Overview(msgspec.Struct, kw_only=True):
 
 
 class Live(msgspec.Struct):
-    """What the page updates once a second: a bandit, and how many bandits there are."""
+    """What the dashboard updates once a second: a bandit, and the number of bandits."""
 
     bandit: BanditInfo
     total: int
 
 
 class Points(msgspec.Struct):
-    """How fine the overview is, and how far it reaches back."""
+    """The number of points of the overview, and the number of decisions that it covers."""
 
     points: Annotated[int, Meta(ge=2, le=500)] = 100
     last: Annotated[int, Meta(ge=10, le=20_000)] = 5000

@@ -154,7 +154,7 @@ def sentences(analysis: Analysis) -> list[str]:
     if ahead:
         said.append(f"By Wilcoxon's signed-ranks test with Holm's correction it is better than {listed(ahead)}.")
     if rest:
-        said.append(f"By Wilcoxon's test its difference to {listed(rest)} is not significant.")
+        said.append(f"By Wilcoxon's test its difference from {listed(rest)} is not significant.")
     pairs = k * (k - 1) // 2
     least = pairs * 2.0 ** (1 - n)
     if least >= LEVEL:

@@ -61,7 +61,7 @@ def operations(dialect: Dialect) -> list[Operation]:
 
     add("rank", "POST", "/rank", ranking.rank, "Choose an action for a context.",
         body=wire.RankRequest, answer=wire.RankResponse, status=201)  # fmt: skip
-    add("reward", "POST", "/events/{event:path}/reward", ranking.reward, "Report what an event has earned.",
+    add("reward", "POST", "/events/{event:path}/reward", ranking.reward, "Report the reward of an event.",
         body=wire.RewardRequest, status=204)  # fmt: skip
     add("activate", "POST", "/events/{event:path}/activate", ranking.activate,
         "Report that the action of a deferred event was shown.", status=204)  # fmt: skip
@@ -72,7 +72,7 @@ def operations(dialect: Dialect) -> list[Operation]:
         add("multislot.rank", "POST", "/multislot/rank", multislot.rank, "Choose an action for each slot.",
             body=wire.MultiSlotRankRequest, answer=wire.MultiSlotRankResponse, status=201)  # fmt: skip
         add("multislot.reward", "POST", "/multislot/events/{event:path}/reward", multislot.reward,
-            "Report what slots of an event have earned.", body=wire.MultiSlotRewardRequest, status=204)  # fmt: skip
+            "Report the rewards of slots of an event.", body=wire.MultiSlotRewardRequest, status=204)  # fmt: skip
         add("multislot.activate", "POST", "/multislot/events/{event:path}/activate", multislot.activate,
             "Report that the actions of a deferred event were shown.", status=204)  # fmt: skip
     return made
@@ -84,9 +84,9 @@ def _add_configuration(add: Any) -> None:
     add("service.get", "GET", service, configuration.get_service, "Read the configuration.", answer=config, reads=True)
     add("service.put", "PUT", service, configuration.put_service, "Change the configuration.", body=config,
         answer=config)  # fmt: skip
-    add("policy.get", "GET", policy, configuration.get_policy, "Read what learns.", answer=contract, reads=True)
-    add("policy.put", "PUT", policy, configuration.put_policy, "Change what learns.", body=contract, answer=contract)
-    add("policy.delete", "DELETE", policy, configuration.delete_policy, "Go back to the first policy.",
+    add("policy.get", "GET", policy, configuration.get_policy, "Read the policy.", answer=contract, reads=True)
+    add("policy.put", "PUT", policy, configuration.put_policy, "Change the policy.", body=contract, answer=contract)
+    add("policy.delete", "DELETE", policy, configuration.delete_policy, "Return to the first policy.",
         answer=contract)  # fmt: skip
 
 
@@ -95,9 +95,9 @@ def _add_model_and_logs(add: Any, dialect: Dialect) -> None:
     if dialect is not V1_0:
         add("model.put", "PUT", "/model", administration.put_model, "Replace the model.", body=bytes, status=204)
     add("model.delete", "DELETE", "/model", administration.delete_model, "Start with a fresh model.", status=204)
-    add("model.properties", "GET", "/model/properties", administration.model_properties, "When the model learned.",
+    add("model.properties", "GET", "/model/properties", administration.model_properties, "Read the times of the model.",
         answer=wire.ModelProperties, reads=True)  # fmt: skip
-    add("logs.properties", "GET", "/logs/properties", administration.log_properties, "Of when the decisions are.",
+    add("logs.properties", "GET", "/logs/properties", administration.log_properties, "Read the period of the log.",
         answer=wire.LogsProperties, reads=True)  # fmt: skip
     add("logs.delete", "DELETE", "/logs", administration.delete_logs, "Delete all decisions and rewards.", status=204)
     if dialect is V1_1:
@@ -119,7 +119,7 @@ def _add_evaluations(add: Any, dialect: Dialect) -> None:
         add("importances.list", "GET", "/featureImportances", importances.listed, "List feature importances.",
             query=wire.Paging, answer=wire.FeatureImportances, reads=True)  # fmt: skip
         importance = "/featureImportances/{id:path}"
-        add("importances.put", "PUT", importance, importances.put, "Weigh the features.",
+        add("importances.put", "PUT", importance, importances.put, "Compute feature importances.",
             body=wire.FeatureImportanceContract, answer=wire.FeatureImportance)  # fmt: skip
         add("importances.get", "GET", importance, importances.get, "Read feature importances.",
             answer=wire.FeatureImportance, reads=True)  # fmt: skip
@@ -134,4 +134,4 @@ def _add_evaluations(add: Any, dialect: Dialect) -> None:
     add("evaluations.delete", "DELETE", one, evaluations.delete, "Remove an evaluation.", status=204)
     if dialect is not V1_0:
         add("evaluations.apply", "POST", "/configurations/applyFromEvaluation", evaluations.apply,
-            "Let a policy of an evaluation learn from now on.", body=wire.PolicyReference, status=204)  # fmt: skip
+            "Use a policy of an evaluation from now on.", body=wire.PolicyReference, status=204)  # fmt: skip

@@ -20,7 +20,7 @@ class RankableAction(msgspec.Struct, rename="camel"):
 
 
 class RankRequest(msgspec.Struct, rename="camel"):
-    """The question which of the actions to show in this context."""
+    """A request to choose one of the actions."""
 
     actions: Annotated[list[RankableAction], Meta(min_length=1, max_length=MOST)]
     context_features: Features | None = None
@@ -37,7 +37,7 @@ class RankedAction(msgspec.Struct, rename="camel"):
 
 
 class RankResponse(msgspec.Struct, rename="camel"):
-    """The action to show, and the probabilities of all."""
+    """The action to show, and the probabilities of all actions."""
 
     ranking: list[RankedAction]
     event_id: str
@@ -45,13 +45,13 @@ class RankResponse(msgspec.Struct, rename="camel"):
 
 
 class RewardRequest(msgspec.Struct):
-    """What an event has earned."""
+    """The reward of an event."""
 
     value: Reward
 
 
 class SlotRequest(msgspec.Struct, rename="camel"):
-    """A place to fill, and the action that the application would put there."""
+    """A slot, and the action that the application itself would show in it."""
 
     id: Id
     baseline_action: Id
@@ -60,7 +60,7 @@ class SlotRequest(msgspec.Struct, rename="camel"):
 
 
 class MultiSlotRankRequest(msgspec.Struct, rename="camel"):
-    """The question which of the actions to show in each slot."""
+    """A request to choose an action for each slot."""
 
     actions: Annotated[list[RankableAction], Meta(min_length=1, max_length=MOST)]
     slots: Annotated[list[SlotRequest], Meta(min_length=1, max_length=MOST)]
@@ -84,20 +84,20 @@ class MultiSlotRankResponse(msgspec.Struct, rename="camel"):
 
 
 class SlotReward(msgspec.Struct, rename="camel"):
-    """What a slot has earned."""
+    """The reward of a slot."""
 
     slot_id: Id
     value: Reward
 
 
 class MultiSlotRewardRequest(msgspec.Struct, rename="camel"):
-    """What the slots of an event have earned."""
+    """The rewards of the slots of an event."""
 
     reward: Annotated[list[SlotReward], Meta(min_length=1, max_length=MOST)]
 
 
 class ServiceConfiguration(msgspec.Struct, rename="camel", omit_defaults=True):
-    """The settings of the service; durations as in ISO 8601. In a PUT, what is left out stays as it is."""
+    """The settings of the service, with durations in ISO 8601. A field that is left out of a PUT does not change."""
 
     reward_wait_time: Annotated[str, Meta(max_length=64)] | None = None
     default_reward: Annotated[float, Meta(ge=-1, le=1)] | None = None
@@ -116,7 +116,7 @@ class ServiceConfiguration(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class PolicyContract(msgspec.Struct):
-    """What learns: ``--algorithm NAME`` among the arguments names it; other arguments are kept and change nothing."""
+    """The algorithm, as ``--algorithm NAME`` in ``arguments``. Other arguments are stored, without effect."""
 
     name: Annotated[str, Meta(max_length=256)]
     arguments: Annotated[str, Meta(max_length=1024)]
@@ -130,7 +130,7 @@ class PolicyReference(msgspec.Struct, rename="camel"):
 
 
 class EvaluationContract(msgspec.Struct, rename="camel"):
-    """What to evaluate: on which decisions, and which policies beside online, baseline and random."""
+    """The period of an evaluation, and the policies in addition to online, baseline and random."""
 
     name: Id
     start_time: Annotated[str, Meta(max_length=64)]
@@ -141,7 +141,7 @@ class EvaluationContract(msgspec.Struct, rename="camel"):
 
 
 class Measured(msgspec.Struct, rename="camel"):
-    """What a policy earns per event up to a moment, and what that is made of."""
+    """The estimated reward per event of a policy up to a time, with the parts of the estimate."""
 
     time_stamp: str
     ips_estimator_numerator: float
@@ -155,7 +155,7 @@ class Measured(msgspec.Struct, rename="camel"):
 
 
 class PolicyResult(msgspec.Struct, rename="camel"):
-    """What an evaluation says about a policy."""
+    """The result of an evaluation for one policy."""
 
     name: str
     arguments: str
@@ -165,7 +165,7 @@ class PolicyResult(msgspec.Struct, rename="camel"):
 
 
 class Evaluation(msgspec.Struct, rename="camel", kw_only=True):
-    """An evaluation, in the form of the first two dialects."""
+    """An evaluation, in the form of versions 1.0 and 1.1."""
 
     id: str
     name: str
@@ -182,7 +182,7 @@ class Evaluation(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class Summary(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What a policy earns per event, and the 95% interval of that."""
+    """The estimated reward per event of a policy, with its 95% interval."""
 
     expected_reward: float
     confidence_interval: list[float]
@@ -190,13 +190,13 @@ class Summary(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class TimeSeries(msgspec.Struct):
-    """What a policy earns up to each moment."""
+    """The estimates of a policy over time."""
 
     data: list[Summary]
 
 
 class SeriesOfPolicy(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What an evaluation says about a policy, in the form of 2022."""
+    """The result of an evaluation for one policy, in the form of 2022."""
 
     name: str
     arguments: str
@@ -206,7 +206,7 @@ class SeriesOfPolicy(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class EvaluationResult(msgspec.Struct, rename="camel"):
-    """What an evaluation says, in the form of 2022."""
+    """The result of an evaluation, in the form of 2022."""
 
     start_time: str
     end_time: str
@@ -249,7 +249,7 @@ class Evaluations(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class FeatureImportanceContract(msgspec.Struct, rename="camel"):
-    """Of which decisions the features should be weighed."""
+    """The period of the decisions for which importances are computed."""
 
     name: Id
     start_time: Annotated[str, Meta(max_length=64)]
@@ -257,7 +257,7 @@ class FeatureImportanceContract(msgspec.Struct, rename="camel"):
 
 
 class FeatureScore(msgspec.Struct, rename="camel"):
-    """How much a feature counts, from 0 to 1; the largest counts 1."""
+    """The importance of a feature, scaled so that the largest is 1."""
 
     namespace: str
     feature_name: str
@@ -265,7 +265,7 @@ class FeatureScore(msgspec.Struct, rename="camel"):
 
 
 class FeatureImportance(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
-    """How much each feature counts."""
+    """The importance of each feature."""
 
     id: str
     name: str
@@ -296,27 +296,27 @@ class FeatureImportances(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class DateRange(msgspec.Struct, rename={"from_": "from"}, omit_defaults=True):
-    """From when to when."""
+    """A period."""
 
     from_: str | None = None
     to: str | None = None
 
 
 class LogsProperties(msgspec.Struct, rename="camel"):
-    """Of when the logged decisions are."""
+    """The period of the logged decisions."""
 
     date_range: DateRange
 
 
 class ModelProperties(msgspec.Struct, rename="camel"):
-    """When the model was made, and when it last learned."""
+    """The times at which the model was created and last learned."""
 
     creation_time: str
     last_modified_time: str
 
 
 class Paging(msgspec.Struct):
-    """Which part of a list."""
+    """A part of a list."""
 
     top: Annotated[int, Meta(ge=1, le=10000)] = 1000
     skip: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
