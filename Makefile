@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS := 1
 export PYTHONDONTWRITEBYTECODE :=
 export LIM2_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: install prepare demo test lint bench docs release-check clean help
+.PHONY: install prepare demo test unit lint bench docs release-check clean help
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -19,7 +19,7 @@ install: $(VENV)/.dev   ## .venv with lim2 (editable) and the development tools
 $(VENV)/.dev: pyproject.toml requirements/dev.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -r requirements/dev.txt -e '.[bench,serve]'
+	$(BIN)/python -m pip install --quiet --no-compile -r requirements/dev.txt -e '.[bench,serve]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev requirements/bench.txt
@@ -58,8 +58,10 @@ lint: install   ## ruff, mypy --strict, import contracts
 	$(BIN)/lint-imports
 
 test: prepare   ## everything that CI runs
-	@$(MAKE) --no-print-directory lint
-	$(BIN)/pytest -n 3 --dist worksteal  # on two cores: some tests wait for Ray, a browser or a disk
+	@$(MAKE) --no-print-directory -j2 lint unit
+
+unit:           # on two cores: some tests wait for Ray, a browser or a disk
+	$(BIN)/pytest -n 3 --dist worksteal
 
 bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results and docs/speed.md
 	$(BIN)/python -m benchmarks.wide

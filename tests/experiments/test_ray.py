@@ -62,9 +62,7 @@ def test_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @installed
-def test_a_cluster_that_does_not_answer_is_an_error_of_the_plan(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_that_does_not_answer_is_a_plain_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: object) -> None:
         raise ConnectionError("no GCS")
 
