@@ -19,7 +19,7 @@ install: $(VENV)/.dev   ## .venv with lim2 (editable) and the development tools
 $(VENV)/.dev: pyproject.toml requirements/dev.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --no-compile -r requirements/dev.txt -e '.[bench,serve]'
+	$(BIN)/python -m pip install --quiet -r requirements/dev.txt -e '.[bench,serve]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev requirements/bench.txt
