@@ -30,6 +30,10 @@ class LogFileError(LogError):
     """The file or database cannot be opened, read or written."""
 
 
+class GoneLogError(LogFileError):
+    """The log was closed, deleted or replaced while it was in use, so this call is not acknowledged."""
+
+
 class StoreUnavailableError(LogFileError):
     """The database cannot be reached, or the connection was lost. The next call connects again.
 

@@ -16,6 +16,7 @@ TAKEN = (
     "UNION ALL SELECT d.id FROM lim2.events d WHERE d.log = %(log)s AND d.id = ANY(%(ids)s) "
     "AND d.position > (SELECT pruned FROM lim2.logs WHERE log = %(log)s)"
 )
+THERE = "SELECT 1 FROM lim2.logs WHERE log = %s"
 _KEPT = (
     "LEFT JOIN LATERAL (SELECT array_agg(r.reward ORDER BY r.number) AS rewards, array_agg(r.name ORDER BY r.number) "
     "AS names FROM lim2.rewards r WHERE r.log = d.log AND r.seq = d.seq) k ON true"

@@ -28,7 +28,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from lim2.log.copying import copy
-from lim2.log.errors import LogError, LogFileError
+from lim2.log.errors import GoneLogError, LogError, LogFileError
 from lim2.log.group import Group, RefusedError, Request, together
 from lim2.log.postgres.connections import Connection, Connections, connect, failure, is_lost, let_go, parsed, shared
 from lim2.log.postgres.copying import PostgresCopy
@@ -220,8 +220,8 @@ class PostgresStore:
             self._handle = handle = self._opened()
         return handle
 
-    def _closed(self) -> LogError:
-        return LogError(f"the log {self.name} has been closed")
+    def _closed(self) -> GoneLogError:
+        return GoneLogError(f"the log {self.name} has been closed")
 
     # The log as a whole
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from lim2.log.errors import LogError, taken
+from lim2.log.errors import GoneLogError, taken
 from lim2.log.postgres.connections import Connection
 from lim2.log.postgres.queries import (
     FIND,
@@ -27,6 +27,7 @@ from lim2.log.postgres.queries import (
     SETTLED,
     SIZE,
     TAKEN,
+    THERE,
     WAITING,
 )
 from lim2.log.store import Event, Found, Model, Row, Stored, Which, rivals
@@ -139,10 +140,11 @@ class PostgresTables:
             self._execute(query, (last, pruned, Jsonb(head), self.log))
 
     def _insert_all(self, inserts: list[tuple[Row, int, str | None]]) -> None:
-        """Insert decisions; raise TakenIdError if one of their names is taken.
+        """Insert decisions; raise TakenIdError if one of their names is taken, GoneLogError if the log was deleted.
 
         They are inserted first, and then looked for among the settled ones: nobody else can insert the same id from
-        then on, and what was inserted and settled before is seen.
+        then on, and what was inserted and settled before is seen. This transaction has no lock of the log, so whether
+        the log is still there is looked up as well.
         """
         written = self.connection.cursor()
         written.executemany(INSERT, [(self.log, position, *row) for row, position, _ in inserts], returning=True)
@@ -151,6 +153,9 @@ class PostgresTables:
             others = [rivals(id, name)[1] for id, name in named.items()]
             values = {"log": self.log, "ids": [*named, *others], "others": others}
             found = self._execute(TAKEN, values)
+        there = self._execute(THERE, (self.log,))
+        if there.fetchone() is None:
+            raise _gone()
         for row, _, name in inserts:  # a result for each
             if written.fetchone() is None:
                 raise taken(name or row[0])
@@ -175,7 +180,7 @@ class PostgresTables:
         if self._row is None:
             row = asked.fetchone()
             if row is None:
-                raise LogError("the log was deleted from the database while it was open")
+                raise _gone()
             self._row = {"last": row[0], "pruned": row[1], **row[2]}
         return self._row
 
@@ -433,6 +438,10 @@ def new_head(id: str) -> dict[str, Any]:
     """
     kinds: Iterable[str] = ("reward", "default", "dropped", "discarded", "erased")
     return {"id": id, "late": 0, "epoch": 0, "version": 0, **{f"count {kind}": 0 for kind in kinds}}
+
+
+def _gone() -> GoneLogError:
+    return GoneLogError("the log was deleted from the database while it was open")
 
 
 def _stored(row: Any) -> Stored:

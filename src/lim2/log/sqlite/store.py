@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lim2.log.errors import LogError, file_error
+from lim2.log.errors import GoneLogError, LogError, file_error
 from lim2.log.group import Group, Request, together
 from lim2.log.sqlite.copying import SQLiteCopy
 from lim2.log.sqlite.opening import connect, connect_to_read
@@ -102,6 +102,8 @@ class SQLiteStore:
     ) -> Result:
         self._refuse_reentry(opened)
         with opened.lock:
+            if self._handle is None:  # closed while this thread waited
+                raise self._closed()
             connection = opened.tables.connection
             try:
                 if group is not None:
@@ -152,7 +154,7 @@ class SQLiteStore:
 
     def _check_file(self) -> None:
         if _identity(self.path) != self._file:
-            raise LogError(
+            raise GoneLogError(
                 f"the log {self.path} was deleted, renamed or replaced while it was open, so this call is not "
                 f"acknowledged. Put the file back, or open the log anew."
             )
@@ -166,8 +168,8 @@ class SQLiteStore:
             self._handle = handle = self._opened()
         return handle
 
-    def _closed(self) -> LogError:
-        return LogError(f"the log {self.path} has been closed")
+    def _closed(self) -> GoneLogError:
+        return GoneLogError(f"the log {self.path} has been closed")
 
     # The file as a whole
 
