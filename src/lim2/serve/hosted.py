@@ -23,7 +23,7 @@ from lim2.log.situation import Situation
 from lim2.log.writing import Made
 from lim2.opening import from_bytes
 from lim2.serve import spec as specs
-from lim2.serve.home import Home
+from lim2.serve.home import Home, NoBanditError
 from lim2.serve.refusals import refusals
 from lim2.serve.spec import START, Stored
 from lim2.serve.together import Together
@@ -94,7 +94,7 @@ class Hosted:
         self._revision, self._behind = -1, True
         self._unpublished, self._published = False, -math.inf
         self._safe, self._pruned = 0, -math.inf  # a position up to which a model is published
-        self._stepping = threading.Lock()
+        self._stepping, self._closed = threading.Lock(), False
         self._together = Together()
         self.decider: RawDecider = self._first()
         self._unlisten = self.log.store.listen(self._heard)
@@ -187,8 +187,13 @@ class Hosted:
         return time.monotonic() - self._stepped >= (OFTEN if self.learns else SELDOM)
 
     def step(self) -> int:
-        """Learn what has arrived, or take over what another process has learned; return how many rewards."""
+        """Learn what has arrived, or take over what another process has learned; return how many rewards.
+
+        NoBanditError: the bandit was deleted, whether or not another one has its name by now.
+        """
         with self._stepping:
+            if self._closed:
+                return 0
             self._news, self._stepped = False, time.monotonic()
             self._refresh()
             if self.learns:
@@ -251,6 +256,7 @@ class Hosted:
             Whether what was learned is published first; not where the bandit has been deleted.
         """
         with self._stepping:
+            self._closed = True
             self._unlisten()
             try:
                 if publish:
@@ -355,12 +361,21 @@ class Hosted:
 
     # The home
 
+    def refresh(self) -> None:
+        """Read the description again if it has changed; NoBanditError as for :meth:`step`."""
+        with self._stepping:
+            if not self._closed:
+                self._refresh()
+
     def _refresh(self) -> None:
         """Read the description again if it has changed: another process, or another request, may have written it."""
         stamp = self.home.stamp(self.name)
         if stamp == self.stamp:
             return
-        before, self.stored, self.stamp = self.stored, self.home.read(self.name), stamp
+        before, now = self.stored, self.home.read(self.name)
+        if now.created != before.created:
+            raise NoBanditError(f"the bandit {self.name!r} was deleted, and another one has its name")
+        self.stored, self.stamp = now, stamp
         if self.stored.log != before.log:
             self._release()
             self._unlisten()

@@ -124,7 +124,7 @@ class Learner:
         try:
             learned = hosted.step()
         except NoBanditError:  # deleted by another process
-            self._registry.drop(name, publish=False)
+            self._registry.let_go(hosted, publish=False)
             return 0
         except StoreUnavailableError as error:
             self._registry.home.outage.begin(error)

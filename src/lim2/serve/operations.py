@@ -11,8 +11,11 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from lim2.log import StoreUnavailableError
-from lim2.serve.errors import ApiError, bad_request
+from lim2.log.errors import GoneLogError
+from lim2.serve.errors import ApiError, bad_request, not_found
+from lim2.serve.home import NoBanditError
 from lim2.serve.keys import FULL, cookie_of
+from lim2.serve.registry import PERSONALIZER
 
 if TYPE_CHECKING:
     from lim2.serve.service import Service
@@ -172,11 +175,22 @@ class Endpoint:
             body = content if self._decoder is None else decoded(self._decoder, content, operation.invalid)
         query = None if operation.query is None else query_of(scope["query_string"], operation.query)
         parts = scope.get("path_params") or {}
-        result = await operation.handler(Call(service, parts, body, query, headers, role, scope["path"]))
+        result = await self._handled(Call(service, parts, body, query, headers, role, scope["path"]))
         reply = result if isinstance(result, Reply) else Reply(result)
         if reply.status is None:
             reply.status = operation.status
         return reply
+
+    async def _handled(self, call: Call) -> Any:
+        """Run the handler; once more if a log is gone: another process may have deleted it, or begun another."""
+        try:
+            return await self.operation.handler(call)
+        except (GoneLogError, NoBanditError):
+            await asyncio.to_thread(self.service.registry.renew, call.path.get("name", PERSONALIZER))
+        try:
+            return await self.operation.handler(call)
+        except NoBanditError as error:
+            raise not_found(str(error)) from error
 
 
 def away() -> ApiError:

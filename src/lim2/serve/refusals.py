@@ -11,6 +11,7 @@ from lim2.log import (
     StoreUnavailableError,
     UnknownDecisionError,
 )
+from lim2.log.errors import GoneLogError
 from lim2.serve.errors import ApiError, bad_request, not_found
 
 logger = logging.getLogger("lim2.serve")
@@ -27,7 +28,7 @@ def refusals(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ApiError, StoreUnavailableError):
+    except (ApiError, StoreUnavailableError, GoneLogError):  # others answer these
         raise
     except LogFileError as error:
         logger.error("%s failed: %s", what, error)

@@ -38,7 +38,7 @@ class Registry:
         self.config, self.home = config, home
         self._wanted, self.opens_all = wanted or home.names, wanted is None
         self.opened: dict[str, Hosted] = {}
-        self._opening = threading.Lock()
+        self._opening = threading.RLock()  # Python may collect what lets go of a bandit at any time
         self.started = False  # whether all bandits have been opened that were there at the start
         self._wake: Callable[[], None] = lambda: None
         self._looked = -math.inf
@@ -111,6 +111,7 @@ class Registry:
         if there is not None and there.spec != spec:
             message = f"there is a bandit {name!r} with another description: delete it first, or take another name"
             raise ApiError(409, "InvalidRequest", message, "name")
+        self.renew(name)
         self.opening(name)
         return there is None
 
@@ -128,21 +129,49 @@ class Registry:
             self.home.delete(specs.checked_name(name))
         except NoBanditError as error:
             raise not_found(str(error)) from error
-        self.drop(name, publish=False)
+        self.renew(name)
 
-    def drop(self, name: str, publish: bool = True) -> None:
-        """Let go of a bandit, here only.
+    def renew(self, name: str) -> None:
+        """Take over what other processes have done to a bandit: let go of it if it was deleted.
+
+        Parameters
+        ----------
+        name
+            Name of the bandit, open or not.
+        """
+        found = self.opened.get(name)
+        if found is not None:
+            try:
+                found.refresh()
+            except NoBanditError:
+                self.let_go(found, publish=False)
+
+    def drop(self, name: str) -> None:
+        """Let go of a bandit, here only; what was learned is published.
 
         Parameters
         ----------
         name
             Name of the bandit.
+        """
+        found = self.opened.get(name)
+        if found is not None:
+            self.let_go(found)
+
+    def let_go(self, hosted: Hosted, publish: bool = True) -> None:
+        """Let go of a bandit, here only, and not of another one that has its name by now.
+
+        Parameters
+        ----------
+        hosted
+            The bandit.
         publish
             As for :meth:`Hosted.close`.
         """
-        found = self.opened.pop(name, None)
-        if found is not None:
-            found.close(publish)
+        with self._opening:
+            if self.opened.get(hosted.name) is hosted:
+                del self.opened[hosted.name]
+        hosted.close(publish)
 
     def close(self) -> None:
         """Let go of all bandits."""

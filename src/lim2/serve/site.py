@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from lim2.log import LogError, StoreUnavailableError
+from lim2.log.errors import GoneLogError
 from lim2.serve import openapi, wire
 from lim2.serve.errors import ApiError, not_found
 from lim2.serve.keys import COOKIE, SESSION
@@ -149,7 +150,7 @@ def scraped(service: Service) -> bytes:
     """
     service.metrics.look_at_outage(service.home.outage)
     for hosted in service.registry.open:
-        with contextlib.suppress(StoreUnavailableError):  # which the metrics say
+        with contextlib.suppress(StoreUnavailableError, GoneLogError):  # the metrics say the first
             service.metrics.look(hosted)
     return service.metrics.text()
 
