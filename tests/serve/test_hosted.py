@@ -12,7 +12,7 @@ from serve.stores import over_all
 import lim2
 from lim2.serve import arms
 from lim2.serve.config import load
-from lim2.serve.home import Home, open_home
+from lim2.serve.home import Home, NoBanditError, open_home
 from lim2.serve.hosted import Hosted
 from lim2.serve.spec import BanditSpec, Stored
 
@@ -124,6 +124,25 @@ def test_a_bandit_whose_learner_has_published_nothing_has_a_model_and_takes_arms
     assert learner.decider.arms == other.decider.arms == ("a", "b")
     learner.close()
     other.close()
+
+
+def test_a_log_is_not_opened_for_a_bandit_that_was_deleted_since_it_was_read(home: Home) -> None:
+    stored = home.read("shop")
+    home.delete("shop")
+    with pytest.raises(NoBanditError):
+        home.open_log("shop", stored)
+    assert home.page("", 10, {}) == []
+
+
+def test_those_who_have_a_log_open_are_told_of_another_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not home.tells:
+        pytest.skip("a folder tells nobody: one has to look")
+    hosted, told = opened(home), list[int]()
+    monkeypatch.setattr("lim2.serve.home.postgres.tell", lambda _, number: told.append(number))
+    home.change("shop", lambda stored: msgspec.structs.replace(stored, log=home.log_name("shop", 1), revision=1))
+    guarded: Any = hosted.log.store
+    assert told == [guarded.inner.number]
+    hosted.close()
 
 
 def test_each_process_draws_from_a_stream_of_its_own(home: Home) -> None:

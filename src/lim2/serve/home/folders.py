@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from lim2.log import DecisionLog
+from lim2.log import DecisionLog, LogFileError
+from lim2.log.errors import GoneLogError
 from lim2.log.store import Store
 from lim2.serve.home.home import Added, Listed, NoBanditError, no_bandit
 from lim2.serve.home.logs import new_log
@@ -88,9 +89,15 @@ class Folders:
         found: list[Listed] = []
         for name in self.names():
             if name > after and len(found) < limit:
-                with suppress(NoBanditError):  # deleted meanwhile
-                    found.append(self._listed(name, logs.get(name)))
+                with suppress(NoBanditError, GoneLogError):  # deleted meanwhile
+                    found.append(self._one(name, logs.get(name)))
         return found
+
+    def _one(self, name: str, opened: DecisionLog | None) -> Listed:
+        try:
+            return self._listed(name, opened)
+        except GoneLogError:  # another process has deleted the one that is open; there may be another one
+            return self._listed(name, None)
 
     def _listed(self, name: str, opened: DecisionLog | None) -> Listed:
         stored = self.read(name)
@@ -149,9 +156,13 @@ class Folders:
 
     def open_log(self, name: str, stored: Stored) -> DecisionLog:  # noqa: D102
         path = self.folder(name) / stored.log
-        if path.exists():
-            return DecisionLog(path, keep=None, synchronous=self._synchronous)
-        return new_log(path, stored, self._synchronous)
+        try:
+            if path.exists():
+                return DecisionLog(path, keep=None, synchronous=self._synchronous)
+            return new_log(path, stored, self._synchronous)
+        except LogFileError:
+            self.stamp(name)  # NoBanditError if it was deleted since it was read
+            raise
 
     def store_of(self, name: str, log: str) -> Store:
         """Refuse: nothing waits for a folder."""

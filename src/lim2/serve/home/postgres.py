@@ -138,16 +138,17 @@ class PostgresHome:
         return None if made else self.read(name)
 
     def change(self, name: str, work: Callable[[Stored], Stored]) -> Stored:  # noqa: D102
-        def changed(connection: Connection) -> Stored:
-            new = work(_read(connection, name, " FOR UPDATE"))
+        def changed(connection: Connection) -> tuple[str, Stored]:
+            before = _read(connection, name, " FOR UPDATE")
+            new = work(before)
             connection.execute(
                 "UPDATE lim2.bandits SET description = %s, stamp = nextval('lim2.stamps') WHERE name = %s",
                 (_text(new), name),
             )
-            return new
+            return before.log, new
 
-        new = self._run(changed)
-        self._tell(new.log)
+        log, new = self._run(changed)
+        self._tell(log)  # the one that others have open, also if the bandit has begun another
         return new
 
     def delete(self, name: str) -> None:  # noqa: D102
@@ -208,8 +209,10 @@ class PostgresHome:
         address = self._address_of(stored.log)
         if self._rows("SELECT 1 FROM lim2.logs WHERE name = %s", stored.log):
             log = DecisionLog(address, keep=None, synchronous=self._synchronous)
-        else:
+        elif self.read(name).log == stored.log:
             log = new_log(address, stored, self._synchronous)
+        else:
+            raise NoBanditError(f"the log of the bandit {name!r} was deleted meanwhile")
         log.store = GuardedStore(log.store, name, stored.log, self.outage)
         return log
 
