@@ -23,7 +23,7 @@ from lim2.log.situation import Situation
 from lim2.log.writing import Made
 from lim2.opening import from_bytes
 from lim2.serve import spec as specs
-from lim2.serve.home import Home, NoBanditError
+from lim2.serve.home import Home, NoBanditError, StaleError
 from lim2.serve.refusals import refusals
 from lim2.serve.spec import START, Stored
 from lim2.serve.together import Together
@@ -200,6 +200,9 @@ class Hosted:
                 self._stand()
             try:
                 return self._follow() if self._lease is None else self._lead(self._lease)
+            except StaleError:
+                self._news = True  # it looks again at once
+                return 0
             except LostLeaseError:
                 self._release()
                 logger.warning("another process learns the bandit %s: it has got the right to", self.name)
@@ -230,12 +233,17 @@ class Hosted:
     def model_file(self) -> bytes:
         """Return the file of the model: the current one where this process learns, else the one last published.
 
-        A bandit whose learner has published nothing yet has the model that it starts from.
+        A bandit whose learner has published nothing of this revision yet has the model that it starts from.
         """
         with self._stepping:
-            self._publish_now()
+            if not self._closed:
+                self._refresh()
+            if self._revision == self.stored.revision:
+                self._publish_now()
             model = self.log.model()
-            return self._fresh()[0].to_bytes() if model is None else bytes(model.data)
+            if model is not None and self._is_current(from_bytes(model.data)):
+                return bytes(model.data)
+            return self._fresh()[0].to_bytes()
 
     def change(self, work: Callable[[Stored], Stored]) -> None:
         """Change the description, for all processes; they take it over when they look next.
@@ -243,9 +251,14 @@ class Hosted:
         Parameters
         ----------
         work
-            Returns the new description for the one that holds.
+            Returns the new description for the one that holds. Meanwhile, ``log`` is the log of that one.
         """
-        self.home.change(self.name, work)
+
+        def changed(stored: Stored) -> Stored:
+            self.refresh()  # another process may have begun another log
+            return work(stored)
+
+        self.home.change(self.name, changed)
 
     def close(self, publish: bool = True) -> None:
         """Let go of the log.
@@ -336,11 +349,14 @@ class Hosted:
         model = self.log.model()
         if model is not None:
             bandit: Bandit = from_bytes(model.data)
-            if bandit.metadata.get("revision") == self.stored.revision:
+            if self._is_current(bandit):
                 self._version, self._safe = model.version, model.position
                 return self._own(bandit)
         fresh, self._safe = self._fresh()
         return self._own(fresh)
+
+    def _is_current(self, bandit: Bandit) -> bool:
+        return bool(bandit.metadata.get("revision") == self.stored.revision)
 
     def _fresh(self) -> tuple[Bandit, int]:
         """Return the start of the revision, and the position of the log after which it learns."""
@@ -353,6 +369,8 @@ class Hosted:
     def _start(self, id: str) -> Bandit:
         content = self.home.documents(self.name, START).get(id)
         if content is None:
+            if self.home.stamp(self.name) != self.stamp:
+                raise StaleError(f"the bandit {self.name!r} was changed meanwhile")
             raise LookupError(
                 f"the model {id!r}, from which the bandit {self.name!r} starts, is not in {self.home.name}"
             )

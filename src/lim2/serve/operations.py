@@ -13,7 +13,7 @@ import msgspec
 from lim2.log import StoreUnavailableError
 from lim2.log.errors import GoneLogError
 from lim2.serve.errors import ApiError, bad_request, not_found
-from lim2.serve.home import NoBanditError
+from lim2.serve.home import NoBanditError, StaleError
 from lim2.serve.keys import FULL, cookie_of
 from lim2.serve.registry import PERSONALIZER
 
@@ -182,10 +182,10 @@ class Endpoint:
         return reply
 
     async def _handled(self, call: Call) -> Any:
-        """Run the handler; once more if a log is gone: another process may have deleted it, or begun another."""
+        """Run the handler; once more if another process has deleted or changed the bandit, or its log, meanwhile."""
         try:
             return await self.operation.handler(call)
-        except (GoneLogError, NoBanditError):
+        except (GoneLogError, NoBanditError, StaleError):
             await asyncio.to_thread(self.service.registry.renew, call.path.get("name", PERSONALIZER))
         try:
             return await self.operation.handler(call)

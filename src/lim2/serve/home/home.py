@@ -16,6 +16,10 @@ class NoBanditError(LookupError):
     """There is no bandit of this name."""
 
 
+class StaleError(LookupError):
+    """The description that this process has read is no longer the one that holds."""
+
+
 def no_bandit(name: str) -> NoBanditError:
     """Return the error for a name that no bandit has.
 
