@@ -1,4 +1,4 @@
-"""A log that is closed or deleted while others use it: they get an error of its own kind, and nothing is acknowledged."""
+"""A log that is closed or deleted while it is in use: an error of its own kind says so, nothing is acknowledged."""
 
 import threading
 from collections.abc import Callable
@@ -35,6 +35,7 @@ def calls(log: DecisionLog, id: str) -> list[Callable[[], Any]]:
         lambda: log.decide(agent, X, id="named"),
         lambda: log.reward(id, 1.0),
         lambda: log.get(id),
+        lambda: log.state,
         lambda: log.model(),
     ]
 
@@ -43,7 +44,7 @@ def test_nothing_is_written_to_a_deleted_log(tmp_path: Path) -> None:
     with make_log(tmp_path) as log:
         id = log.decide(make_agent(), X).id
         delete(log)
-        for call in calls(log, id)[:4]:
+        for call in calls(log, id)[:5]:
             with pytest.raises(GoneLogError, match="was deleted"):
                 call()
 

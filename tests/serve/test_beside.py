@@ -50,19 +50,27 @@ def processes(tmp_path: Path, store: str | None, monkeypatch: pytest.MonkeyPatch
         yield Process(services[0], clients[0]), Process(services[1], clients[1])
 
 
-def test_a_bandit_that_another_process_deletes_is_not_there(processes: tuple[Process, Process]) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/decide", {"items": ITEMS}),
+        ("POST", "/decide_many", {"requests": [{"items": ITEMS}]}),
+        ("GET", "", None),
+        ("GET", "/snapshot", None),
+        ("PATCH", "", {"expire_after": 5}),
+        ("DELETE", "", None),
+    ],
+)
+def test_a_bandit_that_another_process_deletes_is_not_there(
+    processes: tuple[Process, Process], method: str, path: str, body: Any
+) -> None:
     one, two = processes
     assert one.call("PUT", SHOP, {})[0] == 201
     assert two.call("POST", f"{SHOP}/decide", {"items": ITEMS})[0] == 200
     assert one.call("DELETE", SHOP)[0] == 204
-    for method, path, body in (
-        ("POST", f"{SHOP}/decide", {"items": ITEMS}),
-        ("POST", f"{SHOP}/decide_many", {"requests": [{"items": ITEMS}]}),
-        ("GET", SHOP, None),
-        ("PATCH", SHOP, {"expire_after": 5}),
-        ("DELETE", SHOP, None),
-    ):
-        assert two.call(method, path, body)[0] == 404
+    assert two.call("GET", "/metrics")[0] == 200
+    assert [bandit["name"] for bandit in two.call("GET", "/v1/bandits")[1]["bandits"]] == ["personalizer"]
+    assert two.call(method, SHOP + path, body)[0] == 404
 
 
 @pytest.mark.parametrize(

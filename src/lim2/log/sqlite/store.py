@@ -154,10 +154,13 @@ class SQLiteStore:
 
     def _check_file(self) -> None:
         if _identity(self.path) != self._file:
-            raise GoneLogError(
-                f"the log {self.path} was deleted, renamed or replaced while it was open, so this call is not "
-                f"acknowledged. Put the file back, or open the log anew."
-            )
+            raise self._gone()
+
+    def _gone(self) -> GoneLogError:
+        return GoneLogError(
+            f"the log {self.path} was deleted, renamed or replaced while it was open, so this call is not "
+            f"acknowledged. Put the file back, or open the log anew."
+        )
 
     def _current(self) -> _Handle:
         handle = self._handle
@@ -193,7 +196,10 @@ class SQLiteStore:
         return lambda: None
 
     def nbytes(self) -> int:  # noqa: D102
-        return self.path.stat().st_size
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError as error:
+            raise self._gone() from error
 
     def purge(self) -> None:
         """Empty the WAL file, which still has what was deleted; deleted rows are overwritten by `secure_delete`."""
