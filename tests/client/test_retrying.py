@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import socket
 import ssl
 import subprocess
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from client.answering import DECIDED, OUTCOME, Answering, Line
+from helpers.ports import free_port
 
 import lim2
 from lim2.client import RefusedError, UnreachableError
@@ -82,7 +82,7 @@ def test_what_the_service_says_is_raised_at_once(kind: Callable[..., Any], statu
 @both
 def test_a_time_out_is_tried_again_until_the_deadline(kind: Callable[..., Any]) -> None:
     with Answering("silence") as service:
-        client = kind(service.url, "a key", "shop", timeout=0.05, deadline=0.5)
+        client = kind(service.url, "a key", "shop", timeout=0.5, deadline=4.0)
         with pytest.raises(UnreachableError, match=r"decide got no answer in \d+ tries: TimeoutError"):
             client.decide({})
     assert len({body["id"] for body in service.bodies}) == 1
@@ -135,9 +135,7 @@ def test_https_asks_for_a_certificate_that_is_trusted(kind: Callable[..., Any], 
 
 @both
 def test_nobody_listens(kind: Callable[..., Any]) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(UnreachableError, match="ConnectionRefusedError"):
         kind(url, "a key", "shop", deadline=0.2).decide({})
 

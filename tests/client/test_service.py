@@ -1,7 +1,6 @@
 """The clients against a real service, in a process of its own, over loopback."""
 
 import asyncio
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from client.answering import eventually
+from helpers.ports import free_port
 from serve.running import KEY, READ, Running
 
 import lim2
@@ -177,10 +177,7 @@ def test_many_coroutines_share_a_client(server: Running, shop: lim2.Client) -> N
 
 def test_a_service_that_is_killed_and_restarted_has_everything_once(tmp_path: Path) -> None:
     """Threads decide and reward while the service dies and comes back; rewards are summed, so twice would show."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    data, each, n = tmp_path / "data", 40, 4
+    port, data, each, n = free_port(), tmp_path / "data", 40, 4
     running = Running(data, port=port)
     client = lim2.Client(running.url, KEY, bandit="shop", deadline=120.0)
     client.create(aggregate="sum", expire_after=1e6, seed=0)
@@ -197,7 +194,7 @@ def test_a_service_that_is_killed_and_restarted_has_everything_once(tmp_path: Pa
         visits = [threads.submit(visit, number) for number in range(n)]
         for _ in range(3):
             for _ in range(20):
-                done.acquire(timeout=60)
+                assert done.acquire(timeout=120)
             running.kill()
             running = Running(data, port=port)
         for one in visits:

@@ -23,7 +23,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 DRIVER = shutil.which("chromedriver")
 AXE = Path(__file__).parent / "node" / "node_modules" / "axe-core" / "axe.min.js"
 SIZES = {"laptop": (1280, 800), "phone": (390, 844)}
-PATIENCE = 20  # seconds for what the page must do
+PATIENCE = 60  # seconds for what the page must do, on a machine that is busy with other tests
 SWITCHES = ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run")
 
 

@@ -8,7 +8,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 from helpers import postgres
+from helpers.ports import free_port
 
 from lim2.serve.config import load
 
@@ -30,6 +30,9 @@ PATIENT = {
     "RAY_worker_niceness": "0",
     "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "120",
     "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "120",
+    # A replica that does not say in time how busy it is counts as full, and another one is asked.
+    "RAY_SERVE_QUEUE_LENGTH_RESPONSE_DEADLINE_S": "60",
+    "RAY_SERVE_MAX_QUEUE_LENGTH_RESPONSE_DEADLINE_S": "60",
 }
 
 needed = [name for name in ("ray", "grpc", "starlette") if find_spec(name) is None]
@@ -49,9 +52,7 @@ class Cluster:
 
         from lim2.serve.on_ray.deploy import NAME, deploy
 
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         os.environ |= PATIENT
         os.environ["PYTHONPATH"] = os.pathsep.join(path for path in os.sys.path if path)  # type: ignore[attr-defined]
         self.config = load(
@@ -146,13 +147,20 @@ def info(cluster: Cluster, number: int) -> Any:
 
 
 def replicas() -> list[int]:
-    """Return the processes of Ray Serve that answer."""
+    """Return the processes of Ray Serve that answer, on the nodes of this process: another worker may have its own."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # ended meanwhile
-            if path.read_bytes().startswith(b"ray::ServeReplica:lim2:"):
+            if path.read_bytes().startswith(b"ray::ServeReplica:lim2:") and is_below(int(path.parent.name)):
                 found.append(int(path.parent.name))
     return found
+
+
+def is_below(process: int) -> bool:
+    """Return whether a process was started by this one, or by one that this one has started."""
+    while process > 1 and process != os.getpid():
+        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return process == os.getpid()
 
 
 def test_a_bandit_is_open_in_one_replica(cluster: Cluster) -> None:

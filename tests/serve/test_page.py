@@ -14,7 +14,9 @@ import pytest
 
 pytest.importorskip("selenium")
 
+from helpers.ports import free_port
 from serve.browser import AXE, CHROMIUM, DRIVER, Browser
+from serve.cluster import until
 from serve.running import KEY, READ, Running
 
 pytestmark = [
@@ -77,7 +79,8 @@ def browser(chromium: Browser) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, shop: Running) -> Browser:
-    """The page of the shop, with its figures."""
+    """The page of the shop, with its figures, which stay as they are: all that was rewarded is learned."""
+    until(shop, "/v1/bandits/shop", lambda own: own["lag"] == 0)
     browser.open(shop.url, "/?bandit=shop")
     browser.log_in(KEY)
     shown(browser)
@@ -373,8 +376,8 @@ def test_from_nothing_to_a_lost_connection(browser: Browser, tmp_path: Path, pic
         browser.keep(pictures / f"{title.lower().replace(' ', '-')}.png")
         run_line()
 
-    with Running(tmp_path / "data") as fresh:
-        port = fresh.port
+    port = free_port()
+    with Running(tmp_path / "data", port=port) as fresh:
         browser.open(fresh.url)
         browser.log_in(KEY)
         browser.until(lambda: len(browser.all("#start pre")) == 2, "two ways to begin")

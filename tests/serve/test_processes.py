@@ -4,54 +4,60 @@ import json
 import os
 import subprocess
 import sys
+import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from serve.running import KEY, Running
+from helpers.ports import free_port
+from serve.running import KEY, PATIENCE, Running
 
 import lim2
 
 ITEMS = {"a": {"kind": "x"}, "b": {"kind": "y"}}
 
 
+def until(holds: Callable[[], bool], what: Any) -> None:
+    """Return when a condition holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, what
+
+
 def test_several_processes_share_the_logs_and_one_learns(tmp_path: Path) -> None:
     with Running(tmp_path / "data", workers=2, poll=0.05, synchronous="normal") as server:
         assert server.call("PUT", "/v1/bandits/shop", {})[0] == 201
-        seen = set()
         for number in range(60):
             made = server.call("POST", "/v1/bandits/shop/decide", {"items": ITEMS, "id": f"d{number}"})
             assert made[0] == 200, made
             assert server.call("POST", "/v1/bandits/shop/decide", {"items": ITEMS, "id": f"d{number}"}) == made
             reward = {"id": f"d{number}", "reward": float(made[1]["arm"] == "a")}
             assert server.call("POST", "/v1/bandits/shop/reward", reward)[1] == {"outcome": "recorded"}
-            seen.add(server.call("GET", "/v1/bandits/shop")[1]["leads"])
         # Each connection goes to one of the processes; until both have been met and both know everything:
         known: dict[bool, Any] = {}
-        for _ in range(2000):
+
+        def rounds() -> dict[bool, Any]:
             own = server.call("GET", "/v1/bandits/shop")[1]
             known[own["leads"]] = own["rounds"]
-            if known == {True: 60, False: 60}:
-                break
-        assert known == {True: 60, False: 60}
+            return known
+
+        until(lambda: rounds() == {True: 60, False: 60}, known)
         assert 'lim2_decisions_total{bandit="shop"} 120.0' in server.call("GET", "/metrics")[1].decode()
         assert server.call("PUT", "/v1/bandits/banner", {"arms": ["a"], "algorithm": "LinearTS"})[0] == 201
         added = [f"arm {number}" for number in range(8)]  # by whichever process is asked
         for arm in added:
             assert server.call("POST", "/v1/bandits/banner/arms", {"name": arm})[0] == 201
-        for _ in range(2000):
+
+        def arms() -> dict[bool, Any]:
             own = server.call("GET", "/v1/bandits/banner")[1]
             known[own["leads"]] = own["arms"]
-            if known == {True: ["a", *added], False: ["a", *added]}:
-                break
-        assert known == {True: ["a", *added], False: ["a", *added]}
+            return known
+
+        until(lambda: arms() == {True: ["a", *added], False: ["a", *added]}, known)
         assert server.call("DELETE", "/v1/bandits/shop")[0] == 204
-        for _ in range(200):
-            if all(server.call("GET", "/v1/bandits/shop")[0] == 404 for _ in range(20)):
-                break
-        else:
-            raise AssertionError("a process still has the bandit that was deleted")
+        assert {server.call("GET", "/v1/bandits/shop")[0] for _ in range(40)} == {404}  # whichever process is asked
 
 
 def test_a_stop_in_good_order_loses_nothing_and_a_start_goes_on(tmp_path: Path) -> None:
@@ -61,6 +67,7 @@ def test_a_stop_in_good_order_loses_nothing_and_a_start_goes_on(tmp_path: Path) 
         for number in range(20):
             server.call("POST", "/v1/bandits/shop/decide", {"items": ITEMS, "id": f"d{number}"})
             server.call("POST", "/v1/bandits/shop/reward", {"id": f"d{number}", "reward": number / 20})
+        until(lambda: server.call("GET", "/v1/bandits/shop")[1]["rounds"] == 20, "all is learned")
     with lim2.DecisionLog(data / "bandits/shop/log.db") as log:
         model = log.model()
         assert model is not None
@@ -79,8 +86,7 @@ def test_a_key_is_made_and_kept_for_its_owner_only(tmp_path: Path) -> None:
 
 
 def test_metrics_have_a_port_of_their_own_and_logs_are_json(tmp_path: Path) -> None:
-    with Running(tmp_path / "first") as other:
-        free = other.port  # free in a moment
+    free = free_port()
     running = Running(tmp_path / "data", metrics="off", metrics_port=free, log_format="json", access_log="true")
     with running as server:
         assert server.call("GET", "/metrics")[0] == 404
@@ -93,11 +99,13 @@ def test_metrics_have_a_port_of_their_own_and_logs_are_json(tmp_path: Path) -> N
 
 def test_the_demo_lives(tmp_path: Path) -> None:
     with Running(tmp_path / "data", "--demo", synchronous="normal") as server:
-        for _ in range(10_000):
+
+        def lives() -> bool:
             status, own = server.call("GET", "/v1/bandits/demo")
-            if status == 200 and own["rewards"] > 3 and own["rounds"] > 3:
-                break
-        assert own["failure"] is None and own["rounds"] > 3
+            assert status == 404 or own["failure"] is None
+            return bool(status == 200 and own["rewards"] > 3 and own["rounds"] > 3)
+
+        until(lives, "the demo")
         seen = server.call("GET", "/v1/bandits/demo/overview")[1]
         assert len(seen["latest"]) > 3 and "running shoes" in seen["latest"][0]["arms"] + seen["arms"]
 

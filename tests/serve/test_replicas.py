@@ -4,11 +4,12 @@ import os
 import random
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from serve.cluster import LOST, Balancer, Client, Cluster, is_ready, until
-from serve.running import Running
+from serve.running import PATIENCE, Running
 from serve.stores import fresh_database
 
 import lim2
@@ -46,7 +47,9 @@ def test_nothing_is_lost_and_one_learns_at_a_time_while_processes_are_killed(tmp
         clients = [Client(balancer, "shop", f"client {number}") for number in range(CLIENTS)]
         for client in clients:
             client.start()
-        killed = _kill(cluster, balancer, processes[3:], clients)
+        _wait(lambda: _published(store) > 0)  # so that the first one that learns is among those who have published
+        learners = processes[3:]
+        killed = _kill(cluster, balancer, learners, clients)
         for client in clients:
             client.end()
         balancer.close()
@@ -54,6 +57,7 @@ def test_nothing_is_lost_and_one_learns_at_a_time_while_processes_are_killed(tmp
             process.wait()
             assert process.call("GET", "/readyz")[1]["failures"] == {}
         until(balancer.deciders[0], "/v1/bandits/shop", lambda own: own["lag"] == 0 and own["rounds"] > 0)
+        _wait(lambda: any(_leads(one) for one in learners))  # it publishes before it ends, at the latest
         for process in list(cluster.running):
             cluster.stop(process)
         assert [answer for client in clients for answer in client.refused] == []
@@ -92,9 +96,10 @@ def _kill(cluster: Cluster, balancer: Balancer, learners: list[Running], clients
 
 def _candidates(balancer: Balancer, learners: list[Running], number: int) -> list[Running]:
     """Return who may be killed: all that are ready, but not the last decider. Every third time the one that learns."""
-    leading = [one for one in list(learners) if number % 3 == 1 and _leads(one)]
+    if number % 3 == 1:
+        return [one for one in list(learners) if _leads(one)]
     deciders = balancer.ready
-    return leading or [one for one in list(learners) if is_ready(one)] + (deciders if len(deciders) > 1 else [])
+    return [one for one in list(learners) if is_ready(one)] + (deciders if len(deciders) > 1 else [])
 
 
 def _leads(learner: Running) -> bool:
@@ -102,6 +107,22 @@ def _leads(learner: Running) -> bool:
         return b'lim2_leads{bandit="shop"} 1.0' in learner.call("GET", "/metrics")[1]
     except LOST:
         return False
+
+
+def _published(store: str) -> int:
+    """Return how many models of the bandit have been published."""
+    import psycopg
+
+    with psycopg.connect(store) as connection:
+        rows = connection.execute("SELECT count(*) FROM audit").fetchall()
+    return int(rows[0][0])
+
+
+def _wait(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def _check(store: str, clients: list[Client], spec: dict[str, Any]) -> None:

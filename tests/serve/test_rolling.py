@@ -4,7 +4,6 @@ import http.client
 import os
 import random
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from helpers.ports import free_port
 from serve.cluster import Balancer, Client, Cluster
 from serve.running import Running
 from serve.stores import fresh_database
@@ -69,19 +69,11 @@ class Front(NamedTuple):
         return self
 
 
-def free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports
-
-
 @contextmanager
 def haproxy(folder: Path, ports: list[int]) -> Iterator[Front]:
     """Run the balancer of the compose file, with deciders on these ports."""
     assert HAPROXY is not None
-    (own,) = free_ports(1)
+    own = free_port()
     head, _, _ = (
         CONFIGURATION.read_text().replace("bind :8300", f"bind 127.0.0.1:{own}").partition("    server-template")
     )
@@ -99,7 +91,7 @@ def haproxy(folder: Path, ports: list[int]) -> Iterator[Front]:
     "LIM2_HAPROXY" not in os.environ or HAPROXY is None, reason="LIM2_HAPROXY=1 runs it, where haproxy is installed"
 )
 def test_behind_the_balancer_of_the_compose_file_not_even_a_kill_is_noticed(tmp_path: Path) -> None:
-    ports = free_ports(3)
+    ports = [free_port() for _ in range(3)]
     with fresh_database() as store, Cluster(tmp_path, store) as cluster, haproxy(tmp_path, ports) as front:
         running = [cluster.start("all", port=port, drain=5.0) for port in ports]
         assert running[0].call("PUT", "/v1/bandits/shop", {"algorithm": "LinearTS"})[0] == 201
