@@ -79,15 +79,16 @@ def count(folder: Path) -> int:
 def test_killed_it_ends_as_if_uninterrupted(tmp_path: Path) -> None:
     path = suite(tmp_path)
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    options: dict[str, Any] = {"trials": 3, "jobs": 1, "report": False}
+    number = 8  # far more than there are at the kill, which comes late on a busy machine
+    options: dict[str, Any] = {"trials": number, "jobs": 1, "report": False}
     found = tune("LinearTS", read_suite(path), out=whole, **options)
-    words = ("tune", "LinearTS", "--suite", str(path), "--trials", "3", "--jobs", "1", "--out", "killed")
+    words = ("tune", "LinearTS", "--suite", str(path), "--trials", str(number), "--jobs", "1", "--out", "killed")
     process = lim2(*words, cwd=tmp_path)
     # In the midst of the second trial: of its two runs one is there, after those of the defaults and of the first.
     wait_for(lambda: count(killed) >= 4 + 2 + 1, timeout=240)
     process.send_signal(signal.SIGKILL)
     assert ended(process)[0] == -signal.SIGKILL
-    assert len(trials(killed)) < 3
+    assert len(trials(killed)) < number
     before = {file: file.stat().st_mtime_ns for file in (killed / "tuning" / "runs").iterdir()}
     said: list[str] = []
     assert tune("LinearTS", read_suite(path), out=killed, say=said.append, **options) == found
@@ -97,10 +98,10 @@ def test_killed_it_ends_as_if_uninterrupted(tmp_path: Path) -> None:
     with closing(sqlite3.connect(killed / "trials.sqlite")) as base:
         [(running,)] = base.execute("select count(*) from trials where state = 'RUNNING'")
     assert running == 0  # the one that was killed is marked as failed
-    assert len(trials(whole)) == 3
+    assert len(trials(whole)) == number
     assert json.loads((whole / "tuned.json").read_text())["best"] == found.best >= found.default
     text = summary(found, whole)
-    assert f"best of 3 trials {found.best:.4f}" in text
+    assert f"best of {number} trials {found.best:.4f}" in text
     if found.settings:
         pairs = [word for word in shlex.split(found.line) if word != "--set"]
         assert parsed_settings(pairs) == {"LinearTS": dict(found.settings)}
