@@ -1,5 +1,7 @@
 """Two processes over one home, played by two services: what one does to a bandit, the other must not stumble over."""
 
+import math
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -145,6 +147,45 @@ def test_letting_go_of_a_bandit_spares_another_one_of_its_name(processes: tuple[
     one.call("PUT", SHOP, {})
     one.service.registry.let_go(before, publish=False)
     assert one.service.registry.opened["shop"].log.position == 0
+
+
+def test_a_bandit_that_goes_while_it_is_opened_does_not_keep_others_from_being_looked_at(
+    processes: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = processes
+    one.call("PUT", "/v1/bandits/gone", {})
+    one.call("PUT", SHOP, {})
+    open_log = two.service.home.open_log
+
+    def opened(name: str, stored: Stored) -> Any:
+        log = open_log(name, stored)
+        if name == "gone":
+            one.call("DELETE", "/v1/bandits/gone")
+            log.close()  # which a folder's log would notice by itself
+        return log
+
+    monkeypatch.setattr(two.service.home, "open_log", opened)
+    two.service.registry._looked = -math.inf
+    two.look()
+    assert set(two.service.registry.opened) == {"personalizer", "shop"}
+
+
+def test_what_a_process_puts_into_the_folder_of_a_deleted_bandit_is_in_nobody_s_way(
+    processes: tuple[Process, Process], store: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if store is not None:
+        pytest.skip("a database has no folders")
+    one, _ = processes
+    rmtree = shutil.rmtree
+
+    def removed(path: Path, **options: Any) -> None:  # while another process asks for a lock beside the log
+        rmtree(path, **options)
+        path.mkdir()
+        (path / "log.db-leader").touch()
+
+    monkeypatch.setattr("lim2.serve.home.folders.shutil.rmtree", removed)
+    assert one.call("PUT", SHOP, {})[0] == 201
+    assert one.call("POST", f"{SHOP}/decide", {"items": ITEMS})[0] == 200
 
 
 P = "/personalizer/v1.1-preview.3"

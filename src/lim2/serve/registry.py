@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from lim2.log import LogFileError
+from lim2.log.errors import GoneLogError
 from lim2.serve import spec as specs
 from lim2.serve.config import Config
 from lim2.serve.errors import ApiError, not_found
@@ -65,7 +66,7 @@ class Registry:
     def _open_all(self, names: Iterable[str]) -> None:
         for name in names:
             if name not in self.opened:
-                with contextlib.suppress(NoBanditError):  # deleted meanwhile
+                with contextlib.suppress(NoBanditError, GoneLogError):  # deleted meanwhile
                     self.opening(name)
         self._looked = time.monotonic()
 

@@ -121,7 +121,7 @@ class Folders:
             if self._description(name).exists():
                 return self.read(name)
             shutil.rmtree(folder, ignore_errors=True)  # what a crash left of an unfinished one
-            folder.mkdir()
+            folder.mkdir(exist_ok=True)  # another process that has the former one open may have put something there
             try:
                 new_log(folder / stored.log, stored, self._synchronous).close()
             except ValueError:
