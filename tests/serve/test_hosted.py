@@ -10,6 +10,7 @@ import pytest
 from serve.stores import over_all
 
 import lim2
+from lim2.log import StoreUnavailableError
 from lim2.serve import arms
 from lim2.serve.config import load
 from lim2.serve.home import Home, NoBanditError, open_home
@@ -132,6 +133,26 @@ def test_a_log_is_not_opened_for_a_bandit_that_was_deleted_since_it_was_read(hom
     with pytest.raises(NoBanditError):
         home.open_log("shop", stored)
     assert home.page("", 10, {}) == []
+
+
+def test_a_log_that_cannot_be_opened_is_opened_later(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    hosted = opened(home)
+    hosted.step()
+    home.change("shop", lambda stored: msgspec.structs.replace(stored, log=home.log_name("shop", 1), revision=1))
+
+    def away(name: str, stored: Stored) -> Any:
+        raise StoreUnavailableError(f"{name}/{stored.log} cannot be reached")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(home, "open_log", away)
+        with pytest.raises(StoreUnavailableError):
+            hosted.step()
+    rewarded(hosted, 1)  # into the old one, which is still there
+    hosted.step()
+    assert hosted.leads and hosted.log.position == 0
+    rewarded(hosted, 1)
+    assert hosted.step() == 1
+    hosted.close()
 
 
 def test_those_who_have_a_log_open_are_told_of_another_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -255,7 +255,8 @@ class Hosted:
         """
 
         def changed(stored: Stored) -> Stored:
-            self.refresh()  # another process may have begun another log
+            if (stored.log, stored.created) != (self.stored.log, self.stored.created):
+                self.refresh()  # another process has begun another log
             return work(stored)
 
         self.home.change(self.name, changed)
@@ -393,14 +394,14 @@ class Hosted:
         before, now = self.stored, self.home.read(self.name)
         if now.created != before.created:
             raise NoBanditError(f"the bandit {self.name!r} was deleted, and another one has its name")
-        self.stored, self.stamp = now, stamp
-        if self.stored.log != before.log:
+        if now.log != before.log:
+            new = self.home.open_log(self.name, now)
             self._release()
             self._unlisten()
-            old, self.log = self.log, self.home.open_log(self.name, self.stored)
+            old, self.log, self._version = self.log, new, 0
             self._unlisten = self.log.store.listen(self._heard)
-            self._version = 0
             old.close()
+        self.stored, self.stamp = now, stamp  # last: if the new log cannot be opened, it is tried again
 
     def _release(self) -> None:
         if self._lease is not None:
