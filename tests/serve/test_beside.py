@@ -1,7 +1,6 @@
 """Two processes over one home, played by two services: what one does to a bandit, the other must not stumble over."""
 
 import math
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -168,24 +167,6 @@ def test_a_bandit_that_goes_while_it_is_opened_does_not_keep_others_from_being_l
     two.service.registry._looked = -math.inf
     two.look()
     assert set(two.service.registry.opened) == {"personalizer", "shop"}
-
-
-def test_what_a_process_puts_into_the_folder_of_a_deleted_bandit_is_in_nobody_s_way(
-    processes: tuple[Process, Process], store: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if store is not None:
-        pytest.skip("a database has no folders")
-    one, _ = processes
-    rmtree = shutil.rmtree
-
-    def removed(path: Path, **options: Any) -> None:  # while another process asks for a lock beside the log
-        rmtree(path, **options)
-        path.mkdir()
-        (path / "log.db-leader").touch()
-
-    monkeypatch.setattr("lim2.serve.home.folders.shutil.rmtree", removed)
-    assert one.call("PUT", SHOP, {})[0] == 201
-    assert one.call("POST", f"{SHOP}/decide", {"items": ITEMS})[0] == 200
 
 
 P = "/personalizer/v1.1-preview.3"

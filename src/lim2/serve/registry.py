@@ -12,7 +12,7 @@ from lim2.log.errors import GoneLogError
 from lim2.serve import spec as specs
 from lim2.serve.config import Config
 from lim2.serve.errors import ApiError, not_found
-from lim2.serve.home import Home, NoBanditError
+from lim2.serve.home import Home, LeftLogError, NoBanditError
 from lim2.serve.hosted import Hosted
 from lim2.serve.spec import CATEGORIES, BanditSpec, PersonalizerSettings, Stored
 
@@ -107,6 +107,8 @@ class Registry:
             there = self.home.create(name, Stored(spec=spec, created=specs.now(), log=log))
         except LogFileError:
             raise
+        except LeftLogError as error:
+            raise ApiError(409, "InvalidRequest", str(error), "name") from error
         except ValueError as error:
             raise ApiError(400, "BadRequest", str(error), "spec") from error
         if there is not None and there.spec != spec:

@@ -5,10 +5,20 @@ from pathlib import Path
 from lim2.extras import needs
 from lim2.serve.config import Config, ConfigError
 from lim2.serve.home.folders import Folders
-from lim2.serve.home.home import Added, Documents, Home, Listed, NoBanditError, StaleError
+from lim2.serve.home.home import Added, Documents, Home, LeftLogError, Listed, NoBanditError, StaleError
 from lim2.serve.spool import Outage, Spool
 
-__all__ = ["Added", "Documents", "Folders", "Home", "Listed", "NoBanditError", "StaleError", "open_home"]
+__all__ = [
+    "Added",
+    "Documents",
+    "Folders",
+    "Home",
+    "LeftLogError",
+    "Listed",
+    "NoBanditError",
+    "StaleError",
+    "open_home",
+]
 
 
 def open_home(config: Config) -> Home:

@@ -14,7 +14,7 @@ import msgspec
 from lim2.log import DecisionLog, LogFileError
 from lim2.log.errors import GoneLogError
 from lim2.log.store import Store
-from lim2.serve.home.home import Added, Listed, NoBanditError, no_bandit
+from lim2.serve.home.home import Added, LeftLogError, Listed, NoBanditError, no_bandit
 from lim2.serve.home.logs import new_log
 from lim2.serve.spec import START, Stored
 from lim2.serve.spool import Outage
@@ -120,14 +120,18 @@ class Folders:
         with _exclusive(self._all):
             if self._description(name).exists():
                 return self.read(name)
-            shutil.rmtree(folder, ignore_errors=True)  # what a crash left of an unfinished one
-            folder.mkdir(exist_ok=True)  # another process that has the former one open may have put something there
-            try:
-                new_log(folder / stored.log, stored, self._synchronous).close()
-            except ValueError:
-                shutil.rmtree(folder)
-                raise
-            self._write(name, stored)
+            if any(folder.glob("*.db")):
+                raise LeftLogError(
+                    f"{folder} has a log but no {DESCRIPTION}, which may be of a backup that is not whole. "
+                    f"Put {DESCRIPTION} back, or move the folder away"
+                )
+            with self._apart("new", name) as draft, self._apart("old", name) as left:
+                draft.mkdir()
+                new_log(draft / stored.log, stored, self._synchronous).close()
+                _write(draft / DESCRIPTION, stored)
+                with suppress(FileNotFoundError):
+                    folder.rename(left)
+                draft.rename(folder)  # whole or not at all
         return None
 
     def change(self, name: str, work: Callable[[Stored], Stored]) -> Stored:  # noqa: D102
@@ -135,19 +139,29 @@ class Folders:
             with _missing(name):
                 held.enter_context(_exclusive(self.folder(name)))
             new = work(self.read(name))
-            self._write(name, new)
+            with _missing(name):
+                _write(self._description(name), new)
         return new
 
     def delete(self, name: str) -> None:  # noqa: D102
         with _exclusive(self._all), _missing(name):
-            self._description(name).unlink()  # from now on no process opens it
-            shutil.rmtree(self.folder(name), ignore_errors=True)
+            self._description(name).stat()
+            with self._apart("old", name) as left:
+                self.folder(name).rename(left)  # from now on no process opens it
+
+    @contextmanager
+    def _apart(self, kind: str, name: str) -> Iterator[Path]:
+        """Give a path for a bandit that is not there yet, or no more; afterwards nothing is left there."""
+        path = self._data / "apart" / f"{kind} {name}"
+        shutil.rmtree(path, ignore_errors=True)  # what a crash left
+        path.parent.mkdir(exist_ok=True)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
 
     def _description(self, name: str) -> Path:
         return self.folder(name) / DESCRIPTION
-
-    def _write(self, name: str, stored: Stored) -> None:
-        _replace(self._description(name), msgspec.json.format(msgspec.json.encode(stored)))
 
     # Logs
 
@@ -239,6 +253,10 @@ class FolderDocuments:
             return self._folder / id
         name = hashlib.sha256(id.encode("utf-8", "surrogatepass")).hexdigest()[:40]  # an id may be no file name
         return self._folder / f"{name}.json"
+
+
+def _write(path: Path, stored: Stored) -> None:
+    _replace(path, msgspec.json.format(msgspec.json.encode(stored)))
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -16,6 +16,10 @@ class NoBanditError(LookupError):
     """There is no bandit of this name."""
 
 
+class LeftLogError(ValueError):
+    """There is a log for a new bandit of this name, and no description."""
+
+
 class StaleError(LookupError):
     """The description that this process has read is no longer the one that holds."""
 
