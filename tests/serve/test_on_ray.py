@@ -196,6 +196,7 @@ def test_many_bandits_on_a_cluster(cluster: Cluster) -> None:
     gone = replicas()[0]
     os.kill(gone, signal.SIGKILL)
     until(lambda: gone not in replicas() and len(replicas()) == 2, "another replica in its place")
+    until(lambda: all(cluster.call("GET", "/readyz")[0] == 200 for _ in range(20)), "no request meets the dead one")
     for event in range(16, 31):
         for number in range(HOT):
             visit(cluster, number, event, arms[number % 3])
