@@ -61,7 +61,7 @@ test: prepare   ## everything that CI runs
 	@$(MAKE) --no-print-directory -j2 lint unit
 
 unit:           # on two cores: some tests wait for Ray, a browser or a disk
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 4 --dist worksteal
 
 bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results and docs/speed.md
 	$(BIN)/python -m benchmarks.wide
