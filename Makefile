@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS := 1
 export PYTHONDONTWRITEBYTECODE :=
 export LIM2_DATA ?= $(wildcard ../shared/data)
 
-.PHONY: install prepare demo test unit lint bench docs release-check clean help
+.PHONY: install prepare demo test unit attack lint bench docs release-check clean help
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,14 @@ test: prepare   ## everything that CI runs
 
 unit:           # on two cores: some tests wait for Ray, a browser or a disk
 	$(BIN)/pytest -n 4 --dist worksteal
+
+# Kills and cases that `make test` has few of. The plays are compared with the kernels that they were recorded with.
+attack: prepare ## the long forms of the attacks and fuzzes, one after another: more than half an hour
+	LIM2_KILLS=200 $(BIN)/pytest tests/log/attack tests/persistence/test_killed_save.py
+	LIM2_SERVE_KILLS=50 LIM2_SERVE_CASES=2000 $(BIN)/pytest tests/serve/test_killed.py tests/serve/test_openapi.py
+	LIM2_REPLICA_KILLS=50 LIM2_RAY_BANDITS=200 $(BIN)/pytest tests/serve/test_replicas.py tests/serve/test_on_ray.py
+	LIM2_FUZZ=1 LIM2_STATLOG=1 $(BIN)/pytest -n 2 tests/persistence tests/bandit/test_files.py tests/test_statlog.py
+	LIM2_GOLDEN=1 OPENBLAS_CORETYPE=Haswell $(BIN)/pytest -n 2 tests/golden
 
 bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results and docs/speed.md
 	$(BIN)/python -m benchmarks.wide
