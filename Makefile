@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export OPENBLAS_NUM_THREADS := 1
 # Where Python is told to keep no bytecode, each of hundreds of processes would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
-export LIM2_DATA ?= $(wildcard ../shared/data)
+export LIM2_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .PHONY: install prepare demo test unit attack lint bench docs release-check clean help
 
