@@ -128,10 +128,13 @@ class PostgresHome:
 
     def create(self, name: str, stored: Stored) -> Stored | None:  # noqa: D102
         new_log(self._address_of(stored.log), stored, self._synchronous).close()
-        query = "INSERT INTO lim2.bandits (name, description) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name"
+        query = (
+            "INSERT INTO lim2.bandits (name, description, log) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING "
+            "RETURNING name"
+        )
         made: list[Any] = []
         try:
-            made = self._rows(query, name, _text(stored))
+            made = self._rows(query, name, _text(stored), stored.log)
         finally:
             if not made:
                 self._run(lambda connection: remove_log(connection, stored.log))
@@ -142,8 +145,8 @@ class PostgresHome:
             before = _read(connection, name, " FOR UPDATE")
             new = work(before)
             connection.execute(
-                "UPDATE lim2.bandits SET description = %s, stamp = nextval('lim2.stamps') WHERE name = %s",
-                (_text(new), name),
+                "UPDATE lim2.bandits SET description = %s, log = %s, stamp = nextval('lim2.stamps') WHERE name = %s",
+                (_text(new), new.log, name),
             )
             return before.log, new
 
