@@ -94,7 +94,7 @@ def test_a_new_description_reaches_all_and_the_old_model_decides_until_the_new_o
 
 
 def test_events_from_which_nothing_is_learned_are_behind_the_model_too(home: Home) -> None:
-    """Decisions that expire without a reward, say: else the model would lag forever, and its log could not be pruned."""
+    """Such as decisions without a reward: else the model would lag forever, and its log could not be pruned."""
     hosted = opened(home)
     rewarded(hosted, 1)
     assert hosted.step() == 1
