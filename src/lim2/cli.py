@@ -15,6 +15,7 @@ from lim2.extras import OF_COMMANDS, MissingExtraError, needs
 # Name of the command -> module in lim2.commands, and name of the function or application there.
 COMMANDS = {
     "serve": ("serve", "serve"),
+    "move": ("move", "move"),
     "inspect": ("inspect", "inspect"),
     "log": ("logs", "app"),
     "evaluate": ("evaluate", "evaluate"),

@@ -24,6 +24,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 # Command of the program lim2 -> the extra that it needs.
 OF_COMMANDS = {
     "serve": "serve",
+    "move": "serve",
     "inspect": "cli",
     "log": "cli",
     "evaluate": "cli",

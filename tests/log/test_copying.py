@@ -169,6 +169,13 @@ def arms(log: lim2.DecisionLog) -> None:
     bandit.reward(bandit.decide({"x": 1}).id, 1.0)
 
 
+def featured(log: lim2.DecisionLog) -> None:
+    bandit = lim2.Bandit(arms={"a": {"price": 1}, "b": {"price": 2}}, seed=0, log=log)
+    bandit.reward(bandit.decide({"x": 1}).id, 1.0)
+    log.add_arm(bandit, "c", features={"price": 3})
+    log.remove_arm(bandit, "a")
+
+
 def vectors(log: lim2.DecisionLog) -> None:
     agent = lim2.LinearTS(n_features=N_FEATURES, n_item_features=2, seed=0)
     log.reward(log.decide(agent, X, items=np.eye(2)).id, 1.0)
@@ -180,7 +187,14 @@ def nothing(log: lim2.DecisionLog) -> None:
 
 @pytest.mark.one_store
 @pytest.mark.parametrize(
-    ("fill", "says"), [(raw, "1 rewards"), (arms, "1 rewards"), (vectors, "1 rewards"), (nothing, "no reward")]
+    ("fill", "says"),
+    [
+        (raw, "1 rewards"),
+        (arms, "1 rewards"),
+        (featured, "1 rewards"),
+        (vectors, "1 rewards"),
+        (nothing, "no reward"),
+    ],
 )
 def test_the_command_finds_a_learner_for_every_kind_of_log(tmp_path: Path, fill: Any, says: str) -> None:
     with make_log(tmp_path) as log:

@@ -83,6 +83,54 @@ def test_other_input_is_refused(tmp_path: Path, call: Callable[..., Any], messag
     assert (agent.rounds, agent.metadata) == (0, {})
 
 
+@pytest.mark.parametrize("name", ["order\0", "\ud800", "x" * 513])
+def test_what_not_every_store_can_hold_is_no_id_key_or_name(tmp_path: Path, name: str) -> None:
+    agent = make_agent()
+    with make_log(tmp_path) as log:
+        made = log.decide(agent, X, id="order")
+        for call in (
+            lambda: log.decide(agent, X, id=name),
+            lambda: log.decide(agent, X, key=name),
+            lambda: log.record(made, X, id=name),
+            lambda: log.record_many([made], [X], keys=[name]),
+            lambda: log.record_slate([made], X, id=name),
+            lambda: log.reward(name, 1.0),
+            lambda: log.reward("order", 1.0, name=name),
+            lambda: log.activate(name),
+            lambda: log.discard(name),
+            lambda: log.get(name),
+            lambda: log.erase(name),
+        ):
+            with pytest.raises(ValueError, match=r"must be text of at most 512 characters, without .* NUL") as caught:
+                call()
+            assert len(str(caught.value)) < 700
+        assert (log.state.pending, log.state.position) == (1, 0)
+
+
+def test_ids_and_keys_of_the_largest_size_are_found_again(tmp_path: Path) -> None:
+    agent, longest = make_agent(), "".join(chr(0x10000 + 7 * n) for n in range(512))  # four bytes each
+    with make_log(tmp_path) as log:
+        assert log.decide(agent, X, id=longest, key=longest).id == longest
+        assert log.reward(longest, 5e-324, name=longest) == "recorded"
+        assert (log.get(longest).reward, log.get(longest).key) == (5e-324, longest)
+        log.decide(agent, X, id="'; DROP SCHEMA lim2 CASCADE; -- %s {}")
+        assert log.erase(longest) == 1
+        assert log.record_slate([agent.decide(X)], X, id=longest).id == longest
+
+
+def test_texts_within_json_are_kept_as_they_came(tmp_path: Path) -> None:
+    odd = {"\0": "a\0b", "half": "\ud800", "\udc00": 2**90}
+    with make_log(tmp_path) as log:
+        bandit = lim2.Bandit(arms=["a\0", "\ud800"], algorithm="LinearTS", log=log, seed=0)
+        made = bandit.decide(odd, metadata=odd)
+        log.reward(made.id, 1.0)
+        assert log.add_arm(bandit, "c\0")
+        for entry in (made, log.get(made.id)):
+            assert (entry.raw, entry.metadata, entry.arms) == (odd, odd, ("a\0", "\ud800"))
+        again = bandit.clone()
+        assert log.replay(again) == 1 and again.arms == ("a\0", "\ud800", "c\0")
+
+
 def test_a_snapshot_of_an_agent_of_another_kind_is_refused_too(tmp_path: Path) -> None:
     snapshot = lim2.LinearTS(n_features=1, n_item_features=1).snapshot()
     with make_log(tmp_path) as log, pytest.raises(LogError, match="cannot learn"):

@@ -93,6 +93,20 @@ def test_a_new_description_reaches_all_and_the_old_model_decides_until_the_new_o
     second.close()
 
 
+def test_events_from_which_nothing_is_learned_are_behind_the_model_too(home: Home) -> None:
+    """Such as decisions without a reward: else the model would lag forever, and its log could not be pruned."""
+    hosted = opened(home)
+    rewarded(hosted, 1)
+    assert hosted.step() == 1
+    made = asyncio.run(hosted.decide({}, ITEMS, None))
+    hosted.log.discard(made.id)
+    assert hosted.step() == 0
+    model = hosted.log.model()
+    assert model is not None
+    assert hosted.lag == 0 and hosted.position == model.position == hosted.log.position == 2
+    hosted.close()
+
+
 def test_readers_never_learn(home: Home) -> None:
     reader = Hosted("shop", home, learns=False)
     rewarded(reader, 2)

@@ -310,3 +310,32 @@ def test_a_bandit_that_cannot_learn_says_so_and_goes_on_deciding(
     assert client.get(f"{BASE}/shop").json()["lag"] == 1
     assert 'lim2_learner_failures_total{bandit="shop"}' in client.get("/metrics").text
     post(client, "shop/decide", {})
+
+
+@over_all
+def test_the_character_nul(client: TestClient) -> None:
+    """PostgreSQL's texts cannot have it: in JSON it is kept, in an id, a key or a name it is refused."""
+    odd = "a\0b"
+    make(client, arms={odd: {odd: odd}, "b": {"x": 1}}, algorithm="LinearTS")
+    make(client, "items", algorithm="LinearTS")
+    assert client.get(f"{BASE}/shop").json()["spec"]["arms"][odd] == {odd: odd}
+    made = post(client, "shop/decide", {"id": "d", "context": {odd: odd}, "metadata": {odd: odd}, "arms": [odd]})
+    assert made["arm"] == odd
+    assert post(client, "items/rank", {"items": {odd: {odd: odd}}})["ranking"][0]["arm"] == odd
+    for path, body in {
+        "decide": {"id": odd},
+        "decide_many": {"requests": [{"id": "m"}, {"key": odd}]},
+        "rank": {"id": odd},
+        "reward": {"id": odd, "reward": 1.0},
+        "reward_many": {"rewards": [{"id": "d", "reward": 1.0, "name": odd}]},
+        "activate": {"id": odd},
+        "explain": {"id": odd},
+        "erase": {"key": odd},
+    }.items():
+        assert "NUL" in post(client, f"shop/{path}", body, 400)["error"]["message"]
+    assert client.get(f"{BASE}/shop/decisions/a%00b").status_code == 400
+    info = client.get(f"{BASE}/shop").json()
+    assert (info["decisions"], info["pending"], info["rewards"]) == (1, 1, 0)
+    policy = {"name": odd, "arguments": "--algorithm LinearTS"}
+    assert client.put("/personalizer/v1.0/configurations/policy", json=policy).status_code == 200
+    assert client.get("/personalizer/v1.0/configurations/policy").json() == policy

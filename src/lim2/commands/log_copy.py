@@ -43,17 +43,19 @@ def copy(
             typer.echo(replayed(old, new))
 
 
-def replayed(old: lim2.DecisionLog, new: lim2.DecisionLog) -> str:
+def replayed(old: lim2.DecisionLog, new: lim2.DecisionLog, learner: Any = None) -> str:
     """Replay two logs into two equal agents; return a message, or raise a LogError if the agents differ.
 
     Parameters
     ----------
     old, new
         A log and its copy.
+    learner
+        A new agent that can learn from the log; None: one is made.
     """
-    learner = learner_for(new)
-    if learner is None:
+    if next(entries(new.store, "rewarded"), None) is None:
         return "The log has no reward to replay."
+    learner = learner or learner_for(new)
     if old.position != new.position:
         return "The source changed during copying, so the copy was not verified: stop all writers and copy again."
     twins = learner, learner.copy()
@@ -88,15 +90,18 @@ def learner_for(log: lim2.DecisionLog) -> Any:
         return None
     context, items = first.vector, first.vectors
     if context is None:
-        arms = first_arms(log) if first.items is None else None
-        return lim2.Bandit(arms=arms, algorithm="LinearTS", seed=0)
+        arms = first_arms(log)
+        if first.items is None:
+            return lim2.Bandit(arms=list(arms), algorithm="LinearTS", seed=0)
+        changes = log.store.look(lambda tables: tables.changes())  # which items of a catalogue do not have
+        return lim2.Bandit(arms=arms if changes else None, algorithm="LinearTS", seed=0)
     if items is None:
-        return lim2.LinearTS(arms=first_arms(log), n_features=context.size, seed=0)
+        return lim2.LinearTS(arms=list(first_arms(log)), n_features=context.size, seed=0)
     return lim2.LinearTS(n_features=context.size, n_item_features=items.shape[1], seed=0)
 
 
-def first_arms(log: lim2.DecisionLog) -> list[Hashable]:
-    """Return the initial arms of a log: all that were ever eligible, except those added later.
+def first_arms(log: lim2.DecisionLog) -> dict[Hashable, Any]:
+    """Return the initial arms of a log, and their features: all that were ever eligible, except those added later.
 
     Parameters
     ----------
@@ -107,7 +112,7 @@ def first_arms(log: lim2.DecisionLog) -> list[Hashable]:
     for kind, text in log.store.look(lambda tables: tables.changes()):
         change = from_text(kind, text)
         added.setdefault(change.name, change.kind == ADD)
-    arms: dict[Hashable, None] = dict.fromkeys(name for name, was_added in added.items() if not was_added)
+    arms: dict[Hashable, Any] = {name: {} for name, was_added in added.items() if not was_added}
     for entry in entries(log.store, "all"):
-        arms |= dict.fromkeys(entry.arms)
-    return [arm for arm in arms if not added.get(arm, False)]
+        arms |= {arm: (entry.raw_items or {}).get(arm, {}) for arm in entry.arms}
+    return {arm: features for arm, features in arms.items() if not added.get(arm, False)}

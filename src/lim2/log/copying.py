@@ -23,7 +23,7 @@ def copy(source: Store, target: Store) -> None:
         The logs'.
     """
     with source.copying() as content:
-        with target.copying(write=True) as into:
+        with target.copying(write=True, span=content.span()) as into:
             into.take(content.meta(), _wholes(content), _others(content), content.batches(), content.models())
         with target.copying() as written:
             difference = compare(content, written)

@@ -15,6 +15,7 @@ from lim2.decision import Decision
 from lim2.log import names
 from lim2.log.payload import pack_array, pack_json, unpack
 from lim2.log.raw import JSON, as_json
+from lim2.log.settling import checked_id
 from lim2.log.situation import Situation, in_order
 
 
@@ -106,11 +107,10 @@ def extras(key: str | None, metadata: Any, active: bool) -> Extras:
     active
         Whether the decision counts from the start.
     """
-    if key is not None and (not isinstance(key, str) or not key):
-        raise ValueError(f"key must be a non-empty string, got {key!r}")
+    person = None if key is None else checked_id(key, "a key")
     if not isinstance(active, bool):
         raise ValueError(f"active must be True or False, got {active!r}")
-    return Extras(key, None if metadata is None else as_json(metadata, "metadata"), active)
+    return Extras(person, None if metadata is None else as_json(metadata, "metadata"), active)
 
 
 def new_id(now: float) -> str:

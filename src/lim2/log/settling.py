@@ -12,6 +12,7 @@ from lim2.log.slates import row_id
 from lim2.log.store import Found, Tables
 
 Outcome = Literal["recorded", "duplicate", "late", "ignored"]
+LONGEST = 512  # characters of an ID: an index of PostgreSQL takes 2,704 bytes
 
 
 class Reward(NamedTuple):
@@ -191,7 +192,7 @@ def unknown(tables: Tables, id: str) -> UnknownDecisionError:
 
 
 def checked_id(id: str, what: str = "an id") -> str:
-    """Return an ID; raise a ValueError if it is invalid.
+    r"""Return an ID; raise a ValueError if it is invalid, or if not every store could hold it.
 
     Parameters
     ----------
@@ -199,10 +200,30 @@ def checked_id(id: str, what: str = "an id") -> str:
         A string that is not empty.
     what
         Description of the value, for error messages.
+
+    Examples
+    --------
+    >>> checked_id("order-1")
+    'order-1'
+    >>> checked_id("order\0")
+    Traceback (most recent call last):
+    ValueError: an id must be text of at most 512 characters, without the character NUL, got 'order\x00'
     """
     if not isinstance(id, str) or not id:
-        raise ValueError(f"{what} must be a non-empty string, got {id!r}")
+        raise ValueError(f"{what} must be a non-empty string, got {shown(id)}")
+    if len(id) > LONGEST or "\0" in id or not _is_text(id):
+        raise ValueError(
+            f"{what} must be text of at most {LONGEST} characters, without the character NUL, got {shown(id)}"
+        )
     return id
+
+
+def _is_text(id: str) -> bool:
+    """Return whether a string is Unicode text: Python's strings can have half of a surrogate pair."""
+    try:
+        return id.isascii() or bool(id.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def checked_reward(reward: float) -> float:

@@ -22,6 +22,7 @@ from lim2.log.errors import LostLeaseError
 
 Result = TypeVar("Result")
 Row = tuple[Any, ...]  # a decision, as the values of `entries.COLUMNS`
+Span = tuple[float, float]  # from one time to another
 
 CHUNK = 256  # rows that are read at once
 
@@ -273,6 +274,9 @@ class Copy(Protocol):
     def others(self, after: int, limit: int) -> list[PlainEvent]:
         """Return up to ``limit`` events without a decision after a position, in order, with all changes of arms."""
 
+    def span(self) -> Span | None:
+        """Return the earliest and the latest time of an event, or None."""
+
     def batches(self) -> list[tuple[int, int]]:
         """Return start and end of all batches."""
 
@@ -335,8 +339,11 @@ class Store(Protocol):
     def purge(self) -> None:
         """Remove all traces of deleted rows from the disk."""
 
-    def copying(self, write: bool = False) -> AbstractContextManager[Copy]:
-        """Open the whole content of the log for reading, or for writing in one transaction."""
+    def copying(self, write: bool = False, span: Span | None = None) -> AbstractContextManager[Copy]:
+        """Open the whole content of the log for reading, or for writing in one transaction.
+
+        With a span, the store first makes room for events of these times.
+        """
 
     def backup(self, path: Path | str) -> None:
         """Write a consistent copy to a new file while the log is in use."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from log.postgres.raw_sql import sql, store_of
 from log.world import N_FEATURES, Clock, learned, make_agent, make_log
 
 import lim2
+from lim2.log.copying import copy
 from lim2.log.postgres import partitions
 from lim2.log.postgres.partitions import Partition, drop_unused, make_ahead
 
@@ -78,6 +81,22 @@ def test_events_are_in_the_partition_of_their_month(tmp_path: Path, clock: Clock
         assert [log.reward(f"day {day}", 1.0) for day in (0, 120)] == ["duplicate", "duplicate"]
         log.replay(again)
         assert learned(fresh) == learned(again)
+
+
+def test_a_copy_has_its_events_in_the_partitions_of_their_months(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = SimpleNamespace(time=lambda: START + 125 * DAY, monotonic=time.monotonic)
+    monkeypatch.setattr("lim2.log.postgres.store.time", now)
+    with lim2.DecisionLog(tmp_path / "log.db", clock=clock, keep=None) as log:
+        live_for(log, make_agent(), clock, range(40, 140, 20))
+        with make_log(tmp_path / "copy", clock=clock) as copied:
+            for month in FIVE:
+                sql(copied, f"DROP TABLE lim2.{month.table}")
+            copy(log.store, copied.store)
+            assert months(copied)[:3] == [1, 2, 3]
+            assert [rows(copied, month.table) for month in FIVE[1:4]] == [2, 1, 2]
+            assert rows(copied, "events_default") == 0
 
 
 def test_partitions_go_when_all_logs_have_pruned_them(tmp_path: Path, clock: Clock) -> None:

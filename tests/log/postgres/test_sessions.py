@@ -19,8 +19,11 @@ from log.world import N_FEATURES, address, make_agent, make_log
 
 import lim2
 from lim2.log import LostLeaseError, StoreUnavailableError
+from lim2.log.entries import to_row
 from lim2.log.postgres import connections, listening
+from lim2.log.situation import situation
 from lim2.log.store import Work
+from lim2.log.writing import Insertion
 
 X = np.ones(N_FEATURES)
 WAIT = "transactionid"  # what a session waits for if a row of its key was inserted by another one
@@ -185,17 +188,20 @@ def test_word_of_events_and_models_reaches_those_who_listen(tmp_path: Path) -> N
     with make_log(tmp_path) as log, make_log(tmp_path) as other, make_log(tmp_path / "else") as stranger:
         woken, strangers = threading.Semaphore(0), threading.Semaphore(0)
         stop, stop_too = other.store.listen(woken.release), stranger.store.listen(strangers.release)
-        assert woken.acquire(timeout=30)  # once it listens, in case something was missed
-        assert strangers.acquire(timeout=30)
+        assert woken.acquire(timeout=60)  # once it listens, in case something was missed
+        assert strangers.acquire(timeout=60)
         id = log.decide(agent, X).id
         log.reward(id, 1.0)
-        assert woken.acquire(timeout=30)
+        assert woken.acquire(timeout=60)
         log.publish(agent)
-        assert woken.acquire(timeout=30)
+        assert woken.acquire(timeout=60)
+        sql(log, "NOTIFY lim2, 'not the number of a log'")  # whoever has sent it
+        log.publish(agent)
+        assert woken.acquire(timeout=60)
         # Who has lost the session hears of it, and goes on.
         end_sessions(log, "query = 'LISTEN lim2'")
-        assert woken.acquire(timeout=30)
-        assert strangers.acquire(timeout=30)
+        assert woken.acquire(timeout=60)
+        assert strangers.acquire(timeout=60)
         assert not strangers.acquire(blocking=False)
         stop()
         stop_too()
@@ -273,15 +279,19 @@ def test_an_id_is_taken_also_when_it_was_settled_in_between(tmp_path: Path) -> N
 
 
 def test_what_a_database_cannot_keep_fails_alone(tmp_path: Path) -> None:
-    agent = make_agent()
+    made = make_agent().decide(X)
+
+    def insert(id: str) -> Any:
+        row = to_row(made, situation(X, None, None, None), id, 0.0)  # without a check of the id
+        return log.store.write(Work(Insertion([id], [row], 0), inserts=True))
+
     with make_log(tmp_path) as log:
-        made = agent.decide(X)
         outcomes = held(
             log,
             [
-                lambda: log.record(made, X, id="a", key="k" * 10_000 + os.urandom(9000).hex()).id,
+                lambda: insert("k" * 10_000 + os.urandom(9000).hex()),
                 lambda: log.record(made, X, id="b").id,
-                lambda: log.record(made, X, id="zero\0byte").id,
+                lambda: insert("zero\0byte"),
                 lambda: log.record(made, X, id="c").id,
             ],
         )

@@ -13,7 +13,7 @@ from lim2.log.errors import LogError
 from lim2.log.postgres.connections import Connection
 from lim2.log.postgres.queries import OF_EVENTS, OF_PENDING
 from lim2.log.postgres.tables import new_head
-from lim2.log.store import CHUNK, Model, PlainEvent, Whole
+from lim2.log.store import CHUNK, Model, PlainEvent, Span, Whole
 
 _KEPT = (
     "ARRAY(SELECT r.time FROM {0} ORDER BY r.number), ARRAY(SELECT r.reward FROM {0} ORDER BY r.number), "
@@ -71,6 +71,14 @@ class PostgresCopy:
             "ORDER BY position LIMIT %(limit)s) ORDER BY position LIMIT %(limit)s"
         )
         return [PlainEvent(*row) for row in self._all(query, after=after, limit=limit)]
+
+    def span(self) -> Span | None:  # noqa: D102
+        query = (
+            "SELECT min(time), max(time) FROM lim2.events WHERE log = %(log)s AND "
+            "position > (SELECT pruned FROM lim2.logs WHERE log = %(log)s)"
+        )
+        ((first, last),) = self._all(query)
+        return None if first is None else (first, last)
 
     def batches(self) -> list[tuple[int, int]]:  # noqa: D102
         return self._all("SELECT after, last FROM lim2.batches WHERE log = %(log)s ORDER BY after")

@@ -88,7 +88,8 @@ class Listener:
         self._wake(None)  # something may have been missed before
         while not stopping.is_set():
             for notice in connection.notifies(timeout=RETRY, stop_after=1):
-                self._wake(int(notice.payload))
+                if notice.payload.isdecimal():  # the channel is open to all users of the database
+                    self._wake(int(notice.payload))
 
     def _wake(self, number: int | None) -> None:
         with self._lock:

@@ -20,6 +20,7 @@ import psycopg
 from lim2.log.postgres.connections import Connection
 
 AHEAD = 1  # months
+BACK = 60  # months, for a log that is copied; what is older is in the default partition
 LOCK = 0x4C694D33  # the key of the advisory lock of who takes care
 ROWS = 1000  # that are deleted at once
 # What a transaction that reads begins with: a partition that is dropped is gone for snapshots of before, too.
@@ -107,7 +108,29 @@ def make_ahead(connection: Connection, now: float) -> None:
     now
         The time.
     """
-    wanted = [month_of(now).later(months) for months in range(AHEAD + 1)]
+    _make(connection, [month_of(now).later(months) for months in range(AHEAD + 1)])
+
+
+def make_between(connection: Connection, now: float, first: float, last: float) -> None:
+    """Make the partitions of past months for events between two times.
+
+    Many events in the default partition would be in the way: all of it is read whenever a partition is made.
+
+    Parameters
+    ----------
+    connection
+        Connection outside of a transaction.
+    now
+        The time.
+    first, last
+        The times.
+    """
+    past = [month_of(now).later(-months) for months in range(BACK)]
+    _make(connection, [one for one in past if one.start <= last and one.end > first])
+
+
+def _make(connection: Connection, wanted: list[Partition]) -> None:
+    """Make partitions, if nobody else is about to."""
     if set(wanted) <= set(partitions(connection)):
         return
     with suppress(psycopg.errors.LockNotAvailable), connection.transaction():

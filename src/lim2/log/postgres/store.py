@@ -35,9 +35,9 @@ from lim2.log.postgres.copying import PostgresCopy
 from lim2.log.postgres.lease import PostgresLease, is_led, lead
 from lim2.log.postgres.listening import listen, tell
 from lim2.log.postgres.migrating import check, migrate
-from lim2.log.postgres.partitions import KEEP, delete_pruned, drop_unused, make_ahead
+from lim2.log.postgres.partitions import KEEP, delete_pruned, drop_unused, make_ahead, make_between
 from lim2.log.postgres.tables import PostgresTables, new_head
-from lim2.log.store import Result, Tables
+from lim2.log.store import Result, Span, Tables
 
 logger = logging.getLogger("lim2.log")
 
@@ -265,8 +265,10 @@ class PostgresStore:
             connection.close()
 
     @contextmanager
-    def copying(self, write: bool = False) -> Iterator[PostgresCopy]:  # noqa: D102
+    def copying(self, write: bool = False, span: Span | None = None) -> Iterator[PostgresCopy]:  # noqa: D102
         with self._alone() as connection:
+            if span is not None:
+                make_between(connection, time.time(), *span)
             connection.execute(_WRITE if write else _READ)
             connection.execute(KEEP)
             yield PostgresCopy(connection, self.number)

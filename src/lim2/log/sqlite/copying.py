@@ -8,7 +8,7 @@ from typing import Any
 
 from lim2.log.entries import COLUMNS
 from lim2.log.errors import LogError
-from lim2.log.store import Model, PlainEvent, Whole
+from lim2.log.store import Model, PlainEvent, Span, Whole
 
 _N = len(COLUMNS.split(", "))
 _COLUMNS = ", ".join(f"d.{column}" for column in COLUMNS.split(", "))
@@ -52,6 +52,10 @@ class SQLiteCopy:
             "WHERE decision IS NULL AND position > ? ORDER BY position LIMIT ?"
         )
         return [PlainEvent(*row) for row in self._all(query, after, limit)]
+
+    def span(self) -> Span | None:  # noqa: D102
+        first, last = self._all("SELECT min(time), max(time) FROM events")[0]
+        return None if first is None else (first, last)
 
     def batches(self) -> list[tuple[int, int]]:  # noqa: D102
         return self._all("SELECT after, last FROM batches ORDER BY after")

@@ -21,7 +21,7 @@ from lim2.log.group import Group, Request, together
 from lim2.log.sqlite.copying import SQLiteCopy
 from lim2.log.sqlite.opening import connect, connect_to_read
 from lim2.log.sqlite.tables import SQLiteTables
-from lim2.log.store import Result, Tables
+from lim2.log.store import Result, Span, Tables
 
 # Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
 _inherited: list[Any] = []
@@ -214,7 +214,7 @@ class SQLiteStore:
             )
 
     @contextmanager
-    def copying(self, write: bool = False) -> Iterator[SQLiteCopy]:  # noqa: D102
+    def copying(self, write: bool = False, span: Span | None = None) -> Iterator[SQLiteCopy]:  # noqa: ARG002, D102
         self._current()
         connection = self._connected().tables.connection if write else connect_to_read(self.path)
         try:

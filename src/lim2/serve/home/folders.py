@@ -1,5 +1,6 @@
 """A folder per bandit on a local disk, with an SQLite log in it. For processes of one machine."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -21,6 +22,7 @@ from lim2.serve.spool import Outage
 
 DESCRIPTION = "bandit.json"
 KEY = "api-key"
+USED = ".used"  # a file of which those who use the folder have a lock
 BESIDE = ("", "-wal", "-shm", "-leader", "-leader-journal")  # the files of an SQLite log
 
 
@@ -33,16 +35,19 @@ class Folders:
         The folder; it is made when it is not there.
     synchronous
         As for :class:`lim2.DecisionLog`.
+    alone
+        Whether no other process may use the folder meanwhile; a ValueError if one does.
     """
 
     shared = False
     tells = False
 
-    def __init__(self, data: Path | str, synchronous: str = "full") -> None:
+    def __init__(self, data: Path | str, synchronous: str = "full", alone: bool = False) -> None:
         self.outage = Outage()  # never: what is on this machine is there
         self._data, self._synchronous = Path(data), synchronous
         self._all = self._data / "bandits"
         self._all.mkdir(parents=True, exist_ok=True)
+        self._use: int | None = _used(self._all, alone)
 
     @property
     def name(self) -> str:  # noqa: D102
@@ -76,6 +81,10 @@ class Folders:
             finally:
                 draft.unlink()
         return path.read_text(encoding="ascii").strip()
+
+    def kept_key(self) -> str | None:
+        """Return the key that the folder keeps; None if there is none."""
+        return self.key() if (self._data / KEY).exists() else None
 
     # Descriptions
 
@@ -191,8 +200,21 @@ class Folders:
     def documents(self, name: str, kind: str) -> "FolderDocuments":  # noqa: D102
         return FolderDocuments(self.folder(name), kind)
 
+    def kinds(self, name: str) -> list[str]:
+        """Return the kinds of documents that a bandit has, without models to start from.
+
+        Parameters
+        ----------
+        name
+            Name of the bandit.
+        """
+        return sorted(path.name for path in self.folder(name).iterdir() if path.is_dir())
+
     def close(self) -> None:
-        """Do nothing: no file is open."""
+        """Let others have the folder alone."""
+        if self._use is not None:
+            os.close(self._use)
+        self._use = None
 
 
 class FolderDocuments:
@@ -267,6 +289,19 @@ def _replace(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
+
+
+def _used(folder: Path, alone: bool) -> int:
+    """Return an open file whose lock says that this process uses a folder, with others or alone."""
+    file = os.open(folder / USED, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_NB | (fcntl.LOCK_EX if alone else fcntl.LOCK_SH))
+    except BlockingIOError as error:
+        os.close(file)
+        if alone:
+            raise ValueError(f"a process serves the folder {folder.parent}: stop it first") from error
+        raise OSError(errno.EBUSY, "its bandits are being moved") from error
+    return file
 
 
 @contextmanager

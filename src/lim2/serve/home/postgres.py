@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -97,10 +97,17 @@ class PostgresHome:
         return self._run(lambda connection: connection.execute(query, values).fetchall())
 
     def key(self) -> str:  # noqa: D102
-        self._rows(
-            "INSERT INTO lim2.service VALUES ('api key', %s) ON CONFLICT DO NOTHING RETURNING 1",
-            secrets.token_urlsafe(32),
-        )
+        return self.agreed_key(secrets.token_urlsafe(32))
+
+    def agreed_key(self, new: str) -> str:
+        """Return the key that the database keeps, which is a new one if it has none.
+
+        Parameters
+        ----------
+        new
+            The new one.
+        """
+        self._rows("INSERT INTO lim2.service VALUES ('api key', %s) ON CONFLICT DO NOTHING RETURNING 1", new)
         return str(self._rows("SELECT value FROM lim2.service WHERE name = 'api key'")[0][0])
 
     # Descriptions
@@ -127,23 +134,43 @@ class PostgresHome:
         return self._run(lambda connection: _read(connection, name))
 
     def create(self, name: str, stored: Stored) -> Stored | None:  # noqa: D102
-        new_log(self._address_of(stored.log), stored, self._synchronous).close()
-        query = "INSERT INTO lim2.bandits (name, description) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name"
-        made: list[Any] = []
+        new_log(self.address_of(stored.log), stored, self._synchronous).close()
+        made = False
         try:
-            made = self._rows(query, name, _text(stored))
+            made = self.adopt(name, stored)
         finally:
             if not made:
-                self._run(lambda connection: remove_log(connection, stored.log))
+                self.delete_log(name, stored.log)
         return None if made else self.read(name)
+
+    def adopt(self, name: str, stored: Stored, documents: Sequence[tuple[str, str, bytes]] = ()) -> bool:
+        """Make a bandit whose log is there already; return False if the name is taken.
+
+        Parameters
+        ----------
+        name, stored
+            Name and description of the bandit.
+        documents
+            Kind, id and content of each of its documents.
+        """
+
+        def adopted(connection: Connection) -> bool:
+            query = "INSERT INTO lim2.bandits (name, description, log) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+            if not connection.execute(query, (name, _text(stored), stored.log)).rowcount:
+                return False
+            for kind, id, content in documents:
+                PostgresDocuments(lambda work: work(connection), name, kind).put(id, content)
+            return True
+
+        return self._run(adopted)
 
     def change(self, name: str, work: Callable[[Stored], Stored]) -> Stored:  # noqa: D102
         def changed(connection: Connection) -> tuple[str, Stored]:
             before = _read(connection, name, " FOR UPDATE")
             new = work(before)
             connection.execute(
-                "UPDATE lim2.bandits SET description = %s, stamp = nextval('lim2.stamps') WHERE name = %s",
-                (_text(new), name),
+                "UPDATE lim2.bandits SET description = %s, log = %s, stamp = nextval('lim2.stamps') WHERE name = %s",
+                (_text(new), new.log, name),
             )
             return before.log, new
 
@@ -206,7 +233,7 @@ class PostgresHome:
         return f"{name}/{revision}-{secrets.token_hex(TOKEN)}"
 
     def open_log(self, name: str, stored: Stored) -> DecisionLog:  # noqa: D102
-        address = self._address_of(stored.log)
+        address = self.address_of(stored.log)
         if self._rows("SELECT 1 FROM lim2.logs WHERE name = %s", stored.log):
             log = DecisionLog(address, keep=None, synchronous=self._synchronous)
         elif self.read(name).log == stored.log:
@@ -220,13 +247,20 @@ class PostgresHome:
         if self.read(name).log != log:
             raise NoBanditError(f"the log of the bandit {name!r} was deleted meanwhile")
         if log not in self._stores:
-            self._stores[log] = DecisionLog(self._address_of(log), synchronous=self._synchronous).store
+            self._stores[log] = DecisionLog(self.address_of(log), synchronous=self._synchronous).store
         return self._stores[log]
 
     def delete_log(self, name: str, log: str) -> None:  # noqa: ARG002, D102
         self._run(lambda connection: remove_log(connection, log))
 
-    def _address_of(self, log: str) -> str:
+    def address_of(self, log: str) -> str:
+        """Return the address of a log, for `lim2.DecisionLog`.
+
+        Parameters
+        ----------
+        log
+            Name of the log.
+        """
         return f"{self._url}#{quote(log)}"
 
     # Documents

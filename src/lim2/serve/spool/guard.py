@@ -10,7 +10,7 @@ from typing import Any
 
 from lim2.log.errors import StoreUnavailableError, UnknownDecisionError
 from lim2.log.rewarding import Activation, Rewarding
-from lim2.log.store import Copy, Lease, Result, Store, Stored, Tables
+from lim2.log.store import Copy, Lease, Result, Span, Store, Stored, Tables
 from lim2.log.writing import Insertion
 from lim2.serve.spool.entries import Command
 from lim2.serve.spool.spool import NotSpoolingError, Spool
@@ -159,8 +159,8 @@ class GuardedStore:
     def purge(self) -> None:  # noqa: D102
         self._try(self.inner.purge)
 
-    def copying(self, write: bool = False) -> AbstractContextManager[Copy]:  # noqa: D102
-        return self.inner.copying(write)
+    def copying(self, write: bool = False, span: Span | None = None) -> AbstractContextManager[Copy]:  # noqa: D102
+        return self.inner.copying(write, span)
 
     def backup(self, path: Path | str) -> None:  # noqa: D102
         self._try(lambda: self.inner.backup(path))
