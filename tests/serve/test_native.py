@@ -233,11 +233,11 @@ def test_arms_come_and_go(client: TestClient, service: Service) -> None:
     assert client.delete(f"{BASE}/shop/arms/b").status_code == 404
     assert post(client, "shop/decide", {})["arms"] == ["a", "c/ü"]
     post(client, "shop/decide", {"arms": ["b"]}, 400)
+    hosted = service.registry.opened["shop"]
     for one in (made, waits):
         assert post(client, "shop/reward", {"id": one["id"], "reward": 1.0}) == {"outcome": "recorded"}
-    hosted = service.registry.opened["shop"]
-    hosted.step()
-    assert (hosted.rounds, hosted.failure, hosted.lag) == (1, None, 0)  # the reward of a removed arm is passed over
+        hosted.step()
+        assert (hosted.rounds, hosted.failure, hosted.lag) == (1, None, 0)  # that of a removed arm is passed over
     for path, body in (("arms", {"name": "d", "like": "nobody"}), ("arms", {"name": "d", "features": {"price": 1}})):
         post(client, f"shop/{path}", body, 400)
     assert client.delete(f"{BASE}/shop/arms/c%2F%C3%BC").status_code == 204

@@ -294,8 +294,9 @@ class Hosted:
         if own is None or own.learning_mode != "LoggingOnly":
             learned = self.log.apply(bandit, limit=limit, batch="auto", lease=lease)
         arrived, changed = learned < limit, changed or bandit.arms != self.decider.arms
+        moved = position_of(bandit) != self.position  # also past events from which nothing is learned
         self._news = self._news or not arrived
-        if (learned or changed or self._behind) and (arrived or not self._behind):
+        if (moved or changed or self._behind) and (arrived or not self._behind):
             self._swap(bandit)
             self._behind = False
         if self._unpublished and time.monotonic() - self._published >= self.publish_every:
