@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("lim2.serve")
 
 JSON, OCTETS = b"application/json", b"application/octet-stream"
+SAME = b"same-origin"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -87,6 +88,8 @@ class Operation:
         The group it belongs to, for the document.
     body
         The type of the body; ``bytes``: as it comes; None: none is read.
+    most
+        Bytes that the body may have even if ``max_body`` is less.
     query
         The type of the query; None: it is not read.
     answer
@@ -112,6 +115,7 @@ class Operation:
     summary: str
     tag: str
     body: Any = None
+    most: int = 0
     query: Any = None
     answer: Any = None
     status: int = 200
@@ -171,7 +175,8 @@ class Endpoint:
         role = None if operation.open else allowed(service, headers, operation.reads)
         body: Any = None
         if operation.body is not None:
-            content = await read_body(headers, receive, service.config.max_body, service.config.body_timeout)
+            most = max(service.config.max_body, operation.most)
+            content = await read_body(headers, receive, most, service.config.body_timeout)
             body = content if self._decoder is None else decoded(self._decoder, content, operation.invalid)
         query = None if operation.query is None else query_of(scope["query_string"], operation.query)
         parts = scope.get("path_params") or {}
@@ -222,6 +227,8 @@ def allowed(service: "Service", headers: Mapping[bytes, bytes], reads: bool) -> 
     elif (cookies := headers.get(b"cookie")) is not None:
         session = cookie_of(cookies.decode("latin-1"))
         role = None if session is None else service.keys.role_of_session(session)
+        if not reads and headers.get(b"sec-fetch-site", SAME) != SAME:  # its cookie comes along from other ports, too
+            raise ApiError(403, "OperationNotAllowed", "a page of another origin may not use the dashboard's login")
     if role is None:
         message = "a key is missing or wrong: send it as Ocp-Apim-Subscription-Key, or as Authorization: Bearer"
         raise ApiError(401, "401", message, headers={"www-authenticate": "Bearer"})
@@ -267,7 +274,7 @@ async def read_body(headers: Mapping[bytes, bytes], receive: Any, most: int, pat
 
 
 def _too_long(most: int) -> ApiError:
-    message = f"the body may have {most} bytes: send less, or raise the setting max_body"
+    message = f"the body may have at most {most} bytes: send less, or raise the setting max_body"
     return ApiError(413, "PayloadSizeExceeded", message, headers={"connection": "close"})
 
 

@@ -118,9 +118,12 @@ class Jobs(Generic[Job]):
     def _result(self, job: Job, work: Callable[[], Job]) -> Job:
         try:
             return work()
-        except (ApiError, ValueError, ArithmeticError, MemoryError) as error:
+        except (ApiError, ValueError, ArithmeticError, MemoryError, NotImplementedError) as error:
             logger.warning("%s %s failed: %s", self._words, job.id, error)
             return msgspec.structs.replace(job, status="Failed", description=str(error))
+        except Exception:  # whoever waits for the result must see that there will be none
+            logger.exception("%s %s failed", self._words, job.id)
+            return msgspec.structs.replace(job, status="Failed", description="the service failed; see its log")
 
     @property
     def _words(self) -> str:
