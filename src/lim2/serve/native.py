@@ -207,7 +207,7 @@ async def evaluate(call: Call) -> wire.EvaluateResponse:
     """Estimate what another policy would have earned."""
     hosted = await hosted_of(call)
     with refusals("an evaluation"):
-        return await asyncio.to_thread(evaluating.evaluated, hosted, call.body)
+        return await call.service.labour.done(lambda: evaluating.evaluated(hosted, call.body))
 
 
 async def snapshot(call: Call) -> Reply:

@@ -154,6 +154,10 @@ class Endpoint:
             logger.debug("%s %s is refused: %s", operation.method, operation.name, error)
             reply = refusal(away(), operation.plain_codes)
             self.service.metrics.bad("ServiceUnavailable")
+        except asyncio.CancelledError:
+            if not self.service.ending.is_set():
+                raise
+            reply = refusal(ending(), operation.plain_codes)
         except Exception:
             logger.exception("%s %s failed", operation.method, operation.name)
             reply = refusal(ApiError(500, "InternalServerError", "the service failed; see its log"))
@@ -204,6 +208,12 @@ def away() -> ApiError:
         "the database is unreachable, and nothing was done; or it was lost while it wrote: send the same request again"
     )
     return ApiError(503, "ServiceUnavailable", message, headers={"retry-after": "1"})
+
+
+def ending() -> ApiError:
+    """Return what is answered when the service ends before the answer is there."""
+    message = "the service is ending, and had no time to finish this: send the same request again"
+    return ApiError(503, "ServiceUnavailable", message, headers={"retry-after": "1", "connection": "close"})
 
 
 def allowed(service: "Service", headers: Mapping[bytes, bytes], reads: bool) -> str:

@@ -65,6 +65,7 @@ def run(config: Config) -> None:
         "workers": config.workers,
         "lifespan": "on",
         "access_log": False,
+        "proxy_headers": False,  # neither the client's address nor the scheme is used
         "log_config": log_settings(config),
         "server_header": False,
         "date_header": False,

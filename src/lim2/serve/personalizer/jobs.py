@@ -113,7 +113,7 @@ class Jobs(Generic[Job]):
             result = self._result(job, work)
             self._of(hosted).replace(job.id, msgspec.json.encode(result))  # it may have been deleted meanwhile
 
-        service.in_background(asyncio.to_thread(done))
+        service.in_background(service.labour.done(done))
 
     def _result(self, job: Job, work: Callable[[], Job]) -> Job:
         try:
