@@ -205,12 +205,17 @@ def test_the_page_logs_in_by_a_cookie(client: TestClient) -> None:
 def test_metrics_count_what_happens(client: TestClient, service: Service) -> None:
     make(client, arms=["a", "b"])
     made = post(client, "shop/decide", {})
+    post(client, "shop/decide", {"id": made["id"]})  # a retry is no other decision
     post(client, "shop/reward", {"id": made["id"], "reward": 1.0})
     post(client, "shop/decide", {"arms": ["z"]}, 400)
+    for _ in range(2):
+        rank = {"actions": [{"id": "a"}], "eventId": "e"}
+        assert client.post("/personalizer/v1.0/rank", json=rank).status_code == 201
     service.registry.opened["shop"].step()
     text = client.get("/metrics").text
     for line in (
         'lim2_decisions_total{bandit="shop"} 1.0',
+        'lim2_decisions_total{bandit="personalizer"} 1.0',
         'lim2_rewards_total{bandit="shop",outcome="recorded"} 1.0',
         'lim2_bad_requests_total{code="BadRequest"} 1.0',
         'lim2_requests_total{operation="decide",status="400"} 1.0',

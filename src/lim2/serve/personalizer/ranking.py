@@ -8,7 +8,7 @@ import numpy as np
 
 from lim2.decision import Decision
 from lim2.serve.errors import ApiError, bad_request, shortened
-from lim2.serve.hosted import Hosted
+from lim2.serve.hosted import Hosted, Kept
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.wire import RankableAction, RankedAction, RankRequest, RankResponse
@@ -33,7 +33,8 @@ async def rank(call: Call) -> RankResponse:
         made = await hosted.decide(context, items, None, id=event, metadata=metadata, active=active)
     else:
         made = await apprentice(hosted, context, items, event, metadata or {}, active)
-    call.service.metrics.decided(hosted.name, made)
+    if isinstance(made, Kept):  # not one that was made before
+        call.service.metrics.decided(hosted.name, made)
     return response(made)
 
 
