@@ -1,13 +1,18 @@
 """The native protocol: what lim2.Bandit does, by name, over HTTP."""
 
+import http.client
+import socket
 from typing import Any
 
+import msgspec
 import pytest
+from helpers.ports import free_port
 from serve.running import KEY, READ
 from serve.stores import over_all
 from starlette.testclient import TestClient
 
 import lim2
+from lim2.serve.scraping import MetricsServer
 from lim2.serve.service import Service
 
 pytestmark = pytest.mark.filterwarnings("ignore::lim2.evaluation.evaluate.OverlapWarning")  # the answer has them
@@ -225,6 +230,26 @@ def test_metrics_count_what_happens(client: TestClient, service: Service) -> Non
         'lim2_exploration_count{bandit="shop"} 1.0',
     ):
         assert line in text, line
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_metrics_on_a_port_of_their_own(host: str, service: Service) -> None:
+    port = free_port()
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        pytest.skip(f"{host} cannot be used here: {error}")
+    service.config = msgspec.structs.replace(service.config, host=host, metrics_port=port)
+    server = MetricsServer(service)
+    try:
+        asked = http.client.HTTPConnection(host, port, timeout=30)
+        asked.request("GET", "/metrics")
+        answer = asked.getresponse()
+        assert (answer.status, answer.headers["server"].strip()) == (200, "lim2")
+        assert b"lim2_model_rounds" in answer.read()
+        asked.close()
+    finally:
+        server.close()
 
 
 def test_arms_come_and_go(client: TestClient, service: Service) -> None:
