@@ -181,6 +181,14 @@ def test_coroutines_share_connections() -> None:
     assert len(service.connections) <= 4
 
 
+def test_another_event_loop_needs_another_client() -> None:
+    with Answering((200, OUTCOME, {"Connection": "close"})) as service:
+        client = lim2.AsyncClient(service.url, "a key", "shop")
+        assert asyncio.run(client.reward("1", 1.0)) == "recorded"
+        with pytest.raises(RuntimeError, match="belongs to another event loop: create one in each"):
+            asyncio.run(client.of("other").reward("1", 1.0))
+
+
 def test_an_answer_in_chunks_is_read() -> None:
     from lim2.client.streams import received
 
