@@ -82,7 +82,7 @@ def test_what_the_service_says_is_raised_at_once(kind: Callable[..., Any], statu
 @both
 def test_a_time_out_is_tried_again_until_the_deadline(kind: Callable[..., Any]) -> None:
     with Answering("silence") as service:
-        client = kind(service.url, "a key", "shop", timeout=0.5, deadline=4.0)
+        client = kind(service.url, "a key", "shop", timeout=0.2, deadline=1.5)
         with pytest.raises(UnreachableError, match=r"decide got no answer in \d+ tries: TimeoutError"):
             client.decide({})
     assert len({body["id"] for body in service.bodies}) == 1
@@ -181,6 +181,14 @@ def test_coroutines_share_connections() -> None:
     assert len(service.connections) <= 4
 
 
+def test_another_event_loop_needs_another_client() -> None:
+    with Answering((200, OUTCOME, {"Connection": "close"})) as service:
+        client = lim2.AsyncClient(service.url, "a key", "shop")
+        assert asyncio.run(client.reward("1", 1.0)) == "recorded"
+        with pytest.raises(RuntimeError, match="belongs to another event loop: create one in each"):
+            asyncio.run(client.of("other").reward("1", 1.0))
+
+
 def test_an_answer_in_chunks_is_read() -> None:
     from lim2.client.streams import received
 
@@ -212,6 +220,8 @@ def test_bad_arguments_are_refused_before_anything_is_sent() -> None:
         lambda: client.decide({}, ["a"]): "items must be a mapping",  # type: ignore[arg-type]
         lambda: client.decide({}, {1: {}}): "strings as names, got 1",
         lambda: client.decide({}, arms="ab"): "list of names",
+        lambda: client.decide_many([{"context": {}, "active": False}]): "may have context, items, .*, got 'active'",
+        lambda: client.decide_many([{"age": 3}]): "must be a dictionary such as",
         lambda: client.reward("1", float("nan")): "one finite number",
         lambda: client.reward("1", {2: 1.0, "slot 2": 0.0}): "each position once",
         lambda: client.update(decision, {1: 1.0}): "a number for a decision",

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from lim2.log import LogFileError
 from lim2.serve.config import ConfigError, load
 from lim2.serve.home import Folders
 from lim2.serve.keys import Keys, keys_of
-from lim2.serve.run import listening
+from lim2.serve.run import listening, prepared
 
 
 def test_later_sources_replace_earlier_ones(tmp_path: Path) -> None:
@@ -107,6 +108,21 @@ def served(folder: Path, *options: str, **variables: str) -> tuple[int, str]:
         env={**os.environ, **variables}, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     return done.returncode, done.stderr
+
+
+def test_a_learner_that_is_not_there_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    own = {"LIM2_PERSONALIZER_ALGORITHM": "AdaptivTS", "LIM2_SERVE_DATA": str(tmp_path / "data")}
+    with pytest.raises(ConfigError, match=r"\[personalizer\] cannot be used: algorithm must be one of LinearTS"):
+        prepared(load(environment=own))
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_broken_description_is_named(tmp_path: Path) -> None:
+    folders = Folders(tmp_path)
+    (folders.folder("shop")).mkdir()
+    (folders.folder("shop") / "bandit.json").write_text("{")
+    with pytest.raises(LogFileError, match=r"shop/bandit\.json is not the description of a bandit: .*backup"):
+        folders.read("shop")
 
 
 def test_what_keeps_it_from_starting_is_one_line_and_status_2(tmp_path: Path) -> None:

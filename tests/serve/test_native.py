@@ -1,13 +1,18 @@
 """The native protocol: what lim2.Bandit does, by name, over HTTP."""
 
+import http.client
+import socket
 from typing import Any
 
+import msgspec
 import pytest
+from helpers.ports import free_port
 from serve.running import KEY, READ
 from serve.stores import over_all
 from starlette.testclient import TestClient
 
 import lim2
+from lim2.serve.scraping import MetricsServer
 from lim2.serve.service import Service
 
 pytestmark = pytest.mark.filterwarnings("ignore::lim2.evaluation.evaluate.OverlapWarning")  # the answer has them
@@ -205,12 +210,17 @@ def test_the_page_logs_in_by_a_cookie(client: TestClient) -> None:
 def test_metrics_count_what_happens(client: TestClient, service: Service) -> None:
     make(client, arms=["a", "b"])
     made = post(client, "shop/decide", {})
+    post(client, "shop/decide", {"id": made["id"]})  # a retry is no other decision
     post(client, "shop/reward", {"id": made["id"], "reward": 1.0})
     post(client, "shop/decide", {"arms": ["z"]}, 400)
+    for _ in range(2):
+        rank = {"actions": [{"id": "a"}], "eventId": "e"}
+        assert client.post("/personalizer/v1.0/rank", json=rank).status_code == 201
     service.registry.opened["shop"].step()
     text = client.get("/metrics").text
     for line in (
         'lim2_decisions_total{bandit="shop"} 1.0',
+        'lim2_decisions_total{bandit="personalizer"} 1.0',
         'lim2_rewards_total{bandit="shop",outcome="recorded"} 1.0',
         'lim2_bad_requests_total{code="BadRequest"} 1.0',
         'lim2_requests_total{operation="decide",status="400"} 1.0',
@@ -220,6 +230,26 @@ def test_metrics_count_what_happens(client: TestClient, service: Service) -> Non
         'lim2_exploration_count{bandit="shop"} 1.0',
     ):
         assert line in text, line
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_metrics_on_a_port_of_their_own(host: str, service: Service) -> None:
+    port = free_port()
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        pytest.skip(f"{host} cannot be used here: {error}")
+    service.config = msgspec.structs.replace(service.config, host=host, metrics_port=port)
+    server = MetricsServer(service)
+    try:
+        asked = http.client.HTTPConnection(host, port, timeout=30)
+        asked.request("GET", "/metrics")
+        answer = asked.getresponse()
+        assert (answer.status, answer.headers["server"].strip()) == (200, "lim2")
+        assert b"lim2_model_rounds" in answer.read()
+        asked.close()
+    finally:
+        server.close()
 
 
 def test_arms_come_and_go(client: TestClient, service: Service) -> None:
@@ -233,11 +263,11 @@ def test_arms_come_and_go(client: TestClient, service: Service) -> None:
     assert client.delete(f"{BASE}/shop/arms/b").status_code == 404
     assert post(client, "shop/decide", {})["arms"] == ["a", "c/ü"]
     post(client, "shop/decide", {"arms": ["b"]}, 400)
+    hosted = service.registry.opened["shop"]
     for one in (made, waits):
         assert post(client, "shop/reward", {"id": one["id"], "reward": 1.0}) == {"outcome": "recorded"}
-    hosted = service.registry.opened["shop"]
-    hosted.step()
-    assert (hosted.rounds, hosted.failure, hosted.lag) == (1, None, 0)  # the reward of a removed arm is passed over
+        hosted.step()
+        assert (hosted.rounds, hosted.failure, hosted.lag) == (1, None, 0)  # that of a removed arm is passed over
     for path, body in (("arms", {"name": "d", "like": "nobody"}), ("arms", {"name": "d", "features": {"price": 1}})):
         post(client, f"shop/{path}", body, 400)
     assert client.delete(f"{BASE}/shop/arms/c%2F%C3%BC").status_code == 204

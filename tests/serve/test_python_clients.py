@@ -221,6 +221,19 @@ def test_the_administration_client_evaluates(server: Running) -> None:
     admin.delete_feature_importance("fi")
 
 
+def test_the_administration_client_follows_the_pages_of_lists(server: Running) -> None:
+    admin = administration(server)
+    names = ["page/1", "page ä", "page 3"]
+    for name in names:
+        admin.create_evaluation(name, {"name": "e", "policies": None, **SPAN})
+        admin.create_feature_importance(name, {"name": "f", **SPAN})
+    assert [one["id"] for one in admin.list_evaluations(top=1)] == names
+    assert [one["id"] for one in admin.list_feature_importances(top=2)] == names
+    for name in names:
+        admin.delete_evaluation(name)
+        admin.delete_feature_importance(name)
+
+
 def test_the_administration_client_moves_the_model(server: Running) -> None:
     admin, client = administration(server), new_client(server)
     for _ in range(3):

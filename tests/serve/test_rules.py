@@ -6,6 +6,7 @@ import pytest
 from serve.stores import over_all
 from starlette.testclient import TestClient
 
+from lim2.serve.personalizer.multislot import row_of
 from lim2.serve.service import Service
 
 pytestmark = over_all
@@ -92,6 +93,19 @@ def test_a_retry_with_the_clients_request_id_is_summed_once(client: TestClient, 
         assert sent.status_code == 204
     clock.now += 601
     assert learned(service, "e") == (1, "reward", 0.5)
+
+
+def test_a_retry_of_the_rewards_of_slots_is_summed_once(client: TestClient, service: Service, clock: Clock) -> None:
+    configure(client, rewardAggregation="sum")
+    slots = [{"id": "top", "baselineAction": "a"}]
+    made = client.post(f"{V11}/multislot/rank", json={"actions": ACTIONS, "slots": slots, "eventId": "m"})
+    assert made.status_code == 201
+    given = {"reward": [{"slotId": "top", "value": 0.25}, {"slotId": "top", "value": 0.5}]}
+    for _ in range(3):
+        headers = {"x-ms-client-request-id": "the same call"}
+        assert client.post(f"{V11}/multislot/events/m/reward", json=given, headers=headers).status_code == 204
+    clock.now += 601
+    assert learned(service, row_of("m", 0)) == (1, "reward", 0.75)
 
 
 def test_a_deferred_event_without_activation_is_not_learned(client: TestClient, service: Service, clock: Clock) -> None:

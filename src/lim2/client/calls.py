@@ -22,7 +22,7 @@ from lim2.log.settling import checked_reward
 from lim2.log.slates import position_named
 from lim2.opening import from_bytes
 
-Outcome = Literal["recorded", "duplicate", "late", "ignored"]
+Outcome = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
 Policy = Literal["baseline", "random", "best", "algorithm"]
 PAGE = 500  # bandits per request of a list
 
@@ -97,9 +97,10 @@ def decide_many(bandit: str, requests: Iterable[Mapping[str, Any]]) -> Call[list
     Parameters
     ----------
     requests
-        The arguments of :meth:`decide`, as dictionaries: ``[{"context": {...}}, {"context": {...}, "key": "ann"}]``.
+        The arguments of :meth:`decide` without ``active``, as dictionaries:
+        ``[{"context": {...}}, {"context": {...}, "key": "ann"}]``.
     """
-    bodies = [_decision(**{**_NOTHING, **request}) for request in requests]
+    bodies = [_decision(**{**_NOTHING, **_arguments(request)}) for request in requests]
     # Two tries at the same moment: the later one is refused, and asked to come again.
     call = _post(bandit, "decide_many", {"requests": bodies}, _all_decided)
     return call._replace(again=(409,))
@@ -125,8 +126,8 @@ def reward(bandit: str, id: str, reward: float | Mapping[Any, float], *, name: s
     -------
     str or dict
         ``"recorded"``; ``"duplicate"`` if it was recorded before, perhaps by an attempt whose answer was lost;
-        ``"late"`` or ``"ignored"``, see :meth:`lim2.DecisionLog.reward`. For a slate: a mapping from position to one
-        of these.
+        ``"late"`` or ``"ignored"``, see :meth:`lim2.DecisionLog.reward`; ``"spooled"`` if the service keeps the reward
+        on its disk until its database is reachable again. For a slate: a mapping from position to one of these.
     """
     body: dict[str, Any] = {"id": id, "name": secrets.token_hex(16) if name is None else name}
     if not isinstance(reward, Mapping):
@@ -228,7 +229,7 @@ def evaluate(
     algorithm
         Name of the algorithm, for the policy ``"algorithm"``.
     last
-        Number of newest decisions to use. None: all.
+        Number of newest decisions to use, from 2 to 50,000.
     """
     body: dict[str, Any] = {"policy": policy, "last": last}
     return _post(bandit, "evaluate", body | ({} if algorithm is None else {"algorithm": algorithm}), _evaluated)
@@ -342,6 +343,16 @@ def bandits(after: str = "") -> Call[tuple[list[dict[str, Any]], str | None]]:
 # Arguments to JSON
 
 _NOTHING: dict[str, Any] = dict.fromkeys(("items", "arms", "id", "key", "metadata")) | {"exploit": False}
+
+
+def _arguments(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of one of several decisions; raise a ValueError if they are wrong."""
+    if not isinstance(request, Mapping) or "context" not in request:
+        raise ValueError(f'each request must be a dictionary such as {{"context": {{...}}}}, got {request!r}')
+    if unknown := [name for name in request if name != "context" and name not in _NOTHING]:
+        known = ", ".join(("context", *_NOTHING))
+        raise ValueError(f"a request of decide_many may have {known}, got {unknown[0]!r}")
+    return request
 
 
 def _decision(

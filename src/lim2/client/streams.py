@@ -35,6 +35,7 @@ class Streams:
         self._head = "".join(f"{name}: {value}\r\n" for name, value in own.items())
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._free = asyncio.Semaphore(most)
+        self._loop: asyncio.AbstractEventLoop | None = None  # that of the first request
 
     async def exchange(self, request: Request, timeout: float) -> Answer:
         """Send a request and return its answer; raise one of ``failures`` if there is none.
@@ -45,7 +46,15 @@ class Streams:
             The request.
         timeout
             Seconds for the whole exchange.
+
+        Raises
+        ------
+        RuntimeError
+            The pool was used in another event loop before.
         """
+        self._loop = self._loop or asyncio.get_running_loop()
+        if self._loop is not asyncio.get_running_loop():
+            raise RuntimeError("this AsyncClient belongs to another event loop: create one in each asyncio.run")
         async with asyncio.timeout(timeout), self._free:
             reader, writer = await self._taken()
             try:

@@ -67,7 +67,8 @@ def application(service: Service) -> ASGIApp:
 
     endpoints = [(own, Endpoint(own, service)) for own in operations_of(service.config.role)]
     routes = [Route(own.path, endpoint, methods=[own.method]) for own, endpoint in endpoints]
-    routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _unrouted})
+    routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _unrouted(service)})
+    routed.router.redirect_slashes = False  # behind a proxy with TLS a redirect would be to plain HTTP, with the key
     direct = {(own.method, own.path): endpoint for own, endpoint in endpoints if "{" not in own.path}
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,11 +104,16 @@ def _heed_signals(service: Service) -> None:
         signal.signal(number, heed)
 
 
-async def _unrouted(request: Request, error: Any) -> Response:
-    """Answer a path or method that is not there, in the form of all errors."""
+def _unrouted(service: Service) -> Any:
+    """Return what answers a path or method that is not there, in the form of all errors."""
     codes = {404: "ResourceNotFound", 405: "BadRequest"}
-    message = f"{request.method} {request.url.path[:200]}: {error.detail}; GET /openapi.json lists what there is"
-    made = ApiError(error.status_code, codes.get(error.status_code, "BadRequest"), message)
-    reply = refusal(made)
-    headers = {**reply.headers, **(error.headers or {})}
-    return Response(msgspec.json.encode(reply.content), error.status_code, headers, "application/json")
+
+    async def answer(request: Request, error: Any) -> Response:
+        message = f"{request.method} {request.url.path[:200]}: {error.detail}; GET /openapi.json lists what there is"
+        made = ApiError(error.status_code, codes.get(error.status_code, "BadRequest"), message)
+        reply = refusal(made)
+        service.metrics.bad(made.code)
+        headers = {**reply.headers, **(error.headers or {})}
+        return Response(msgspec.json.encode(reply.content), error.status_code, headers, "application/json")
+
+    return answer

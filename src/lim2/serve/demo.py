@@ -1,18 +1,27 @@
 """A simulated shop that sends visitors and clicks, so that there is something to see within a minute."""
 
 import asyncio
+import contextlib
 import fcntl
+import logging
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from lim2.log import LogError
+from lim2.serve.errors import ApiError
 from lim2.serve.service import Service
 from lim2.serve.spec import BanditSpec
+from lim2.serve.wire import SettingsRequest
+
+logger = logging.getLogger("lim2.serve")
 
 NAME = "demo"
 SPEC = BanditSpec(expire_after=8.0, default_reward=0.0, aggregate="first", exploration=0.1, keep_days=1.0)
+CHANGEABLE = SettingsRequest.__struct_fields__  # settings that the dashboard may have changed
 PAUSE = 0.04  # seconds between visitors, on average
 CATALOGUE: dict[str, dict[str, Any]] = {
     "running shoes": {"kind": "sport", "price": 89.0, "tags": ["new"]},
@@ -76,16 +85,39 @@ async def shop(service: Service) -> None:
     with _alone(Path(service.config.data)) as alone:
         if not alone:  # another worker process does it
             return
-        await asyncio.to_thread(service.registry.create, NAME, SPEC)
-        hosted, rng = await service.registry.get(NAME), random.Random()
-        loop, names = asyncio.get_running_loop(), list(CATALOGUE)
-        while True:
-            who, shown = visitor(rng), rng.sample(names, 5)
-            made = await hosted.decide(who, {name: CATALOGUE[name] for name in shown}, None)
-            service.metrics.decided(NAME, made)
-            if rng.random() < chance(who, CATALOGUE[made.arm]):
-                loop.call_later(rng.expovariate(1.0), _click, service, made.id)
-            await asyncio.sleep(rng.expovariate(1.0 / PAUSE))
+        try:
+            await asyncio.to_thread(opened, service)
+            rng = random.Random()
+            while True:
+                await _visit(service, rng)
+                await asyncio.sleep(rng.expovariate(1.0 / PAUSE))
+        except (ApiError, LogError) as error:  # somebody has deleted it, or the disk is full
+            logger.warning("the simulated shop has closed: %s; start the service again to open it", error)
+
+
+def opened(service: Service) -> None:
+    """Make the bandit of the shop, unless it is there; its settings may have been changed. An ApiError if it is not it.
+
+    Parameters
+    ----------
+    service
+        The service that decides.
+    """
+    if NAME in service.home.names():
+        own = service.home.read(NAME).spec
+        if msgspec.structs.replace(own, **{name: getattr(SPEC, name) for name in CHANGEABLE}) == SPEC:
+            return
+    service.registry.create(NAME, SPEC)
+
+
+async def _visit(service: Service, rng: random.Random) -> None:
+    """Let a visitor come, and perhaps click a little later."""
+    hosted = await service.registry.get(NAME)
+    who, shown = visitor(rng), rng.sample(list(CATALOGUE), 5)
+    made = await hosted.decide(who, {name: CATALOGUE[name] for name in shown}, None)
+    service.metrics.decided(NAME, made)
+    if rng.random() < chance(who, CATALOGUE[made.arm]):
+        asyncio.get_running_loop().call_later(rng.expovariate(1.0), _click, service, made.id)
 
 
 def _click(service: Service, id: str) -> None:
@@ -93,13 +125,14 @@ def _click(service: Service, id: str) -> None:
 
 
 async def _reward(service: Service, id: str) -> None:
-    hosted = await service.registry.get(NAME)
-    outcome = await hosted.log.areward(id, 1.0)
-    service.metrics.rewarded(NAME, outcome, 1.0)
-    service.learner.wake()
+    with contextlib.suppress(ApiError, LogError):  # the shop says why it closes
+        hosted = await service.registry.get(NAME)
+        outcome = await hosted.log.areward(id, 1.0)
+        service.metrics.rewarded(NAME, outcome, 1.0)
+        service.learner.wake()
 
 
-@contextmanager
+@contextlib.contextmanager
 def _alone(data: Path) -> Iterator[bool]:
     """Yield whether this process is the one that simulates."""
     data.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 if TYPE_CHECKING:
     from lim2.decision import Decision
-    from lim2.serve.hosted import Hosted
+    from lim2.serve.hosted import Hosted, Kept
     from lim2.serve.spool import Outage
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"  # where workers keep their counts, if there are several
@@ -115,7 +115,7 @@ class Metrics:
         """
         self._bad.labels(code).inc()
 
-    def decided(self, bandit: str, made: Decision, count: int = 1) -> None:
+    def decided(self, bandit: str, made: Decision | Kept, count: int = 1) -> None:
         """Count a decision.
 
         Parameters

@@ -13,7 +13,7 @@ from lim2.log.entries import new_id
 from lim2.serve import arms, evaluating, wire
 from lim2.serve import spec as specs
 from lim2.serve.errors import ApiError, bad_request, shortened
-from lim2.serve.hosted import Hosted
+from lim2.serve.hosted import Hosted, Kept
 from lim2.serve.operations import OCTETS, Call, Operation, Reply
 from lim2.serve.overview import decided, info_of, listed, overview
 from lim2.serve.refusals import refusals
@@ -42,7 +42,8 @@ async def decide(call: Call) -> wire.DecideResponse:
         request.context, request.items, request.arms, exploit=request.exploit, id=request.id, key=request.key,
         metadata=request.metadata, active=request.active,
     )  # fmt: skip
-    call.service.metrics.decided(hosted.name, made)
+    if isinstance(made, Kept):  # not one that was made before
+        call.service.metrics.decided(hosted.name, made)
     return _decided(made)
 
 
@@ -108,9 +109,9 @@ async def rank(call: Call) -> wire.RankResponse:
                 metadata=own.metadata, agent=decider,
             )  # fmt: skip
             positions = list(slate)
+            call.service.metrics.decided(hosted.name, positions[0], len(positions))
         except TakenIdError:
             positions = await asyncio.to_thread(_slate, hosted, own.id)
-    call.service.metrics.decided(hosted.name, positions[0], len(positions))
     ranking = [wire.RankedArm(str(one.arm), _chance(one.propensity)) for one in positions]
     return wire.RankResponse(id=positions[0].id.removesuffix("/1"), ranking=ranking)
 
@@ -207,7 +208,7 @@ async def evaluate(call: Call) -> wire.EvaluateResponse:
     """Estimate what another policy would have earned."""
     hosted = await hosted_of(call)
     with refusals("an evaluation"):
-        return await asyncio.to_thread(evaluating.evaluated, hosted, call.body)
+        return await call.service.labour.done(lambda: evaluating.evaluated(hosted, call.body))
 
 
 async def snapshot(call: Call) -> Reply:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("lim2.serve")
 
 JSON, OCTETS = b"application/json", b"application/octet-stream"
+SAME = b"same-origin"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -87,6 +88,8 @@ class Operation:
         The group it belongs to, for the document.
     body
         The type of the body; ``bytes``: as it comes; None: none is read.
+    most
+        Bytes that the body may have even if ``max_body`` is less.
     query
         The type of the query; None: it is not read.
     answer
@@ -112,6 +115,7 @@ class Operation:
     summary: str
     tag: str
     body: Any = None
+    most: int = 0
     query: Any = None
     answer: Any = None
     status: int = 200
@@ -150,6 +154,10 @@ class Endpoint:
             logger.debug("%s %s is refused: %s", operation.method, operation.name, error)
             reply = refusal(away(), operation.plain_codes)
             self.service.metrics.bad("ServiceUnavailable")
+        except asyncio.CancelledError:
+            if not self.service.ending.is_set():
+                raise
+            reply = refusal(ending(), operation.plain_codes)
         except Exception:
             logger.exception("%s %s failed", operation.method, operation.name)
             reply = refusal(ApiError(500, "InternalServerError", "the service failed; see its log"))
@@ -171,7 +179,8 @@ class Endpoint:
         role = None if operation.open else allowed(service, headers, operation.reads)
         body: Any = None
         if operation.body is not None:
-            content = await read_body(headers, receive, service.config.max_body, service.config.body_timeout)
+            most = max(service.config.max_body, operation.most)
+            content = await read_body(headers, receive, most, service.config.body_timeout)
             body = content if self._decoder is None else decoded(self._decoder, content, operation.invalid)
         query = None if operation.query is None else query_of(scope["query_string"], operation.query)
         parts = scope.get("path_params") or {}
@@ -201,6 +210,12 @@ def away() -> ApiError:
     return ApiError(503, "ServiceUnavailable", message, headers={"retry-after": "1"})
 
 
+def ending() -> ApiError:
+    """Return what is answered when the service ends before the answer is there."""
+    message = "the service is ending, and had no time to finish this: send the same request again"
+    return ApiError(503, "ServiceUnavailable", message, headers={"retry-after": "1", "connection": "close"})
+
+
 def allowed(service: "Service", headers: Mapping[bytes, bytes], reads: bool) -> str:
     """Return what the client's key allows; an ApiError if it has none, or one that may not do this.
 
@@ -222,6 +237,8 @@ def allowed(service: "Service", headers: Mapping[bytes, bytes], reads: bool) -> 
     elif (cookies := headers.get(b"cookie")) is not None:
         session = cookie_of(cookies.decode("latin-1"))
         role = None if session is None else service.keys.role_of_session(session)
+        if not reads and headers.get(b"sec-fetch-site", SAME) != SAME:  # its cookie comes along from other ports, too
+            raise ApiError(403, "OperationNotAllowed", "a page of another origin may not use the dashboard's login")
     if role is None:
         message = "a key is missing or wrong: send it as Ocp-Apim-Subscription-Key, or as Authorization: Bearer"
         raise ApiError(401, "401", message, headers={"www-authenticate": "Bearer"})
@@ -267,7 +284,7 @@ async def read_body(headers: Mapping[bytes, bytes], receive: Any, most: int, pat
 
 
 def _too_long(most: int) -> ApiError:
-    message = f"the body may have {most} bytes: send less, or raise the setting max_body"
+    message = f"the body may have at most {most} bytes: send less, or raise the setting max_body"
     return ApiError(413, "PayloadSizeExceeded", message, headers={"connection": "close"})
 
 

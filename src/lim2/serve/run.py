@@ -19,11 +19,15 @@ import uvicorn
 
 from lim2.evaluation.evaluate import OverlapWarning
 from lim2.log import StoreUnavailableError
+from lim2.serve import spec as specs
 from lim2.serve.config import Config, ConfigError
+from lim2.serve.connections import Guarded
+from lim2.serve.errors import ApiError
 from lim2.serve.home import open_home
 from lim2.serve.home.folders import KEY
 from lim2.serve.keys import keys_of
 from lim2.serve.metrics import MULTIPROCESS
+from lim2.serve.registry import personalizer_of
 
 APPLICATION = "lim2.serve.run:made"
 SETTINGS = "LIM2_SERVE_SETTINGS"  # the settings, for worker processes
@@ -57,9 +61,11 @@ def run(config: Config) -> None:
     _prepare_metrics(config)
     settings: dict[str, Any] = {
         "factory": True,
+        "http": Guarded,
         "workers": config.workers,
         "lifespan": "on",
         "access_log": False,
+        "proxy_headers": False,  # neither the client's address nor the scheme is used
         "log_config": log_settings(config),
         "server_header": False,
         "date_header": False,
@@ -78,7 +84,7 @@ def run(config: Config) -> None:
 
 
 def prepared(config: Config) -> tuple[str, str]:
-    """Return where bandits live, and the first key; a ConfigError if the service cannot start there.
+    """Return where bandits live, and the first key; a ConfigError if the service cannot start there, or so.
 
     A service whose key is configured starts without its database, and waits for it.
 
@@ -87,6 +93,10 @@ def prepared(config: Config) -> tuple[str, str]:
     config
         The settings.
     """
+    try:
+        specs.made(personalizer_of(config, "").spec)
+    except ApiError as error:
+        raise ConfigError(f"[personalizer] cannot be used: {error.__cause__ or error}") from error
     try:
         home = open_home(config)
         try:

@@ -1,6 +1,7 @@
 """Metrics on a port of their own, without a key: for a scraper inside the network that clients do not reach."""
 
 import logging
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -27,7 +28,8 @@ class MetricsServer:
         if not config.metrics_port:
             return
         try:
-            self._server = ThreadingHTTPServer((config.host, config.metrics_port), _handler(service))
+            kind = _Six if ":" in config.host else ThreadingHTTPServer
+            self._server = kind((config.host, config.metrics_port), _handler(service))
         except OSError as error:
             if config.workers == 1:
                 raise
@@ -42,9 +44,14 @@ class MetricsServer:
             self._server.server_close()
 
 
+class _Six(ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+
 def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 10  # seconds
+        server_version, sys_version = "lim2", ""  # not those of Python
 
         def do_GET(self) -> None:
             found = self.path.partition("?")[0] == "/metrics"

@@ -10,6 +10,7 @@ from lim2.serve.errors import ApiError
 from lim2.serve.home import open_home
 from lim2.serve.hosted import Hosted
 from lim2.serve.keys import Keys, keys_of
+from lim2.serve.labour import Labour
 from lim2.serve.learner import Learner
 from lim2.serve.metrics import Metrics
 from lim2.serve.registry import PERSONALIZER, Registry
@@ -36,6 +37,7 @@ class Service:
         self.registry = Registry(config, self.home, wanted)
         self.learner = Learner(self.registry, self.metrics, config.poll)
         self.learner.reach()  # if the database is unreachable, bandits are opened when it is back
+        self.labour = Labour()
         self._jobs: set[asyncio.Task[Any]] = set()
         self.ending = asyncio.Event()  # set when a signal asks for the end: answers that go on forever end then
         self.draining = False  # whether it is about to end, and others should be asked

@@ -122,7 +122,11 @@ class Folders:
     def read(self, name: str) -> Stored:  # noqa: D102
         with _missing(name):
             content = self._description(name).read_bytes()
-        return msgspec.json.decode(content, type=Stored)
+        try:
+            return msgspec.json.decode(content, type=Stored)
+        except msgspec.DecodeError as error:
+            message = f"{self._description(name)} is not the description of a bandit: {error}. "
+            raise LogFileError(f"{message}Restore the folder from a backup, or move it away") from error
 
     def create(self, name: str, stored: Stored) -> Stored | None:  # noqa: D102
         folder = self.folder(name)

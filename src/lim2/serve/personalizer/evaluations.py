@@ -23,7 +23,7 @@ from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer import wire
 from lim2.serve.personalizer.configuration import OPTION, algorithm_of, apply_policy, own_of
 from lim2.serve.personalizer.jobs import Jobs, span_of
-from lim2.serve.personalizer.times import duration_of, time_of
+from lim2.serve.personalizer.times import duration_of, moment_of, seconds_of, time_of
 
 Array = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ async def get_2022(call: Call) -> wire.Evaluation2022:
     if window.start_time is not None and window.end_time is not None:
         begins, ends = span_of(window.start_time, window.end_time, "InvalidEvaluationContract")
         for result in job.policy_results:
-            result.summary = [one for one in result.summary if time_of(begins) <= one.time_stamp <= time_of(ends)]
+            result.summary = [one for one in result.summary if begins <= (moment_of(one.time_stamp) or 0.0) <= ends]
     return form_of_2022(job)
 
 
@@ -129,7 +129,8 @@ def page(found: Sequence[Any], query: Any, kind: Any, path: str) -> tuple[list[A
     end = query.skip + query.top
     names = [field.name for field in msgspec.structs.fields(kind)]
     part = [kind(**{name: getattr(job, name) for name in names}) for job in found[query.skip : end]]
-    more = f"/personalizer/{path}?api-version=2022-09-01-preview&skip={end}&top={query.top}"
+    # Relative, as the clients join it to the address of the service, and browsers to that of the list.
+    more = f"{path}?api-version=2022-09-01-preview&skip={end}&top={query.top}"
     return part, more if end < len(found) else None
 
 
@@ -150,10 +151,10 @@ async def _job(call: Call) -> wire.Evaluation:
 async def _begin(call: Call, id: str) -> wire.Evaluation:
     given: wire.EvaluationContract = call.body
     begins, ends = span_of(given.start_time, given.end_time, "InvalidEvaluationContract")
-    names = [policy.name for policy in given.policies]
+    names = [policy.name for policy in given.policies or ()]
     if len(set(names)) < len(names):
         raise bad_request("the names of policies must be unique", "policies", "DuplicateCustomPolicyNames")
-    for policy in given.policies:
+    for policy in given.policies or ():
         algorithm_of(policy)
     job = wire.Evaluation(
         id=id,
@@ -212,7 +213,7 @@ def evaluated(
         ),
         _result("Random", "", "Random", decisions, weights_of(any_of), interval),
     ]
-    tried = [(policy, "Custom") for policy in given.policies]
+    tried = [(policy, "Custom") for policy in given.policies or ()]
     if given.enable_offline_experimentation or given.enable_policy_optimization:
         tried += [(wire.PolicyContract(name, f"{OPTION} {name}"), "OfflineExperimentation") for name in OTHERS]
     half = len(table) // 2
@@ -289,7 +290,7 @@ def form_of_2022(job: wire.Evaluation) -> wire.Evaluation2022:
             )
             for one in job.policy_results
         ]
-        content = wire.EvaluationResult(job.start_time, job.end_time, INTERVAL, values)
+        content = wire.EvaluationResult(job.start_time, job.end_time, _interval_of(job), values)
     return wire.Evaluation2022(
         id=job.id,
         name=job.name,
@@ -302,6 +303,12 @@ def form_of_2022(job: wire.Evaluation) -> wire.Evaluation2022:
         content=content,
         description=job.description or None,
     )
+
+
+def _interval_of(job: wire.Evaluation) -> int:
+    """Return the minutes between two points of the series of an evaluation."""
+    totals = [one.total_summary for one in job.policy_results if one.total_summary is not None]
+    return round((seconds_of(totals[0].aggregate_time_window) or 0.0) / 60) if totals else INTERVAL
 
 
 def _summary(found: wire.Measured, with_time: bool = True) -> wire.Summary:

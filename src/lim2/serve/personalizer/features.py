@@ -29,7 +29,7 @@ def merged(features: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
     return out
 
 
-def of_action(name: str, features: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def of_action(name: str, features: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
     """Return the features of an action; one without any is known by its id.
 
     Parameters

@@ -113,14 +113,17 @@ class Jobs(Generic[Job]):
             result = self._result(job, work)
             self._of(hosted).replace(job.id, msgspec.json.encode(result))  # it may have been deleted meanwhile
 
-        service.in_background(asyncio.to_thread(done))
+        service.in_background(service.labour.done(done))
 
     def _result(self, job: Job, work: Callable[[], Job]) -> Job:
         try:
             return work()
-        except (ApiError, ValueError, ArithmeticError, MemoryError) as error:
+        except (ApiError, ValueError, ArithmeticError, MemoryError, NotImplementedError) as error:
             logger.warning("%s %s failed: %s", self._words, job.id, error)
             return msgspec.structs.replace(job, status="Failed", description=str(error))
+        except Exception:  # whoever waits for the result must see that there will be none
+            logger.exception("%s %s failed", self._words, job.id)
+            return msgspec.structs.replace(job, status="Failed", description="the service failed; see its log")
 
     @property
     def _words(self) -> str:

@@ -11,7 +11,13 @@ from lim2.serve.errors import ApiError, bad_request, not_found, shortened
 from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
-from lim2.serve.personalizer.ranking import candidates, checked_event, chosen_by_application, event_of
+from lim2.serve.personalizer.ranking import (
+    candidates,
+    checked_event,
+    chosen_by_application,
+    event_of,
+    name_of,
+)
 from lim2.serve.personalizer.wire import MultiSlotRankRequest, MultiSlotRankResponse, SlotRequest, SlotResponse
 from lim2.serve.refusals import refusals
 
@@ -44,7 +50,7 @@ async def _decide(hosted: Hosted, request: MultiSlotRankRequest, items: dict[str
     chosen: list[tuple[Any, ...]] = []
     for number, slot in enumerate(slots):
         free = {name: items[name] for name in eligible(slots[number:], items, taken)}
-        about = {**context, "slot": of_action(slot.id, slot.features or ())}
+        about = {**context, "slot": of_action(slot.id, slot.features)}
         made: Any = decider.decide(about, free, exploit=not online)
         if not online:
             made = chosen_by_application(made)
@@ -141,8 +147,13 @@ async def reward(call: Call) -> Reply:
     unknown = [one.slot_id for one in given if one.slot_id not in numbers]
     if unknown:
         raise bad_request(f"the event has no slot {shortened(unknown[0])}", "slotId", "InvalidRewardRequest")
+    named = name_of(call)
+    rewards = [
+        (row_of(event, numbers[one.slot_id]), one.value, None if named is None else f"{named} {place}")
+        for place, one in enumerate(given)
+    ]
     with refusals("a reward"):
-        outcomes = await hosted.log.areward_many([(row_of(event, numbers[one.slot_id]), one.value) for one in given])
+        outcomes = await hosted.log.areward_many(rewards)
     for one, outcome in zip(given, outcomes, strict=True):
         call.service.metrics.rewarded(hosted.name, outcome, one.value)
     call.service.learner.wake()

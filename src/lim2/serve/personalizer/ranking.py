@@ -1,5 +1,6 @@
 """Rank, reward and activate: one action per event."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from lim2.decision import Decision
 from lim2.serve.errors import ApiError, bad_request, shortened
-from lim2.serve.hosted import Hosted
+from lim2.serve.hosted import Hosted, Kept
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.wire import RankableAction, RankedAction, RankRequest, RankResponse
@@ -15,6 +16,7 @@ from lim2.serve.refusals import refusals
 
 REQUEST_ID = b"x-ms-client-request-id"  # by which a client's retries are known
 EXCLUDED = "excluded"  # the key of a decision's metadata: places and ids of what could not be chosen
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # none of them is in an event id: slots are marked by one
 MODEL = "model"  # another one: what the model would have chosen, while the application chooses
 
 
@@ -31,7 +33,8 @@ async def rank(call: Call) -> RankResponse:
         made = await hosted.decide(context, items, None, id=event, metadata=metadata, active=active)
     else:
         made = await apprentice(hosted, context, items, event, metadata or {}, active)
-    call.service.metrics.decided(hosted.name, made)
+    if isinstance(made, Kept):  # not one that was made before
+        call.service.metrics.decided(hosted.name, made)
     return response(made)
 
 
@@ -112,7 +115,7 @@ def checked_event(event: str | None) -> str | None:
     """
     if not event:
         return None
-    if len(event) > 256 or not event.isprintable():
+    if len(event) > 256 or CONTROL.search(event):
         message = "an event id has at most 256 characters, and no control characters"
         raise bad_request(message, "eventId", "InvalidRankRequest")
     return event
@@ -138,9 +141,8 @@ async def reward(call: Call) -> Reply:
     """Write down what an event has earned. A late reward is written down, and not learned."""
     hosted, value = call.service.personalizer, call.body.value
     event = event_of(call, "InvalidRewardRequest")
-    name = call.headers.get(REQUEST_ID)
     with refusals("a reward"):
-        outcome = await hosted.log.areward(event, value, name=None if name is None else name.decode("latin-1")[:256])
+        outcome = await hosted.log.areward(event, value, name=name_of(call))
     call.service.metrics.rewarded(hosted.name, outcome, value)
     call.service.learner.wake()
     return Reply(status=204)
@@ -153,6 +155,18 @@ async def activate(call: Call) -> Reply:
         await hosted.log.aactivate(event_of(call, "InvalidEventIdToActivate"))
     call.service.learner.wake()
     return Reply(status=204)
+
+
+def name_of(call: Call) -> str | None:
+    """Return the name of the reward that a request gives, by which a retry of it is known; None if it has none.
+
+    Parameters
+    ----------
+    call
+        The request.
+    """
+    name = call.headers.get(REQUEST_ID)
+    return None if name is None else name.decode("latin-1")[:250]  # the number of a slot may follow
 
 
 def event_of(call: Call, code: str) -> str:

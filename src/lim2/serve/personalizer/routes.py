@@ -37,6 +37,7 @@ INVALID: dict[Any, str] = {
     wire.EvaluationContract: "InvalidEvaluationContract",
     wire.FeatureImportanceContract: "InvalidContract",
 }
+MODEL = 64_000_000  # bytes of a model that is sent; one that has just begun has 2,000,000
 DIALECTS = (V1_0, V1_1, V2022)  # the prefix of the last one is the start of the others
 
 
@@ -93,7 +94,8 @@ def _add_configuration(add: Any) -> None:
 def _add_model_and_logs(add: Any, dialect: Dialect) -> None:
     add("model.get", "GET", "/model", administration.get_model, "Download the model.", answer=bytes, reads=True)
     if dialect is not V1_0:
-        add("model.put", "PUT", "/model", administration.put_model, "Replace the model.", body=bytes, status=204)
+        add("model.put", "PUT", "/model", administration.put_model, "Replace the model.", body=bytes,
+            most=MODEL, status=204)  # fmt: skip
     add("model.delete", "DELETE", "/model", administration.delete_model, "Start with a fresh model.", status=204)
     add("model.properties", "GET", "/model/properties", administration.model_properties, "Read the times of the model.",
         answer=wire.ModelProperties, reads=True)  # fmt: skip

@@ -16,7 +16,7 @@ class RankableAction(msgspec.Struct, rename="camel"):
     """An action and its features."""
 
     id: Id
-    features: Features = []
+    features: Features | None = None
 
 
 class RankRequest(msgspec.Struct, rename="camel"):
@@ -135,7 +135,7 @@ class EvaluationContract(msgspec.Struct, rename="camel"):
     name: Id
     start_time: Annotated[str, Meta(max_length=64)]
     end_time: Annotated[str, Meta(max_length=64)]
-    policies: Annotated[list[PolicyContract], Meta(max_length=20)] = []
+    policies: Annotated[list[PolicyContract], Meta(max_length=20)] | None = None
     enable_offline_experimentation: bool | None = False
     enable_policy_optimization: bool | None = False
 

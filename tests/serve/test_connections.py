@@ -1,0 +1,79 @@
+"""Heads of requests that are too long, or never end: the connection is closed, and others do not notice."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from lim2.serve.connections import HEAD, Guarded
+
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
+
+
+async def application(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+@asynccontextmanager
+async def connection(patience: float) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    config: Any = uvicorn.Config(application, http=Guarded, lifespan="off")
+    config.timeout_keep_alive = patience
+    config.load()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Guarded(config, ServerState(), {}, loop), "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+        server.close()
+
+
+def run(work: Callable[[Any, Any], Awaitable[None]], patience: float) -> None:
+    async def connected() -> None:
+        async with connection(patience) as (reader, writer):
+            await work(reader, writer)
+
+    asyncio.run(asyncio.wait_for(connected(), 30))
+
+
+@pytest.mark.parametrize("first", [b"", GET + b"\r\n"], ids=["the first", "a later one"])
+@pytest.mark.parametrize("more", [b"a", b"X: y\r\n"], ids=["one header", "many headers"])
+def test_a_head_without_end_is_refused(first: bytes, more: bytes) -> None:
+    async def work(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if first:
+            writer.write(first)
+            assert b" 204 " in await reader.readuntil(b"\r\n\r\n")
+        writer.write(GET + b"X: ")
+        for _ in range(10):
+            writer.write(more * (HEAD // len(more) // 5))
+            await asyncio.sleep(0)
+        with suppress(ConnectionResetError):  # by what was still on its way
+            assert (await reader.read()).startswith(b"HTTP/1.1 400 ")  # and the connection is closed
+
+    run(work, patience=60)
+
+
+@pytest.mark.parametrize("sent", [b"", GET], ids=["nothing", "half a head"])
+@pytest.mark.parametrize("first", [b"", GET + b"\r\n"], ids=["the first", "a later one"])
+def test_a_head_that_does_not_come_is_not_waited_for(first: bytes, sent: bytes) -> None:
+    async def work(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(first + sent)
+        assert (await reader.read()).count(b" 204 ") == bool(first)  # until the service closes the connection
+
+    run(work, patience=0.05)
+
+
+def test_a_large_body_with_its_head_is_taken() -> None:
+    async def work(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(3):  # it is answered before it is there
+            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n" + b"x" * 300_000)
+            await writer.drain()
+            assert b" 204 " in await reader.readuntil(b"\r\n\r\n")
+
+    run(work, patience=60)

@@ -1,0 +1,101 @@
+"""Corners of Personalizer's protocol that its clients meet: null, ids, large models, times, paths."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serve.running import KEY, READ
+from starlette.testclient import TestClient
+
+from lim2.serve.app import application
+from lim2.serve.config import load
+from lim2.serve.personalizer import evaluations
+from lim2.serve.service import Service
+
+V1, V11, V2022 = "/personalizer/v1.0", "/personalizer/v1.1-preview.3", "/personalizer"
+ACTIONS: list[dict[str, Any]] = [{"id": "a", "features": [{"x": "1"}]}, {"id": "b", "features": [{"x": "2"}]}]
+
+
+def test_null_is_as_good_as_nothing(client: TestClient) -> None:
+    body = {
+        "actions": [{"id": "a", "features": None}, {"id": "b"}], "contextFeatures": None, "excludedActions": None,
+        "eventId": None, "deferActivation": None,
+    }  # fmt: skip
+    answer = client.post(f"{V1}/rank", json=body)
+    assert answer.status_code == 201, answer.text
+    span = {"startTime": "2020-01-01T00:00:00Z", "endTime": "2030-01-01T00:00:00Z"}
+    contract = {"name": "n", **span, "policies": None, "enableOfflineExperimentation": None}
+    assert client.post(f"{V11}/evaluations", json=contract).status_code == 201
+
+
+@pytest.mark.parametrize("event", ["👨\u200d👩\u200d👧", "a\u00a0b", "\u3000", "\u2028", "a?b#c/../d"])
+def test_an_event_id_may_have_any_characters_but_control_characters(event: str, client: TestClient) -> None:
+    answer = client.post(f"{V1}/rank", json={"actions": ACTIONS, "eventId": event})
+    assert (answer.status_code, answer.json().get("eventId")) == (201, event)
+    path = "".join(f"%{byte:02X}" for byte in event.encode())
+    assert client.post(f"{V1}/events/{path}/reward", json={"value": 1}).status_code == 204
+    assert client.post(f"{V1}/rank", json={"actions": ACTIONS, "eventId": f"{event}\x85"}).status_code == 400
+
+
+def test_a_model_that_was_downloaded_can_be_sent_back_whatever_max_body_is(tmp_path: Path) -> None:
+    service = Service(load(environment={}, given={"api_key": KEY, "data": str(tmp_path / "data"), "max_body": 1024}))
+    headers = {"Ocp-Apim-Subscription-Key": KEY}
+    with TestClient(application(service), headers=headers) as client:
+        model = client.get(f"{V11}/model").content
+        assert len(model) > 1024
+        assert client.put(f"{V11}/model", content=model).status_code == 204
+        assert client.put(f"{V11}/model", content=model[:-1]).json()["error"]["code"] == "InvalidModelImportFormat"
+        assert client.put(f"{V11}/configurations/policy", content=model).status_code == 413
+
+
+def test_an_evaluation_is_read_over_any_span_of_time(client: TestClient) -> None:
+    for number in range(4):
+        client.post(f"{V1}/rank", json={"actions": ACTIONS, "eventId": str(number)})
+        client.post(f"{V1}/events/{number}/reward", json={"value": 1})
+    contract = {"name": "n", "startTime": "2020-01-01", "endTime": "2120-01-01"}
+    assert client.put(f"{V2022}/evaluations/e", json=contract).status_code == 200
+
+    def read(start: str, end: str) -> Any:
+        answer = client.get(f"{V2022}/evaluations/e", params={"startTime": start, "endTime": end})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    always = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")
+    while (found := read(*always))["status"] == "Running":
+        time.sleep(0.01)
+    content = found["content"]
+    assert [len(one["timeseries"]["data"]) for one in content["value"]] == [1, 1, 1]
+    assert content["intervalInMinutes"] == 175_316  # a hundred years in 300 parts
+    assert [len(one["timeseries"]["data"]) for one in read("2020-01-01", "2020-01-02")["content"]["value"]] == [0, 0, 0]
+
+
+def test_an_evaluation_that_fails_for_any_reason_says_so(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise KeyError("anything")
+
+    monkeypatch.setattr(evaluations, "evaluated", broken)
+    contract = {"name": "n", "startTime": "2020-01-01", "endTime": "2120-01-01"}
+    place = client.post(f"{V11}/evaluations", json=contract).headers["location"]
+    while (found := client.get(place).json())["status"] == "Running":
+        time.sleep(0.01)
+    assert (found["status"], found["description"]) == ("Failed", "the service failed; see its log")
+
+
+def test_paths_that_are_not_there_are_counted_and_not_redirected(client: TestClient) -> None:
+    for method, path in (("POST", f"{V1}/rank/"), ("GET", "/wp-login.php")):
+        answer = client.request(method, path, follow_redirects=False)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "ResourceNotFound")
+    assert 'lim2_bad_requests_total{code="ResourceNotFound"} 2.0' in client.get("/metrics").text
+
+
+def test_a_page_of_another_port_cannot_use_the_login_to_change_anything(client: TestClient) -> None:
+    del client.headers["Ocp-Apim-Subscription-Key"]
+    assert client.post("/login", json={"key": KEY}).status_code == 200
+    create = {"arms": ["a", "b"]}
+    for site in ("same-site", "cross-site"):
+        assert client.put("/v1/bandits/x", json=create, headers={"sec-fetch-site": site}).status_code == 403
+    assert client.put("/v1/bandits/x", json=create, headers={"sec-fetch-site": "same-origin"}).status_code == 201
+    assert client.get("/v1/bandits", headers={"sec-fetch-site": "none"}).status_code == 200
+    key = {"authorization": f"Bearer {READ}", "sec-fetch-site": "cross-site"}  # a key is not sent by itself
+    assert client.get("/v1/bandits", headers=key).status_code == 200
