@@ -133,7 +133,7 @@ class Agent(Decider):
             A ``lim2.log.Table``, or a :class:`lim2.DecisionLog`, whose table is used. Unlike ``log.apply(agent)``, this
             does not store a log position in the agent.
         batch
-                Number of rewards learned in one update, see :meth:`update_many`.
+            Number of rewards learned in one update, see :meth:`update_many`.
         progress
             Called after every batch as ``progress(done, total)``.
 
@@ -257,11 +257,11 @@ class Agent(Decider):
         learn, seen
             The algorithm's update function, and its data.
         arm
-                Index of the last arm played.
+            Index of the last arm played.
         pulled
-                The arms played, and the number of pulls of each.
+            The arms played, and the number of pulls of each.
         also
-                Assignments made together with the new state.
+            Assignments made together with the new state.
         """
         algorithm, rng = self.algorithm, self._streams.learn
         with one_thread:

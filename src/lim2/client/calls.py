@@ -22,7 +22,7 @@ from lim2.log.settling import checked_reward
 from lim2.log.slates import position_named
 from lim2.opening import from_bytes
 
-Outcome = Literal["recorded", "duplicate", "late", "ignored"]
+Outcome = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
 Policy = Literal["baseline", "random", "best", "algorithm"]
 PAGE = 500  # bandits per request of a list
 
@@ -125,8 +125,8 @@ def reward(bandit: str, id: str, reward: float | Mapping[Any, float], *, name: s
     -------
     str or dict
         ``"recorded"``; ``"duplicate"`` if it was recorded before, perhaps by an attempt whose answer was lost;
-        ``"late"`` or ``"ignored"``, see :meth:`lim2.DecisionLog.reward`. For a slate: a mapping from position to one
-        of these.
+        ``"late"`` or ``"ignored"``, see :meth:`lim2.DecisionLog.reward`; ``"spooled"`` if the service keeps the reward
+        on its disk until its database is reachable again. For a slate: a mapping from position to one of these.
     """
     body: dict[str, Any] = {"id": id, "name": secrets.token_hex(16) if name is None else name}
     if not isinstance(reward, Mapping):
@@ -228,7 +228,7 @@ def evaluate(
     algorithm
         Name of the algorithm, for the policy ``"algorithm"``.
     last
-        Number of newest decisions to use. None: all.
+        Number of newest decisions to use, from 2 to 50,000.
     """
     body: dict[str, Any] = {"policy": policy, "last": last}
     return _post(bandit, "evaluate", body | ({} if algorithm is None else {"algorithm": algorithm}), _evaluated)

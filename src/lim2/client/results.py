@@ -72,7 +72,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ServedEvaluation:
-    """Off-policy evaluation of a policy; see docs/production.md.
+    """Off-policy evaluation of a policy; see :func:`lim2.evaluate`.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """A digest of everything that decides the result, and of nothing else: labels may change."""
+        """Digest of everything that determines the result, and of nothing else: labels may change."""
         decisive = {
             "format": FORMAT,
             "version": RESULTS,
@@ -57,14 +57,14 @@ class Run:
 
     @property
     def file(self) -> str:
-        """The name of the run's file, for people to read; the key alone would do."""
+        """Name of the run's file: readable parts, and the key."""
         late = [short(self.feedback.text)] if self.feedback.text else []
         words = (short(self.problem.source), *late, short(self.agent.source), str(self.seed), self.key)
         return f"{'_'.join(words)}.parquet"
 
     @property
     def label(self) -> str:
-        """The problem's label, with delay and batch: tables and figures never put different ones together."""
+        """Label of the problem with delay and batch, which tables and figures never mix."""
         return self.feedback.labelled(self.problem.label)
 
     def __str__(self) -> str:
