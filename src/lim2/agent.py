@@ -460,18 +460,19 @@ class Agent(Decider):
         self._core = self._core._replace(state=trees.copied(self._core.state), pulls=self._core.pulls.copy())
         self._asked = self._asked.copy()
 
-    def parts(self) -> tuple[Core, Ints, dict[str, Any]]:
-        """Return the parts that a file stores: the core, the turn counts and the positions of the random streams.
+    def parts(self) -> tuple[Core, Ints, dict[str, Any], dict[str, Any]]:
+        """Return what a file stores: the core, turn counts, positions of the random streams, and metadata.
 
-        The parts are consistent even while another thread updates the agent.
+        The parts are consistent even while another thread updates the agent, or lets it learn from a log.
         """
         with streams.lock:  # no update ends meanwhile
             self._shared = True
             core, asked, positions = self._core, self._asked.copy(), self._streams.positions()
             begun, position = self._drawn
+            metadata = copy.copy(self.metadata)  # its log position is that of the core
         if begun == core.rounds and position is not None:  # one has begun to draw
             positions["learn"] = streams.described(position)
-        return core, asked, positions
+        return core, asked, positions, metadata
 
     @classmethod
     def restored(
