@@ -107,8 +107,12 @@ class Agent(Decider):
 
         Parameters
         ----------
-        contexts, arms, rewards
-            Array (n, n_features), n names of arms, and array (n,).
+        contexts
+            One context per row, (n, n_features).
+        arms
+            Names of the arms that were played, n of them.
+        rewards
+            Their rewards, (n,).
         batch
             Number of rewards learned in one update. 1: one update per reward, the same as a loop over :meth:`update`.
             ``"auto"``: an eighth of the rounds so far, at most 256, or 1 if :attr:`batches` is False. Large batches are

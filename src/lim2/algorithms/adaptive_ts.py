@@ -82,9 +82,11 @@ class AdaptiveTS(WithNetwork):
     train_every
         Number of rounds between two training steps. math.inf: never train the network. None: 2; with items math.inf,
         because products of context and item replace the training at less cost.
-    temperature, optimism
-        Factors of a draw, mean + scale * (optimism + temperature * t) with t Student-t: the share of the posterior's
-        scale that is random, and the share that is a bonus.
+    temperature
+        Random part of a draw: a score is drawn as mean + scale * (optimism + temperature * t), with t Student-t. Plain
+        Thompson sampling has temperature 1 and optimism 0.
+    optimism
+        Constant part of a draw, a bonus for uncertain arms; see ``temperature``.
     change_threshold
         Increase of the log density of recent rewards above which earlier data lose weight. math.inf: never, for a
         problem that does not change.

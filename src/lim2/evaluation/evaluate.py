@@ -46,8 +46,10 @@ class Evaluation:
         Confidence level of the intervals.
     effective_size
         Effective sample size.
-    mean_weight, max_weight
-        Mean and largest weight. The expected mean is 1 if propensities are correct and cover the policy's arms.
+    mean_weight
+        Mean weight. Its expectation is 1 if the propensities are correct and cover the policy's arms.
+    max_weight
+        Largest weight.
     unsupported
         Share of the policy's probability on arms whose logged propensity was 0. NaN if the propensities of arms that
         were not played are unknown.

@@ -25,8 +25,10 @@ class Run:
 
     Parameters
     ----------
-    problem, agent
-        Problem and agent.
+    problem
+        The problem.
+    agent
+        The agent.
     rounds
         Number of rounds; ``"all"``: every row of a table.
     seed
@@ -77,8 +79,10 @@ class Plan:
 
     Parameters
     ----------
-    problems, agents
-        Problems and agents.
+    problems
+        The problems.
+    agents
+        The agents.
     rounds
         Number of rounds of each problem, in order; None: its own number.
     seeds

@@ -93,8 +93,10 @@ class Table:
             Vectors (n, n_features), or n dictionaries as raw contexts.
         played
             Name of the arm played in each row.
-        rewards, propensity
-            Reward and propensity of the arm played in each row, (n,).
+        rewards
+            Reward of the arm played in each row, (n,).
+        propensity
+            Propensity of the arm played in each row, (n,).
         arms
             Names of all arms; None: those that were played or eligible, in order of first appearance.
         eligible
@@ -159,8 +161,12 @@ class Table:
         ----------
         frame
             A polars or pandas data frame, or the path of a CSV or Parquet file.
-        arm, reward, propensity
-            Columns of the arm played, its reward and its propensity.
+        arm
+            Column of the arm played.
+        reward
+            Column of its reward.
+        propensity
+            Column of its propensity.
         context
             Columns of the context: a list of names, or a string with which their names begin.
         raw
