@@ -17,7 +17,7 @@ from lim2.evaluation import OverlapWarning, evaluate
 
 
 def main(replications: int) -> None:
-    print("| decisions | worth | IPS | SNIPS | doubly robust | warned |\n|---|---|---|---|---|---|")
+    print("| decisions | effective | IPS | SNIPS | doubly robust | warned |\n|---|---|---|---|---|---|")
     for rows in (150, 300, 600, 1200, 2400):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverlapWarning)

@@ -10,6 +10,7 @@ To run it as a server: `BANDIT_LOG=shop.db uvicorn fastapi_app:app --workers 4`.
 import argparse
 import asyncio
 import json
+import logging
 import os
 import random
 import socket
@@ -24,10 +25,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel
 
 import lim2
+from lim2.log import Lease, LogError, UnknownDecisionError
 
 BANNERS = ["spring", "shoes", "gift card"]
 PAUSE = 0.2  # seconds between two checks of the log
@@ -47,14 +49,15 @@ class Worker:
         self.version = 0 if model is None else model.version
         self.bandit = new_bandit() if model is None else lim2.from_bytes(model.data)
         self.snapshot = self.bandit.snapshot()
-        self.lease: Any = None
+        self.lease: Lease | None = None
 
     def learn(self) -> None:
         """Learn new rewards and publish the model, or load the model that another worker has published."""
-        self.lease = self.lease or self.log.lead()
+        if self.lease is None or not self.lease.held:
+            self.lease = self.log.lead()
         if self.lease is not None:
-            if self.log.apply(self.bandit, batch="auto"):
-                self.log.publish(self.bandit)
+            if self.log.apply(self.bandit, batch="auto", lease=self.lease):
+                self.log.publish(self.bandit, lease=self.lease)
                 self.snapshot = self.bandit.snapshot()
         elif (model := self.log.model(after=self.version)) is not None:
             self.version, self.bandit = model.version, lim2.from_bytes(model.data)
@@ -63,7 +66,10 @@ class Worker:
     async def learn_on(self) -> None:
         """Learn in a thread, beside the requests, until the worker stops."""
         while True:
-            await asyncio.to_thread(self.learn)
+            try:
+                await asyncio.to_thread(self.learn)
+            except LogError:  # the disk may be full: decisions go on, and learning is tried again
+                logging.getLogger(__name__).exception("learning failed")
             await asyncio.sleep(PAUSE)
 
 
@@ -95,7 +101,10 @@ async def decide(visitor: dict[str, Any]) -> dict[str, Any]:
 
 @app.post("/reward")
 async def reward(given: Reward) -> dict[str, str]:
-    return {"outcome": await app.state.worker.log.areward(given.id, given.reward)}
+    try:
+        return {"outcome": await app.state.worker.log.areward(given.id, given.reward)}
+    except UnknownDecisionError as error:
+        raise HTTPException(404, str(error)) from error
 
 
 def post(url: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """The documentation tells the truth: its code runs, its commands exist, its site builds, its links lead somewhere."""
 
+import ast
 import doctest
 import functools
+import importlib
 import importlib.util
 import json
 import os
@@ -197,6 +199,38 @@ def test_every_page_is_in_the_navigation() -> None:
     text = (ROOT / "zensical.toml").read_text()
     pages = [name(page) for page in PAGES[1:] if not page.is_relative_to(DOCS / "results")]
     assert [page for page in pages if f'"{page}"' not in text] == [], "add them to nav in zensical.toml"
+
+
+PUBLIC = (
+    "lim2", "lim2.algorithms", "lim2.bandit", "lim2.client", "lim2.encoding", "lim2.evaluation", "lim2.experiments",
+    "lim2.exploration", "lim2.log", "lim2.problems", "lim2.representation",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_every_public_name_is_in_the_reference(package: str) -> None:
+    text = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    shown = set(re.findall(r"^::: (\S+)", text, flags=re.MULTILINE))
+    module, missing = importlib.import_module(package), []
+    for public in module.__all__:
+        home = getattr(getattr(module, public), "__module__", package)
+        described = home in shown or any(path.startswith("lim2.") and path.endswith(f".{public}") for path in shown)
+        if not described and f"`{package}.{public}" not in text:
+            missing.append(public)
+    assert missing == [], f"add them to docs/reference, or take them out of __all__ of {package}"
+
+
+def test_descriptions_of_parameters_are_indented_by_four() -> None:
+    """Deeper ones are shown as code."""
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [
+        f"{path.name}, {node.name}: {line}"
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, kinds)
+        for line in re.findall(r"^[\w*, ]+\n {5,}\S.*", ast.get_docstring(node) or "", flags=re.MULTILINE)
+    ]
+    assert found == []
 
 
 @with_results  # pages show them

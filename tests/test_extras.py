@@ -174,6 +174,7 @@ def test_commands_whose_extra_is_missing(cli: Path, tmp_path: Path) -> None:
         ("paper", "all", "--quick"): r"lim2 paper needs \w+, which is not installed: pip install 'lim2\[bench\]'",
         ("compare", "--help"): r"lim2 compare needs \w+, which is not installed: pip install 'lim2\[bench\]'",
         ("serve",): r"lim2 serve needs \w+, which is not installed: pip install 'lim2\[serve\]'",
+        ("tune", "LiM2"): r"lim2 tune needs \w+, which is not installed: pip install 'lim2\[tune\]'",
         ("data", "check"): r".* needs \w+, which is not installed: pip install 'lim2\[data\]'",
         ("evaluate", "x.csv", "uniform", *columns): r"reading CSV and .* needs polars, .* 'lim2\[data\]'",
     }

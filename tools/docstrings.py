@@ -6,21 +6,22 @@ from typing import Any
 import griffe
 
 ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`~?([^`]+)`")
+PAGE = re.compile(r"`{0,2}\bdocs/([\w/-]+)\.md`{0,2}")
 
 
 def as_markdown(text: str) -> str:
-    """Return a docstring with code in place of roles.
+    """Return a docstring with code in place of roles, and links in place of pages; all references are in one folder.
 
     Examples
     --------
-    >>> as_markdown("See :func:`lim2.load`.")
-    'See `lim2.load`.'
+    >>> as_markdown("See :func:`lim2.load` and ``docs/file-format.md``.")
+    'See `lim2.load` and [docs/file-format.md](../file-format.html).'
     """
-    return ROLE.sub(r"`\1`", text)
+    return PAGE.sub(r"[docs/\1.md](../\1.html)", ROLE.sub(r"`\1`", text))
 
 
 SECTION = re.compile(r"^Parameters\n-+\n(?:(?!\w+\n-).*\n?)+", re.MULTILINE)
-TOGETHER = re.compile(r"^(\**\w+(?:, \**\w+)+)\n((?:(?: {4}.*)?(?:\n|$))+)", re.MULTILINE)
+TOGETHER = re.compile(r"^(\**\w+(?:, +\**\w+)+)\n((?:(?: {4}.*)?(?:\n|$))+)", re.MULTILINE)
 
 
 def separated(text: str) -> str:
@@ -32,10 +33,12 @@ def separated(text: str) -> str:
     --------
     >>> separated("Add.\n\nParameters\n----------\na, b\n    A number.").splitlines()[-4:]
     ['a', '    A number.', 'b', '    A number.']
+    >>> separated("Add.\n\nParameters\n----------\na,     b\n    A number.").count("A number")  # a continued line
+    2
     """
 
     def each(found: re.Match[str]) -> str:
-        return "".join(f"{name}\n{found[2].rstrip()}\n" for name in found[1].split(", "))
+        return "".join(f"{name}\n{found[2].rstrip()}\n" for name in re.split(r", +", found[1]))
 
     return SECTION.sub(lambda section: TOGETHER.sub(each, section[0] + "\n").rstrip("\n") + "\n\n", text).rstrip()
 

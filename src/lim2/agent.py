@@ -107,8 +107,12 @@ class Agent(Decider):
 
         Parameters
         ----------
-        contexts, arms, rewards
-            Array (n, n_features), n names of arms, and array (n,).
+        contexts
+            One context per row, (n, n_features).
+        arms
+            Names of the arms that were played, n of them.
+        rewards
+            Their rewards, (n,).
         batch
             Number of rewards learned in one update. 1: one update per reward, the same as a loop over :meth:`update`.
             ``"auto"``: an eighth of the rounds so far, at most 256, or 1 if :attr:`batches` is False. Large batches are
@@ -133,7 +137,7 @@ class Agent(Decider):
             A ``lim2.log.Table``, or a :class:`lim2.DecisionLog`, whose table is used. Unlike ``log.apply(agent)``, this
             does not store a log position in the agent.
         batch
-                Number of rewards learned in one update, see :meth:`update_many`.
+            Number of rewards learned in one update, see :meth:`update_many`.
         progress
             Called after every batch as ``progress(done, total)``.
 
@@ -257,11 +261,11 @@ class Agent(Decider):
         learn, seen
             The algorithm's update function, and its data.
         arm
-                Index of the last arm played.
+            Index of the last arm played.
         pulled
-                The arms played, and the number of pulls of each.
+            The arms played, and the number of pulls of each.
         also
-                Assignments made together with the new state.
+            Assignments made together with the new state.
         """
         algorithm, rng = self.algorithm, self._streams.learn
         with one_thread:
@@ -460,18 +464,19 @@ class Agent(Decider):
         self._core = self._core._replace(state=trees.copied(self._core.state), pulls=self._core.pulls.copy())
         self._asked = self._asked.copy()
 
-    def parts(self) -> tuple[Core, Ints, dict[str, Any]]:
-        """Return the parts that a file stores: the core, the turn counts and the positions of the random streams.
+    def parts(self) -> tuple[Core, Ints, dict[str, Any], dict[str, Any]]:
+        """Return what a file stores: the core, turn counts, positions of the random streams, and metadata.
 
-        The parts are consistent even while another thread updates the agent.
+        The parts are consistent even while another thread updates the agent, or lets it learn from a log.
         """
         with streams.lock:  # no update ends meanwhile
             self._shared = True
             core, asked, positions = self._core, self._asked.copy(), self._streams.positions()
             begun, position = self._drawn
+            metadata = copy.copy(self.metadata)  # its log position is that of the core
         if begun == core.rounds and position is not None:  # one has begun to draw
             positions["learn"] = streams.described(position)
-        return core, asked, positions
+        return core, asked, positions, metadata
 
     @classmethod
     def restored(

@@ -61,18 +61,21 @@ def program(*names: str) -> typer.Typer:
 
 def _add(app: typer.Typer, name: str) -> None:
     extra, (module, attribute) = OF_COMMANDS[name], COMMANDS[name]
+    panel = "Decisions" if extra in ("cli", "serve") else "Experiments"
     try:
         with needs(f"lim2 {name}", extra):
             found = getattr(import_module(f"lim2.commands.{module}"), attribute)
     except MissingExtraError as error:
         anything = {"allow_extra_args": True, "ignore_unknown_options": True}
         hint = f"Not installed: needs the extra {extra!r}."  # brackets mean something else to some versions of typer
-        app.command(name, help=hint, context_settings=anything, add_help_option=False)(_absent(error))
+        app.command(
+            name, help=hint, context_settings=anything, add_help_option=False, rich_help_panel=panel
+        )(_absent(error))  # fmt: skip
         return
     if isinstance(found, typer.Typer):
-        app.add_typer(found, name=name)
+        app.add_typer(found, name=name, rich_help_panel=panel)
     else:
-        app.command(name)(found)
+        app.command(name, rich_help_panel=panel)(found)
 
 
 def _version(wanted: bool) -> None:

@@ -23,8 +23,10 @@ class Decision:
         Probability of choosing this arm, given the context and the state of the agent.
     arms
         The eligible arms; the arrays below are in the same order.
-    means, stds
-        Posterior mean and standard deviation of every arm's score; NaN for an agent without a posterior.
+    means
+        Posterior mean of every arm's score; NaN for an agent without a posterior.
+    stds
+        Posterior standard deviation of every arm's score; NaN for an agent without a posterior.
     propensities
         Probability of choosing each eligible arm.
     exploit

@@ -34,7 +34,7 @@ OF_COMMANDS = {
     "compare": "bench",
     "data": "data",
     "suite": "bench",
-    "tune": "bench",
+    "tune": "tune",
     "paper": "bench",
 }
 

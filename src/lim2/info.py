@@ -29,8 +29,10 @@ class Info:
         features, over the training batch, relative to the root mean square of the variances.
     projections
         Number of covariances that were projected back onto the positive semi-definite cone.
-    stored, evicted
-        Number of tuples in memory, and number of tuples evicted so far.
+    stored
+        Number of tuples in memory.
+    evicted
+        Number of tuples evicted so far.
     refits
         Number of rounds in which ``AdaptiveTS`` refitted its posterior to new features.
     changes

@@ -109,8 +109,12 @@ class ItemAgent(ItemDecider):
 
         Parameters
         ----------
-        contexts, items, rewards
-            Arrays (n, n_features), (n, n_item_features) and (n,).
+        contexts
+            One context per row, (n, n_features).
+        items
+            Features of the items that were chosen, (n, n_item_features).
+        rewards
+            Their rewards, (n,).
         batch
             Number of rewards learned in one update, see :meth:`lim2.Agent.update_many`.
         """

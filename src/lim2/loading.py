@@ -46,7 +46,7 @@ def dump(agent: Agent) -> bytes:
         raise ValueError(
             f"{type(algorithm).__qualname__} cannot be saved: only the agents in lim2.AGENTS can, not their subclasses"
         )
-    core, asked, positions = agent.parts()
+    core, asked, positions, metadata = agent.parts()
     leaves = {f"state/{path}": leaf for path, leaf in trees.leaves(trees.canonical(core.state))}
     arrays = {path: leaf for path, leaf in leaves.items() if isinstance(leaf, np.ndarray)}
     header = {
@@ -55,7 +55,7 @@ def dump(agent: Agent) -> bytes:
         "settings": {f.name: _setting(f.name, getattr(algorithm, f.name)) for f in fields(algorithm)},
         "rounds": core.rounds,
         "streams": positions,
-        "metadata": _checked_metadata(agent.metadata),
+        "metadata": _checked_metadata(metadata),
         "values": {path: encoded(leaf, path, {}) for path, leaf in leaves.items() if path not in arrays},
     }
     # An arm that has been updated often enough is owed no turn, however often it was decided for.

@@ -83,8 +83,10 @@ def match(
         matching, only the residual is reported.
     rate
         Step size of the two gradient methods.
-    clip, jitter
-        For ``"batch"``: largest Frobenius norm of the gradient, and the multiple of I added after the projection.
+    clip
+        For ``"batch"``: largest Frobenius norm of the gradient.
+    jitter
+        For ``"batch"``: multiple of I that is added after the projection.
     ridge
         For ``"solve"``: strength of the penalty that draws the map to the identity, relative to the mean square of a
         feature.

@@ -52,6 +52,18 @@ def test_state(decisions: Path) -> None:
     assert "version 1, at position 50" in text
 
 
+def test_nothing_is_cut_in_a_pipe_or_a_narrow_terminal(decisions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lim2.DecisionLog(decisions, read_only=True) as log:
+        first = log.pending()[0].id
+    monkeypatch.delenv("COLUMNS")
+    assert first in run("log", "tail", decisions, "-n", 10)[1]  # in one piece
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal
+    monkeypatch.setenv("COLUMNS", "40")
+    text = run("log", "tail", decisions, "-n", 1)[1]
+    assert "reward" in text
+    assert "pending" in text
+
+
 def test_tail(decisions: Path, tmp_path: Path) -> None:
     code, text = run("log", "tail", decisions, "-n", 2, "--json")
     rows = [json.loads(line) for line in text.splitlines()]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lim2.encoding import Columns, Encoder, Known, Number, from_parts, to_parts
+from lim2.encoding import Columns, Encoder, Known, Number
+from lim2.encoding.parts import from_parts, to_parts
 from lim2.persistence.container import pack, unpack
 from lim2.persistence.settings import decoded, encoded
 

@@ -10,6 +10,7 @@ import pytest
 from log.world import N_FEATURES, learned, live, make_agent, make_log
 
 import lim2
+from lim2 import state as trees
 from lim2.log import LogError, PrunedLogError, learning
 
 X = np.ones(N_FEATURES)
@@ -30,6 +31,33 @@ def in_between(log: lim2.DecisionLog, monkeypatch: pytest.MonkeyPatch, act: Any)
 def write_event(log: lim2.DecisionLog, kind: str, change: str | None) -> None:
     """Write an event of any kind, as no method of the log would."""
     log.store.write(lambda tables: tables.append(0.0, kind, None, None, change))
+
+
+@pytest.mark.one_store
+@pytest.mark.parametrize("kind", ["agent", "bandit"])
+def test_what_is_saved_while_another_thread_learns_has_its_own_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A later position than that of the state would lose rewards after a restart."""
+    agent: Any = make_agent() if kind == "agent" else lim2.Bandit(arms=["a", "b", "c"], seed=0)
+    context: Any = X if kind == "agent" else {"country": "AT"}
+    canonical = trees.canonical
+    with make_log(tmp_path) as log:
+        made = log.decide_many(agent, [context] * 4)
+        log.reward(made[0].id, 1.0)
+        log.apply(agent)
+        log.reward_many([(decision.id, 1.0) for decision in made[1:]])
+
+        def meanwhile(state: Any) -> Any:
+            monkeypatch.undo()
+            log.apply(agent)
+            return canonical(state)
+
+        monkeypatch.setattr(trees, "canonical", meanwhile)
+        loaded = lim2.from_bytes(agent.to_bytes())
+        assert loaded.rounds == loaded.metadata["log_position"]
+        log.apply(loaded)
+        assert loaded.rounds == agent.rounds == 4
 
 
 @pytest.mark.parametrize("change", ["add_arm", "remove_arm"])

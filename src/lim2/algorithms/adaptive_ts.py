@@ -46,13 +46,14 @@ class AdaptiveTS(WithNetwork):
 
     The features are the hidden layer of a network, the context itself and a constant 1. Between refits a round is exact
     Bayesian linear regression: the new tuple updates the posterior of its arm in O(g^2), and the network trains on the
-    buffer. A refit is due after every fifth of the rounds, at the latest after an eighth of the buffer. It takes over
+    buffer. A refit is due when the number of rounds has grown by a fifth, at the latest when an
+    eighth of the buffer is new. It takes over
     the features of the trained network, rescales columns and rewards by their running moments, and refits every arm
     from the prior in these scales, from sums over evicted tuples and from the buffer. At most four arms are refitted in
     one round, so time and memory per round are bounded.
 
-    A second, linear posterior does without the hidden layer. It decides if it has predicted rewards better, before
-    learning from them.
+    A second posterior is linear: it does not use the hidden layer. Both predict each reward before they learn it, and
+    the linear one takes over if its predictions are better.
 
     Raw columns need no scaling: each is scaled by its own mean and standard deviation. Decisions do not depend on the
     scale or the origin of rewards. The agent detects changes: if recent rewards are more likely when earlier data have
@@ -81,9 +82,11 @@ class AdaptiveTS(WithNetwork):
     train_every
         Number of rounds between two training steps. math.inf: never train the network. None: 2; with items math.inf,
         because products of context and item replace the training at less cost.
-    temperature, optimism
-        Factors of a draw, mean + scale * (optimism + temperature * t) with t Student-t: the share of the posterior's
-        scale that is random, and the share that is a bonus.
+    temperature
+        Random part of a draw: a score is drawn as mean + scale * (optimism + temperature * t), with t Student-t. Plain
+        Thompson sampling has temperature 1 and optimism 0.
+    optimism
+        Constant part of a draw, a bonus for uncertain arms; see ``temperature``.
     change_threshold
         Increase of the log density of recent rewards above which earlier data lose weight. math.inf: never, for a
         problem that does not change.
@@ -91,8 +94,8 @@ class AdaptiveTS(WithNetwork):
         Smallest and largest possible reward, if known. The agent then explores for rewards that it has never observed:
         give it if large rewards are rare.
     initial_pulls
-        Number of initial pulls of every arm, in turn. None: 2, and more if there are few arms, 24 in total, so that the
-        agent observes an arm in several contexts before it discards it.
+        Number of initial pulls of every arm, in turn. None: up to 24 for all arms together, but at least 2 per
+        arm, so that the agent observes an arm in several contexts before it discards it.
     min_propensity
         Smallest probability of choosing each eligible arm; at most 1 / n_arms. With items, the share of uniformly
         random decisions.

@@ -97,11 +97,12 @@ class LiM2(neural.Neural):
         ``lim2.representation.Torch``; ``hidden`` and ``learning_rate`` are then not used.
     seed
         Seed of the random streams. The same seed and inputs give the same decisions.
-    recompute_every, recompute_share
-        Number of rounds after which features in the buffer are recomputed, and the share of the buffer that is
-        recomputed, in turn. The newest tuple, and the batch if it is matched, are always up to date. The defaults
-        recompute everything in every round, as in the paper. Less is faster for large networks, see
-        ``docs/representations.md``.
+    recompute_every
+        Number of rounds after which the features of the buffer are recomputed. The default, 1, recomputes everything
+        in every round, as in the paper. Less is faster for large networks, see ``docs/representations.md``. The newest
+        tuple, and the batch if it is matched, are always up to date.
+    recompute_share
+        Share of the buffer that is recomputed each time, in turn.
     mean_prior
         Whether the last layer is the prior mean, as in the paper. False: the prior mean is 0.
     matching_clip, matching_jitter, matching_ridge

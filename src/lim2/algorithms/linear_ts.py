@@ -61,15 +61,17 @@ class LinearTS(Algorithm):
 
     Parameters
     ----------
-    n_arms, n_features
-        Number of arms, and size of a context.
+    n_arms
+        Number of arms.
+    n_features
+        Size of a context.
     arms
         Names of the arms, any hashable values, instead of ``n_arms``.
     intercept
         Whether to append a constant 1 to the context, as in the published runs.
     initial_pulls
-        Number of initial pulls of every arm, in turn. None: 2; with ``scaled=True`` 24 in total, and at least 2 per
-        arm.
+        Number of initial pulls of every arm, in turn. None: 2; with ``scaled=True`` up to 24 in total, but at least 2
+        per arm.
     min_propensity
         Smallest probability of choosing each eligible arm; at most 1 / n_arms.
     prior_precision

@@ -20,8 +20,10 @@ class NeuralLinear(Restart):
     n_arms, n_features, arms, hidden, batch, initial_pulls, min_propensity, prior_precision, a0, b0, learning_rate, \
     intercept, exploration, representation, seed, standardize, forget
         The same as for :class:`lim2.algorithms.LiM2`.
-    train_every, steps
-        Number of rounds between training phases, and number of batches in a phase.
+    train_every
+        Number of rounds between training phases.
+    steps
+        Number of batches in a training phase.
 
     References
     ----------

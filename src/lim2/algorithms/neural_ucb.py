@@ -17,8 +17,10 @@ class NeuralUCB(GradientBandit):
 
     Parameters
     ----------
-    n_arms, n_features
-        Number of arms, and size of a context.
+    n_arms
+        Number of arms.
+    n_features
+        Size of a context.
     arms
         Names of the arms, any hashable values, instead of ``n_arms``.
     hidden

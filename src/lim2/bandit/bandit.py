@@ -422,7 +422,8 @@ class Bandit(RawDecider):
         Returns
         -------
         str or dict
-            ``"recorded"``, ``"duplicate"`` or ``"late"``, see :meth:`lim2.DecisionLog.reward`.
+            ``"recorded"``, ``"duplicate"``, ``"late"`` or ``"ignored"``, see :meth:`lim2.DecisionLog.reward`. For a
+            slate: a mapping from position to one of these.
 
         Examples
         --------

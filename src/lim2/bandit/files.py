@@ -10,7 +10,8 @@ from lim2 import loading
 from lim2.arms import arm_names
 from lim2.bandit.bandit import Bandit
 from lim2.bandit.deciding import Learned
-from lim2.encoding import Category, Columns, Embedding, Encoder, Known, Number, Tags, Time, from_parts, to_parts
+from lim2.encoding import Category, Columns, Embedding, Encoder, Known, Number, Tags, Time
+from lim2.encoding.parts import from_parts, to_parts
 from lim2.items import ItemAgent
 from lim2.log.raw import as_json
 from lim2.persistence.container import LoadError, pack

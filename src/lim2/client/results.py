@@ -72,18 +72,20 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ServedEvaluation:
-    """Off-policy evaluation of a policy; see docs/production.md.
+    """Off-policy evaluation of a policy; see :func:`lim2.evaluate`.
 
     Parameters
     ----------
     policy
         Name of the policy.
-    decisions, effective_decisions
-        Number of decisions, and effective sample size.
+    decisions
+        Number of decisions.
+    effective_decisions
+        Effective sample size; None if it is unknown.
     logged
         Mean reward of the logged decisions.
     ips, snips, dr
-        Estimated mean reward of the policy, by three estimators.
+        Estimated mean reward of the policy, by three estimators, as in :class:`lim2.evaluation.Evaluation`.
     gain
         Estimated mean reward of the policy minus that of the logged decisions.
     warnings

@@ -110,7 +110,7 @@ def _carry_out(
     show(
         f"What {policy} would have earned per decision",
         shown(found),
-        f"{found.n:,} decisions, worth {found.effective_size:,.0f} of the policy's own; weights: mean "
+        f"{found.n:,} decisions, effective sample size {found.effective_size:,.0f}; weights: mean "
         f"{number(found.mean_weight)}, largest {number(found.max_weight)}",
     )
     for text in remarks:

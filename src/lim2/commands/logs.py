@@ -83,9 +83,9 @@ def tail(
             print_json(_row(one), indent=None)
         return
     table = Table()
-    table.add_column("made (UTC)", no_wrap=True)
-    table.add_column("decision", overflow="fold", min_width=16)
-    table.add_column("arm", overflow="fold")
+    table.add_column("made (UTC)", min_width=8)
+    table.add_column("decision", overflow="fold", min_width=10)
+    table.add_column("arm", overflow="fold", min_width=4)
     table.add_column("propensity", justify="right", no_wrap=True)
     table.add_column("reward", no_wrap=True)
     for one in latest:

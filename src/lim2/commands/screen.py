@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -11,11 +12,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from lim2.extras import MissingExtraError
 
 ERRORS = (ValueError, OSError, MissingExtraError)  # wrong values, files, and missing extras
+
+WIDEST = 10_000  # characters: more than any table needs
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -78,6 +82,8 @@ def as_plain(value: Any) -> Any:
 def show(title: str, table: Table, *remarks: str) -> None:
     """Print a title, a table, and remarks below it, which are not wrapped.
 
+    Nothing is cut off. Without a terminal, as in a pipe, cells are not wrapped either, unless COLUMNS gives a width.
+
     Parameters
     ----------
     title
@@ -89,7 +95,10 @@ def show(title: str, table: Table, *remarks: str) -> None:
     """
     out = console()
     out.print(title, style="bold", markup=False, soft_wrap=True)
-    out.print(table)
+    if not out.is_terminal and "COLUMNS" not in os.environ:
+        needed = Measurement.get(out, out.options.update(width=WIDEST), table).maximum
+        out.width = max(out.width, needed)
+    out.print(table, crop=False)
     for text in remarks:
         out.print(text, style="dim", markup=False, soft_wrap=True)
 

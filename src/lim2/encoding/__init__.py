@@ -8,10 +8,9 @@
 from lim2.encoding.columns import Category, Columns, Embedding, Number, Tags, Time
 from lim2.encoding.encoder import Encoder
 from lim2.encoding.known import Column, ColumnInfo, Contribution, Known
-from lim2.encoding.parts import from_parts, to_parts
 from lim2.encoding.raw_encoder import RawEncoder
 
 __all__ = [
     "Category", "Column", "ColumnInfo", "Columns", "Contribution", "Embedding", "Encoder", "Known", "Number",
-    "RawEncoder", "Tags", "Time", "from_parts", "to_parts",
+    "RawEncoder", "Tags", "Time",
 ]  # fmt: skip

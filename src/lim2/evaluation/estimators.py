@@ -25,8 +25,10 @@ class Estimate:
         The estimate.
     error
         Standard error of the estimate.
-    low, high
-        Bounds of the confidence interval.
+    low
+        Lower bound of the confidence interval.
+    high
+        Upper bound of the confidence interval.
     """
 
     value: float

@@ -46,8 +46,10 @@ class Evaluation:
         Confidence level of the intervals.
     effective_size
         Effective sample size.
-    mean_weight, max_weight
-        Mean and largest weight. The expected mean is 1 if propensities are correct and cover the policy's arms.
+    mean_weight
+        Mean weight. Its expectation is 1 if the propensities are correct and cover the policy's arms.
+    max_weight
+        Largest weight.
     unsupported
         Share of the policy's probability on arms whose logged propensity was 0. NaN if the propensities of arms that
         were not played are unknown.
@@ -76,7 +78,7 @@ class Evaluation:
             interval = f"[{e.low:.4f}, {e.high:.4f}]"
             lines.append(f"{label:<14} {e.value:>10.4f}   {interval}")
         lines.append(
-            f"{self.n} decisions, worth {self.effective_size:.0f} of the policy's own; weights: mean "
+            f"{self.n} decisions, effective sample size {self.effective_size:.0f}; weights: mean "
             f"{self.mean_weight:.3f}, largest {self.max_weight:.4g}"
         )
         return "\n".join([line.rstrip() for line in lines] + [f"warning: {text}" for text in self.warnings])
@@ -146,7 +148,7 @@ def evaluate(
     SNIPS              0.4863   [0.4547, 0.5179]
     doubly robust      0.5006   [0.4779, 0.5233]
     gain (DR)          0.4193   [0.3928, 0.4458]
-    2000 decisions, worth 983 of the policy's own; weights: mean 0.983, largest 2
+    2000 decisions, effective sample size 983; weights: mean 0.983, largest 2
     """
     if not isinstance(log, Table | DecisionLog):
         path = repr(str(log)) if isinstance(log, str | os.PathLike) else "path"

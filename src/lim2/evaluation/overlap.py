@@ -68,7 +68,7 @@ def concerns(overlap: Overlap, chances: Array, weights: Array, table: Table, und
     n = len(table)
     if overlap.effective_size < LEAST_SIZE:
         found.append(
-            f"poor overlap: {n} decisions are worth {overlap.effective_size:.0f} of the policy's own, fewer than "
+            f"poor overlap: {n} decisions have an effective sample size of {overlap.effective_size:.0f}, less than "
             f"{LEAST_SIZE}; intervals may be too narrow"
         )
     total = weights.sum()

@@ -102,9 +102,11 @@ def bench(
         Number of runs, with the seeds `seed`, `seed` + 1, ... All agents play the same draws of a problem.
     seed
         Seed of the first run.
-    delay, batch
-        Number of rounds by which rewards are delayed, and number of decisions in a batch, after which rewards are
-        learned; see `Feedback`. Lists: all combinations, each reported separately.
+    delay
+        Number of rounds by which rewards are delayed, see `Feedback`. Lists of delays or batches: all combinations,
+        each reported separately.
+    batch
+        Number of decisions in a batch, after which rewards are learned.
     settings
         Settings of agents and problems, by label: ``{"LiM2": {"matching": "sample"}}``.
     out

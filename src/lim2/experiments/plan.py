@@ -25,8 +25,10 @@ class Run:
 
     Parameters
     ----------
-    problem, agent
-        Problem and agent.
+    problem
+        The problem.
+    agent
+        The agent.
     rounds
         Number of rounds; ``"all"``: every row of a table.
     seed
@@ -43,7 +45,7 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """A digest of everything that decides the result, and of nothing else: labels may change."""
+        """Digest of everything that determines the result, and of nothing else: labels may change."""
         decisive = {
             "format": FORMAT,
             "version": RESULTS,
@@ -57,14 +59,14 @@ class Run:
 
     @property
     def file(self) -> str:
-        """The name of the run's file, for people to read; the key alone would do."""
+        """Name of the run's file: readable parts, and the key."""
         late = [short(self.feedback.text)] if self.feedback.text else []
         words = (short(self.problem.source), *late, short(self.agent.source), str(self.seed), self.key)
         return f"{'_'.join(words)}.parquet"
 
     @property
     def label(self) -> str:
-        """The problem's label, with delay and batch: tables and figures never put different ones together."""
+        """Label of the problem with delay and batch, which tables and figures never mix."""
         return self.feedback.labelled(self.problem.label)
 
     def __str__(self) -> str:
@@ -77,8 +79,10 @@ class Plan:
 
     Parameters
     ----------
-    problems, agents
-        Problems and agents.
+    problems
+        The problems.
+    agents
+        The agents.
     rounds
         Number of rounds of each problem, in order; None: its own number.
     seeds

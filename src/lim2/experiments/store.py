@@ -156,7 +156,7 @@ class Store:
         return (self.folder / "runs" / run.file).is_file()
 
     def put(self, run: Run, record: Record) -> None:
-        """Write the row of a run, whole or not at all; a success takes the place of an earlier failure.
+        """Write the row of a run atomically; a success replaces an earlier failure.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class Store:
         plan
             The plan.
         command
-            The command line that asked.
+            Command line of the request, for the report.
         """
         cells: dict[tuple[str, str], Cell] = {}
         for run in plan:
@@ -200,11 +200,11 @@ class Store:
         return sorted(read, key=lambda plan: int(plan["asked"]))
 
     def cells(self) -> list[Cell]:
-        """Return the subject of the report.
+        """Return the (problem, agent) pairs of the report.
 
-        The newest plan decides for each (problem, agent) that it names. Where it plays a problem otherwise than
-        before, with other settings or rounds, older cells of that problem no longer compare and are left out. Other
-        delays and batches are added: they are reported apart.
+        For each pair, the newest plan that names it counts. If a plan runs a problem with other settings or rounds,
+        older results of that problem are not comparable and are left out. Other delays and batches are added, because
+        they are reported separately.
         """
         cells: dict[tuple[str, str], Cell] = {}
         for plan in self.plans():
@@ -225,7 +225,7 @@ class Store:
         return list(cells.values())
 
     def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return the runs and the failures that the plans ask for, a row each, under the plans' labels.
+        """Return tables of the planned runs and of the failures, one row each, with the labels of the plans.
 
         The columns are those of ``SCHEMA``, and ``delay`` and ``batch``.
         """
@@ -250,7 +250,7 @@ class Store:
         return sum(not (self.folder / "runs" / file).is_file() for file in asked)
 
     def tidy(self, older_than: float = 3600.0) -> None:
-        """Remove what killed processes left half written, unless it may still be under way."""
+        """Remove unfinished files of killed processes, unless they may still be in progress."""
         for path in self.folder.glob("*/.*.parquet-*"):
             if time.time() - path.stat().st_mtime > older_than:
                 path.unlink(missing_ok=True)

@@ -43,4 +43,4 @@ def named(exploration: "str | Exploration") -> Exploration:
     return exploration
 
 
-__all__ = ["UCB", "Exploration", "KnowsPropensities", "Random", "StudentT", "Thompson", "named"]
+__all__ = ["UCB", "Exploration", "KnowsPropensities", "Random", "StudentT", "Thompson"]

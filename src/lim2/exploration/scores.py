@@ -14,8 +14,10 @@ class StudentT(NamedTuple):
 
     Parameters
     ----------
-    mean, scale
-        Location and scale, (n_arms,) for one context, (n, n_arms) for n rows of contexts.
+    mean
+        Location, (n_arms,) for one context, (n, n_arms) for n rows of contexts.
+    scale
+        Scale, in the same shape.
     freedom
         Degrees of freedom of each arm, (n_arms,); infinity for normal scores.
 

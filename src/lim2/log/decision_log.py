@@ -338,7 +338,8 @@ class DecisionLog:
     def save(self, agent: Any, path: Path | str) -> None:
         """Save an agent as ``agent.save(path)`` does, but wait while another thread is in `apply`.
 
-        An agent saved between learning a reward and storing its position would learn the reward again.
+        Agents and bandits of lim2 may be saved at any time with ``agent.save(path)``. An agent of another kind stores
+        its position after it has learned: saved in between, it would learn the same reward again.
 
         Parameters
         ----------

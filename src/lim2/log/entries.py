@@ -36,8 +36,10 @@ class LoggedDecision(Decision):
     items
         The candidates: vectors (k, e) in the order of `arms`, or raw features by name if there were no vectors. None
         if arms have no features.
-    raw, raw_items
-        Raw context and candidates as JSON, if they were stored.
+    raw
+        Raw context as JSON, if it was stored.
+    raw_items
+        Raw candidates as JSON, if they were stored.
     position
         Position in a slate, counted from 1; 0 if the decision is not part of a slate.
     status

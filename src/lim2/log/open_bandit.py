@@ -37,8 +37,10 @@ class OpenBandit:
         items were eligible every time.
     items
         Features of the items, (K, n_item_features), in the order of `table.arms`.
-    feature_names, item_feature_names
-        Names of the columns of `table.contexts` and `items`.
+    feature_names
+        Names of the columns of `table.contexts`.
+    item_feature_names
+        Names of the columns of `items`.
     """
 
     table: Table

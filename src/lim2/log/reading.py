@@ -27,8 +27,16 @@ class LogState:
         Number of pending decisions.
     oldest_pending
         Age of the oldest pending decision in seconds; None if there is none.
-    rewards, defaults, dropped, discarded, erased
-        Numbers of settled decisions in the log, by how they were settled.
+    rewards
+        Number of decisions settled by a reward.
+    defaults
+        Number of decisions that expired with the default reward.
+    dropped
+        Number of decisions that expired without a reward.
+    discarded
+        Number of decisions excluded by `discard`.
+    erased
+        Number of decisions deleted by `erase`.
     late
         Number of rewards that arrived after their decision had expired or been discarded.
     position

@@ -48,9 +48,10 @@ def decide(
         The agent, bandit or snapshot that decides.
     context, arms, items, exploit
         Arguments of `agent.decide`.
-    raw, raw_items
-        Raw values of the vectors, stored with them: a dictionary or row, and features of the items by name or in the
-        order of `items`. `replay` can then train a `lim2.Bandit`.
+    raw
+        Raw context of a vector, stored with it: a dictionary or row. `replay` can then train a `lim2.Bandit`.
+    raw_items
+        Raw features of the items, stored with their vectors: by name, or in the order of `items`.
     id
         Unique ID of the decision. None: the log generates one.
     key
@@ -150,10 +151,14 @@ def record(
     ----------
     decision
         The decision that `agent.decide` returned.
-    context, items
-        Context and candidates of the decision, as vectors.
-    raw, raw_items
-        Context and candidates as dictionaries or rows, instead of vectors or in addition to them.
+    context
+        Context of the decision, as a vector.
+    items
+        Candidates of the decision, as vectors.
+    raw
+        Context as a dictionary or row, instead of the vector or in addition to it.
+    raw_items
+        Candidates as dictionaries or rows, instead of the vectors or in addition to them.
     id, key, metadata, active
         The same as for `decide`.
     agent

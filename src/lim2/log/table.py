@@ -28,19 +28,19 @@ class Table:
     contexts
         Vectors (n, ...), or raw contexts (n,) if there are no vectors.
     arms
-            Names of all arms that were ever eligible.
+        Names of all arms that were ever eligible.
     chosen
-            Index of the arm played in each row, (n,).
+        Index of the arm played in each row, (n,).
     propensity
-            Propensity of the arm played in each row, (n,).
+        Propensity of the arm played in each row, (n,).
     rewards
-            Reward of each row, (n,).
+        Reward of each row, (n,).
     candidates
-            Eligible arms of each row, see `Candidates`.
+        Eligible arms of each row, see `Candidates`.
     raw
-            Raw contexts (n,), if they were stored.
+        Raw contexts (n,), if they were stored.
     missing
-            Number of decisions that were left out because they have no reward.
+        Number of decisions that were left out because they have no reward.
 
     Examples
     --------
@@ -92,23 +92,25 @@ class Table:
         contexts
             Vectors (n, n_features), or n dictionaries as raw contexts.
         played
-                Name of the arm played in each row.
-        rewards, propensity
-                Reward and propensity of the arm played in each row, (n,).
+            Name of the arm played in each row.
+        rewards
+            Reward of the arm played in each row, (n,).
+        propensity
+            Propensity of the arm played in each row, (n,).
         arms
-                Names of all arms; None: those that were played or eligible, in order of first appearance.
+            Names of all arms; None: those that were played or eligible, in order of first appearance.
         eligible
-                Eligible arms: booleans (n, K), or n sequences of names. None: the row's `items`, else the arms with a
-                propensity above 0, else all arms.
+            Eligible arms: booleans (n, K), or n sequences of names. None: the row's `items`, else the arms with a
+            propensity above 0, else all arms.
         propensities
-                Propensities of all arms (n, K), or n sequences in the order of the candidates. None: unknown.
+            Propensities of all arms (n, K), or n sequences in the order of the candidates. None: unknown.
         means
-                Predicted rewards in the same form, made without using the rewards of the table.
+            Predicted rewards in the same form, made without using the rewards of the table.
         items
-                Features: one mapping from name to vector or dictionary for all rows; or one mapping per row; or an
-                array (k, e) per row, whose arms are named 0 to k - 1.
+            Features: one mapping from name to vector or dictionary for all rows; or one mapping per row; or an
+            array (k, e) per row, whose arms are named 0 to k - 1.
         raw
-                n raw contexts, in addition to vectors.
+            n raw contexts, in addition to vectors.
 
         Examples
         --------
@@ -159,8 +161,12 @@ class Table:
         ----------
         frame
             A polars or pandas data frame, or the path of a CSV or Parquet file.
-        arm, reward, propensity
-            Columns of the arm played, its reward and its propensity.
+        arm
+            Column of the arm played.
+        reward
+            Column of its reward.
+        propensity
+            Column of its propensity.
         context
             Columns of the context: a list of names, or a string with which their names begin.
         raw

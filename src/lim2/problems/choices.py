@@ -41,31 +41,31 @@ def from_choices(
     rounds: int | Literal["all"] = "all",
     seed: int | None = None,
 ) -> ItemProblem:
-    r"""Make a problem of choice data in long format: a row per alternative of each choice situation.
+    r"""Return a problem made from choice data in long format, with one row per alternative of each choice situation.
 
-    A round is a choice situation, its candidates are the alternatives. The one that was chosen pays 1, the others 0.
-    Numbers stay as they are (agents scale by themselves), columns of text become a column of 0 and 1 for each of their
-    values. A missing number becomes the mean of its column, missing text a value of its own. Situations in which
-    nothing was chosen, or that have one alternative only, are left out; `problem.notes` tells how many.
+    A round is a choice situation, and its candidates are the alternatives. The chosen one has reward 1, the others 0.
+    Numbers are not scaled, because agents do that; text columns become one-hot. A missing number becomes the mean of
+    its column, and missing text is a separate category. Situations without a choice, or with a single alternative, are
+    left out; `problem.notes` has their number.
 
     Parameters
     ----------
     table
         A .csv (also .csv.gz, .csv.xz) with a header, a .parquet file, or a Polars or pandas frame.
     situation
-        The column that says which rows belong together.
+        Column that identifies the situation: rows with the same value are the candidates of one round.
     alternative
-        The column that names the alternative. List it in `item` too if the name means something, as "train" does and
-        "option 1" does not.
+        Column with the name of the alternative. List it in `item` as well if the name has a meaning: "train" has one,
+        "option 1" has not.
     chosen
-        The column that says whether the alternative was chosen: booleans, 0 and 1, or yes and no.
+        Column that says whether the alternative was chosen: booleans, 0 and 1, or yes and no.
     context
-        The columns that describe the situation and who chooses: the same in all rows of a situation. Without any, the
-        context is a constant.
+        Columns that describe the situation and the person who chooses. They must be equal in all rows of a situation.
+        Without any, the context is a constant.
     item
-        The columns that describe the alternative.
+        Columns that describe the alternative.
     categorical
-        Columns of numbers whose values are names rather than amounts.
+        Numeric columns whose values are categories.
     separator
         Separator of the fields of a CSV file.
     missing
@@ -189,19 +189,19 @@ def wide_to_long(
     pattern: str = "{item}{alternative}",
     available: str | None = None,
 ) -> pl.DataFrame:
-    """Return choice data in long format that has one row per situation, and columns for each alternative.
+    """Convert choice data from wide format, with one row per situation, to long format, with one per alternative.
 
-    The columns `situation` (numbers from 0), `alternative` and `chosen` are added, those of single alternatives are
-    replaced by one for each of `item`, and all others stay.
+    The columns `situation` (numbers from 0), `alternative` and `chosen` are added. The columns of the alternatives are
+    replaced by one column for each of `item`. All other columns stay.
 
     Parameters
     ----------
     frame
         One row per situation.
     chosen
-        The column that says which alternative was chosen.
+        Column with the alternative that was chosen.
     alternatives
-        The alternatives' names, as they occur in the names of columns, and what `chosen` holds for each.
+        Names of the alternatives, as they occur in the names of columns, mapped to their values in `chosen`.
     item
         Features of the alternatives. A feature without a column for an alternative is missing.
     pattern

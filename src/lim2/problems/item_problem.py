@@ -41,8 +41,10 @@ class ItemProblem:
         Seed of the draw. Loading with this seed gives the same arrays.
     item_names
         Name of each candidate, (total,), the same in every round in which the item is eligible. Empty if unknown.
-    feature_names, item_feature_names
-        Names of the columns of contexts and items, if known.
+    feature_names
+        Names of the columns of the contexts, if known.
+    item_feature_names
+        Names of the columns of the items, if known.
     raw_contexts
         Contexts as dictionaries, one per round. Empty if there are none.
     raw_items

@@ -149,16 +149,16 @@ def from_openml(
     max_categories: int = MOST_VALUES,
     data: Folder = None,
 ) -> Problem:
-    """Make a problem of a classification task of OpenML that `lim2 suite openml` has fetched.
+    """Return a problem made from a classification task of OpenML that `lim2 suite openml` has fetched.
 
-    Columns of numbers are standardised, nominal columns become a column of 0 and 1 for each of their values. A
-    missing number becomes the mean of its column, a missing name a value of its own. Identifiers, text, dates and
-    nominal columns of very many values are left out; `problem.notes` says so.
+    Numeric columns are standardised, nominal columns become one-hot. A missing number becomes the mean of its column,
+    and a missing nominal value is a separate category. Identifiers, text, dates and nominal columns with very many
+    values are left out; `problem.notes` lists them.
 
     Parameters
     ----------
     task
-        The task's number.
+        Number of the task.
     rounds
         Number of rows to use.
     seed
@@ -166,9 +166,9 @@ def from_openml(
     standardize
         Scaling of the numeric columns: `"sample"`, `"online"` or None.
     max_categories
-        Nominal columns of more values are left out.
+        Largest number of values of a nominal column; columns with more are left out.
     data
-        The folder of the datasets; None for `LIM2_DATA`, then the user's cache.
+        Folder of the datasets. None: `LIM2_DATA`, then the user's cache.
     """
     there = find_task(task, data)
     frame = there.table()

@@ -33,8 +33,10 @@ class TextCNN(nn.Module):
         Number of tokens in a text. The caller pads shorter texts with a separate id.
     embedding
         Size of the word embeddings, which are initialised randomly.
-    widths, filters
-        Widths of the windows, and number of filters per width.
+    widths
+        Widths of the windows.
+    filters
+        Number of filters per width.
     width
         Number of features.
     seed
