@@ -15,6 +15,7 @@ from markdown.preprocessors import Preprocessor
 import lim2.cli
 from lim2.serve.app import all_operations
 from lim2.serve.openapi import document
+from tools.docstrings import PAGE
 
 
 def command_line() -> str:
@@ -22,6 +23,7 @@ def command_line() -> str:
     command = typer.main.get_command(lim2.cli.program())
     _with_whole_lines(command)
     text: str = typer.cli.get_docs_for_click(obj=command, ctx=typer.Context(command), name="lim2")
+    text = PAGE.sub(r"[docs/\1.md](../\1.md)", text)
     return text.split("\n", 1)[1].strip()  # without its title: the page has one
 
 

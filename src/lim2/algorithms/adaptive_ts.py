@@ -83,10 +83,10 @@ class AdaptiveTS(WithNetwork):
         Number of rounds between two training steps. math.inf: never train the network. None: 2; with items math.inf,
         because products of context and item replace the training at less cost.
     temperature
-        Random part of a draw: a score is drawn as mean + scale * (optimism + temperature * t), with t Student-t. Plain
-        Thompson sampling has temperature 1 and optimism 0.
+        Random part of a draw, 0.1 by default: a score is drawn as mean + scale * (optimism + temperature * t), with t
+        Student-t. Plain Thompson sampling has temperature 1 and optimism 0.
     optimism
-        Constant part of a draw, a bonus for uncertain arms; see ``temperature``.
+        Constant part of a draw, 0.4 by default: a bonus for uncertain arms.
     change_threshold
         Increase of the log density of recent rewards above which earlier data lose weight. math.inf: never, for a
         problem that does not change.

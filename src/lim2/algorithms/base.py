@@ -203,8 +203,8 @@ class Algorithm(ABC):
     def no_batches(self) -> str:
         """Error message for a batch, if the algorithm does not support batches."""
         return (
-            f"{self.name} does not learn in batches: {self.why_no_batches}. Leave out batch=, to learn the rewards one "
-            f"by one, or use AdaptiveTS or LinearTS, which do"
+            f"{self.name} does not learn in batches: {self.why_no_batches}. Leave out batch= to learn the rewards one "
+            f"by one, or use AdaptiveTS or LinearTS"
         )
 
     @property
