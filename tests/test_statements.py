@@ -67,6 +67,16 @@ def test_a_run_of_the_papers_table_that_was_changed_is_found(ours: Kept, copy: P
     assert statements.digests(kept) != (kept.results / statements.DIGESTS).read_text()
 
 
+def test_a_report_of_other_runs_is_found(ours: Kept, copy: Path) -> None:
+    page = (ours.results / "report.html").read_text()
+    with_changed_run(copy / "docs" / "results" / "runs" / "table.parquet", 40.0, problem="adult", agent="LiM2", seed=1)
+    found = statements.unshown(page, list(Kept(copy).sections.values()))
+    assert len([text for text in found if text.startswith("Adult")]) == 2  # of both tables
+    assert any(
+        path.suffix == ".tex" and path.read_text() != text for path, text in statements.made_files(Kept(copy)).items()
+    )
+
+
 def test_a_fresh_run_that_was_changed_a_little_is_found(ours: Kept, copy: Path) -> None:
     runs = copy / "docs" / "results" / "past-the-paper" / "runs.csv"
     with_changed_run(runs, 1.0, problem="statlog", agent="LiM2", seed=1003)
