@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from benchmarks.past_the_paper import OWN, strongest
+from benchmarks.past_the_paper import judged
 
 HERE = Path(__file__).parent
 PAST = HERE.parent / "docs" / "results" / "past-the-paper"
@@ -27,14 +27,14 @@ def _means(name: str, problem: str) -> dict[str, float]:
 def _lead(rivals: Mapping[str, dict[str, Any]], problem: str) -> str:
     row = rivals[problem]
     lead = f"{row['of_span']:+.0%} ± {row['half_of_span']:.0%} compared with {row['agent']} on `{problem}`"
-    return lead if abs(row["of_span"]) > row["half_of_span"] else f"no significant difference: {OURS} {lead}"
+    return f"no significant difference: {OURS} {lead}" if row["verdict"] == "undecided" else lead
 
 
 def report() -> str:
     """Return a row per situation: what to choose, what was measured, and by which command."""
-    rivals = strongest(pl.read_csv(PAST / "against.csv"), OWN)
+    rivals = judged(pl.read_csv(PAST / "against.csv"))["own"]  # significant: after Holm's correction, as in README
     datasets = [row for row in rivals.values() if row["group"] == "The paper's datasets"]
-    behind = sum(row["of_span"] < -row["half_of_span"] for row in datasets)
+    behind = sum(row["verdict"] == "behind" for row in datasets)
     wheel, vowel, jester = _means("cases", "wheel"), _means("suite", "vowel"), _means("ablation", "jester")
     shares = {name: sum(runs) / len(runs) for name, runs in _load("catalogue")["shares"].items()}
     speed = {row["agent"]: row for row in _load("throughput")["speed"]}

@@ -1,16 +1,19 @@
-"""`python -m benchmarks.datasets RESULTS TUNING`: write what docs/suites.md says about runs, and its figure.
+"""`python -m benchmarks.datasets RESULTS TUNING`: keep what docs/suites.md says about runs, and its figure.
 
 RESULTS is the folder of `lim2 bench --suite benchmarks/suites/datasets.toml`, TUNING that of
-`lim2 tune LinearTS --suite benchmarks/suites/tuning.toml`. Their numbers are kept in docs/results/suites.
+`lim2 tune LinearTS --suite benchmarks/suites/tuning.toml`. Their numbers are kept in docs/results/suites;
+`python -m benchmarks.readme` puts them into the page.
 """
 
 import argparse
 import json
-import re
-from collections.abc import Sequence
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
+from lim2.experiments.analysis import Analysis, Pair, Place
 from lim2.experiments.feedback import IMMEDIATE
+from lim2.experiments.ranks import Friedman
 from lim2.experiments.report import datasets
 from lim2.experiments.report.figures import write_figure
 from lim2.experiments.store import opened
@@ -23,29 +26,34 @@ KEPT = DOCS / "results" / "suites"
 FIGURE = "critical-difference"
 
 
-def comparison(folder: Path) -> list[str]:
-    """Write the figure and the numbers of a bench, and return the lines of the page."""
-    runs = opened(folder).frames()[0]
+def keep(results: Path, tuning: Path) -> None:
+    """Keep the numbers of a bench and of a search, and draw the figure."""
+    runs = opened(results).frames()[0]
     section = datasets.section(Tables(runs, summarize(runs)), IMMEDIATE)
     if section is None:
-        raise SystemExit(f"{folder} has too few datasets or agents")
+        raise SystemExit(f"{results} has too few datasets or agents")
     write_figure(section.diagram, KEPT, FIGURE)
-    (KEPT / "datasets.json").write_text(json.dumps(section.analysis.as_dict(), indent=1) + "\n")
-    return section.markdown(f"results/suites/{FIGURE}.png")
+    for name, content in (
+        ("datasets", section.analysis.as_dict()),
+        ("tuned", json.loads((tuning / "tuned.json").read_text())),
+    ):
+        (KEPT / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
-def tuning(folder: Path) -> list[str]:
-    """Keep what a search found, and return the lines of the page."""
-    content = json.loads((folder / "tuned.json").read_text())
-    (KEPT / "tuned.json").write_text(json.dumps(content, indent=1) + "\n")
+def comparison() -> str:
+    """Return what the page says of agents over many datasets."""
+    content = json.loads((KEPT / "datasets.json").read_text())
+    content |= {"places": [Place(**place) for place in content["places"]], "friedman": Friedman(**content["friedman"])}
+    found = Analysis(**content | {"pairs": [Pair(**pair) for pair in content["pairs"]]})
+    section = datasets.Section(found, datasets.sentences(found), Figure())
+    return "\n".join(section.markdown(f"results/suites/{FIGURE}.png"))
+
+
+def tuning() -> str:
+    """Return what the page says of a search."""
+    content = json.loads((KEPT / "tuned.json").read_text())
     judged = Judged(**content.pop("judged")) if content["judged"] else content.pop("judged")
-    return ["```text", summary(Tuned(**content, judged=judged), Path("results/tuning")), "```"]
-
-
-def put(page: str, name: str, lines: Sequence[str]) -> str:
-    """Return the page with other lines between its marks of that name."""
-    between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", flags=re.DOTALL)
-    return between.sub(lambda match: match[1] + "\n".join(lines) + "\n" + match[2], page)
+    return f"```text\n{summary(Tuned(**content, judged=judged), Path('results/tuning'))}\n```"
 
 
 def main() -> None:
@@ -53,9 +61,7 @@ def main() -> None:
     parser.add_argument("results", type=Path)
     parser.add_argument("tuning", type=Path)
     asked = parser.parse_args()
-    path = DOCS / "suites.md"
-    page = put(path.read_text(), "comparison", comparison(asked.results))
-    path.write_text(put(page, "tuning", tuning(asked.tuning)))
+    keep(asked.results, asked.tuning)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,20 @@
 """Tables of pages, made of kept results; `python -m benchmarks.readme` writes them."""
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 
-from benchmarks import choosing
+from benchmarks import choosing, datasets
+from lim2.experiments.renamed import today
 from lim2.experiments.report.markdown import table
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = DOCS / "results"
+MEASURED = Path(__file__).parent / "results"
 
 
 def ablation_variants() -> str:
@@ -24,7 +29,52 @@ def ablation_variants() -> str:
     return "\n".join(table(["variant", *problems], rows))
 
 
+def amazon() -> str:
+    """Return the rewards of the agents with the text network, the published ones, and what their rounds cost."""
+    rows = []
+    for row in pl.read_csv(RESULTS / "tables" / "text.csv").iter_rows(named=True):
+        timed = [run for run in _on_texts() if run["agent"] == row["method"] and not run["settings"]]
+        cost = [f"{np.median([run['ms'] for run in timed]):.0f}", f"{np.median([r['outside'] for r in timed]):.0%}"]
+        ours, paper = f"{row['mean']:,.0f} ± {row['std']:.0f}", f"{row['paper_mean']:,} ± {row['paper_std']}"
+        rows.append([f"`{row['method']}`", str(row["runs"]), ours, paper, *cost])
+    return "\n".join(
+        table(["agent", "runs", "reward", "published reward", "ms per round", "outside the network"], rows)
+    )
+
+
+def _on_texts(rounds: int = 5000) -> list[dict[str, Any]]:
+    """Return the runs of `python -m benchmarks.amazon` of some length."""
+    runs = [json.loads(line) for line in today((MEASURED / "amazon.jsonl").read_text()).splitlines()]
+    return [run for run in runs if run["rounds"] == rounds]
+
+
+def _named(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"`{key}={value}`" for key, value in settings.items()) or "everything in every round"
+
+
+def recomputed_texts() -> str:
+    """Return what LiM2 earns on texts when it recomputes fewer features, and the CPU time of a round."""
+    times = {_named(run["settings"]): run["cpu_ms"] for run in _on_texts(1500)}
+    rewards = {
+        _named(run["settings"]): run["reward"] for run in _on_texts() if (run["agent"], run["seed"]) == ("LiM2", 0)
+    }
+    return "\n".join(
+        table(["", "reward", "ms per round"], [[n, f"{rewards[n]:,.0f}", f"{t:.0f}"] for n, t in times.items()])
+    )
+
+
+def recomputed() -> str:
+    """Return what LiM2 earns on Statlog when it recomputes fewer features, and its relative time."""
+    rows = [
+        [_named(row["settings"]), str(row["runs"]), f"{row['mean']:,.0f} ± {row['std']:.0f}", f"{row['ratio']:.2f}"]
+        for row in json.loads((MEASURED / "recompute.json").read_text())
+    ]
+    return "\n".join(table(["", "runs", "reward", "time, relative"], rows))
+
+
 PAGES: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     DOCS / "explanation" / "what-carries-the-result.md": {"ablation variants": ablation_variants},
     DOCS / "choosing.md": {"choosing": choosing.report},
+    DOCS / "representations.md": {"amazon": amazon, "recomputed texts": recomputed_texts, "recomputed": recomputed},
+    DOCS / "suites.md": {"comparison": datasets.comparison, "tuning": datasets.tuning},
 }

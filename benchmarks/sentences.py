@@ -57,8 +57,16 @@ def bullets(texts: Sequence[str]) -> str:
 def compared(kept: Kept) -> str:
     """Return AdaptiveTS minus its strongest rivals, problem by problem; bold is significant after Holm's correction."""
     sides = past_the_paper.judged(kept.comparisons)
-    rows = [[problem, *(_lead(sides[side].get(problem)) for side in ("own", "peers"))] for problem in sides["own"]]
+    rows = [
+        [_with_runs(problem, rival["pairs"]), *(_lead(sides[side].get(problem)) for side in ("own", "peers"))]
+        for problem, rival in sides["own"].items()
+    ]
     return "\n".join(table(["problem", "the best of the paper's methods", "the best of Vowpal Wabbit"], rows))
+
+
+def _with_runs(problem: str, pairs: int) -> str:
+    whole = past_the_paper.RUNS
+    return problem if pairs >= whole else f"{problem} ({pairs} of {whole} runs)"
 
 
 def _lead(rival: Mapping[str, Any] | None) -> str:

@@ -5,20 +5,22 @@ from the kept runs. They are checked to be what these functions return today; ``
 else a number or a verdict is refused, unless it is code, or in a passage that is declared to be no result:
 ``<!-- no result: what it is instead -->`` to ``<!-- /no result -->``.
 
-Tables, report and digests in docs/results are checked against the runs, too, so that a run that was changed by hand is
+Tables, reports and digests in docs/results are checked against the runs, too, so that a run that was changed by hand is
 found whatever the pages round away.
 """
 
 import argparse
 import hashlib
+import html
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import sentences
 from benchmarks.kept import Kept
 from benchmarks.sentences import Make
-from lim2.paper.write import headline, markdown_of
+from lim2.paper.sections import Section
+from lim2.paper.write import headline, latex_of, markdown_of
 
 # Passages by page, from the root of the checkout.
 PAGES: Mapping[str, Mapping[str, Make]] = {
@@ -128,16 +130,34 @@ def made_files(kept: Kept) -> dict[Path, str]:
     kept
         The runs.
     """
-    found = {
-        kept.results / "tables" / f"{sheet.name}.csv": sheet.data.write_csv(float_precision=6)
-        for section in kept.sections.values()
-        for sheet in section.sheets
-    }
+    found = {}
+    for sheet in (sheet for section in kept.sections.values() for sheet in section.sheets):
+        found[kept.results / "tables" / f"{sheet.name}.csv"] = sheet.data.write_csv(float_precision=6)
+        found[kept.results / "tables" / f"{sheet.name}.tex"] = latex_of(sheet)
     found[kept.past / "against.csv"] = kept.comparisons.write_csv()
     report = kept.results / "report.md"
     end = report.read_text().partition(REPORT_END)[2]
     found[report] = markdown_of(list(kept.sections.values()), [], {}).partition(REPORT_END)[0] + REPORT_END + end
     return found
+
+
+def unshown(page: str, sections: Sequence[Section]) -> list[str]:
+    """Return what an HTML report should show and does not: its headline, evidence of claims, rows of tables.
+
+    Parameters
+    ----------
+    page
+        The report.
+    sections
+        What it should show.
+    """
+    words = re.sub(r"[▲▼]\s*(?:better|worse)", " ", html.unescape(re.sub(r"<[^>]*>", " ", page)))  # marks of cells
+    shown = " ".join(words.split())
+    wanted = [headline(sections)]
+    for section in sections:
+        wanted += [claim.evidence for claim in (*section.claims, *section.criteria)] + list(section.findings)
+        wanted += [" ".join(f"{c.text} {c.below}" for c in row) for sheet in section.sheets for row in sheet.rows]
+    return [text for text in wanted if " ".join(text.split()) not in shown]
 
 
 def digests(kept: Kept) -> str:
@@ -173,7 +193,7 @@ def problems(kept: Kept) -> list[str]:
     for path, text in made_files(kept).items():
         if path.read_text() != text:
             found.append(f"{path.relative_to(kept.root)}: is not what the kept runs give")
-    if headline(list(kept.sections.values())) not in (kept.results / "report.html").read_text():
+    if unshown((kept.results / "report.html").read_text(), list(kept.sections.values())):
         found.append("docs/results/report.html: is of other runs; `lim2 paper report --to docs/results` writes it anew")
     if (kept.results / DIGESTS).read_text() != digests(kept):
         found.append(f"docs/results/{DIGESTS}: a file with runs was changed")

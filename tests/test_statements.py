@@ -14,6 +14,7 @@ from benchmarks.kept import ROOT, Kept
 from benchmarks.risky import risky
 from lim2 import problems
 from lim2.experiments.runner import play
+from lim2.paper import ablation
 
 pytestmark = with_results
 
@@ -67,6 +68,16 @@ def test_a_run_of_the_papers_table_that_was_changed_is_found(ours: Kept, copy: P
     assert statements.digests(kept) != (kept.results / statements.DIGESTS).read_text()
 
 
+def test_a_report_of_other_runs_is_found(ours: Kept, copy: Path) -> None:
+    page = (ours.results / "report.html").read_text()
+    with_changed_run(copy / "docs" / "results" / "runs" / "table.parquet", 40.0, problem="adult", agent="LiM2", seed=1)
+    found = statements.unshown(page, list(Kept(copy).sections.values()))
+    assert len([text for text in found if text.startswith("Adult")]) == 2  # of both tables
+    assert any(
+        path.suffix == ".tex" and path.read_text() != text for path, text in statements.made_files(Kept(copy)).items()
+    )
+
+
 def test_a_fresh_run_that_was_changed_a_little_is_found(ours: Kept, copy: Path) -> None:
     runs = copy / "docs" / "results" / "past-the-paper" / "runs.csv"
     with_changed_run(runs, 1.0, problem="statlog", agent="LiM2", seed=1003)
@@ -76,6 +87,21 @@ def test_a_fresh_run_that_was_changed_a_little_is_found(ours: Kept, copy: Path) 
     with_changed_run(runs, 4000.0, problem="census", agent="LiM2 intercept", seed=1003)
     assert is_said(ours, "README.md", "rivals")
     assert not is_said(Kept(copy), "README.md", "rivals")
+
+
+def test_the_page_on_what_carries_the_result_reads_its_table_rightly(ours: Kept) -> None:
+    """docs/explanation/what-carries-the-result.md; its table is tested by tests/test_readme.py."""
+    rows = ours.sheet("ablation", "ablation").select("variant", "problem", "difference_percent").iter_rows()
+    apart = {(str(variant), str(problem)): float(percent) for variant, problem, percent in rows}
+    assert -60.0 < apart["no mean prior", "all"] < -40.0  # "about half of the lead is lost"
+    matching = {variant: apart[variant, "all"] for variant, _ in apart if "matching" in variant[:14]}
+    assert set(matching) >= {"no matching step", "matching by sample", "matching rate x 10", "matching solved"}
+    assert max(map(abs, matching.values())) < 5.0  # "it matters little"
+    assert apart["intercept", "all"] > 5 * max(map(abs, matching.values()))
+    by_dataset = [apart["intercept", name] for name in ablation.PROBLEMS]
+    assert max(by_dataset) == apart["intercept", "epileptic"]  # "above all on Epileptic"
+    recount = [apart["no recount", name] < 0.0 for name in ablation.PROBLEMS]
+    assert sorted(recount) == [False, True, True, True]  # "helps on three datasets and hurts on the fourth"
 
 
 REPLAYED = past_the_paper.PROBLEMS if os.environ.get("LIM2_REPLAYS") else ["statlog"]

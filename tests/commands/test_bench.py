@@ -56,6 +56,15 @@ def test_a_failure_shows_in_the_status() -> None:
     assert run(*words)[0] == 0  # put right, it is run again
 
 
+def test_a_failure_of_an_earlier_command_does_not_show_in_the_status() -> None:
+    words = ("bench", "--problems", "wheel", "--agents", "LinearTS", *SMALL, "--out", "here")
+    assert run(*words, "--set", "LinearTS.a0=-1")[0] == 1
+    code, _, err = run(*words, "--set", "LinearTS.a0=7")
+    assert code == 0
+    assert "failed" not in err
+    assert len(list(Path("here/failures").iterdir())) == 2  # which the report of the folder still shows
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -64,7 +73,6 @@ def test_a_failure_shows_in_the_status() -> None:
         (("bench", "--problems", "weel"), "did you mean 'wheel'"),
         (("bench", "--set", "LiM2.hiden=3"), "did you mean 'hidden'"),
         (("bench", "--set", "hidden=3"), "expected NAME.setting=value"),
-        (("bench", "--suite", "none.toml"), "cannot be read"),
         (("bench", "--csv", "none.csv", "--label", "y"), "there is no file none.csv"),
         (("bench", "--csv", "none.csv"), "must be given together"),
         (("bench", "--delay", "-5"), "delay must be a whole number of rounds, at least 0, not -5"),
@@ -72,6 +80,19 @@ def test_a_failure_shows_in_the_status() -> None:
         (("bench", "--batch", "1.5"), "--batch must be one or several whole numbers"),
         (("bench", "--batch", "64", "--rounds", "50"), "no reward would be learned before the last decision"),
         (("bench", "--on", "moon"), "on must be 'local' or 'ray'"),
+        (("bench", "--seed", "-1"), "the seed must be at least 0, got -1"),
+        (("bench", "--agents", "broken:Agent"), "the module 'broken' cannot be imported: NameError: name 'x'"),
+        (("bench", "--problems", "unsaid:problem"), "the module 'unsaid' cannot be imported: SyntaxError"),
+        (("bench", "--agents", "absent.part:Agent"), "there is no module 'absent' here or on PYTHONPATH"),
+        (("bench", "--problems", "wheel", "--out", "broken.py"), "the folder broken.py cannot be created: File exists"),
+        (("bench", "--suite", "latin.toml"), "is not TOML: 'utf-8' codec"),
+        (("bench", "--suite", "none.toml"), "cannot be read"),
+        (("bench", "--suite", "zero.toml"), "runs must be a whole number from 1, got 0"),
+        (("bench", "--suite", "of.toml", "--agents", "a"), 'needs the entry "of", for example of = "LiM2"'),
+        (("paper", "table", "--runs", "0"), "--runs must be at least 1, got 0"),
+        (("paper", "table", "--slow-runs", "-2"), "--slow-runs must be at least 1, got -2"),
+        (("suite", "openml", "--task", "31", "--runs", "0"), "runs must be at least 1, got 0"),
+        (("suite", "openml", "--task", "31", "--out", "broken.py/suite.toml"), "the folder broken.py cannot be"),
         (("report", "nowhere"), "has no results of `lim2 bench`"),
         (("compare", "nowhere", "there"), "has no results of `lim2 bench`"),
         (("compare", "nowhere", "there", "--format", "xml"), "--format must be one of"),
@@ -85,6 +106,11 @@ def test_a_failure_shows_in_the_status() -> None:
     ],
 )
 def test_wrong_words_are_told_in_one_line(words: tuple[str, ...], message: str) -> None:
+    Path("broken.py").write_text("x\n")
+    Path("unsaid.py").write_text("def (\n")
+    Path("latin.toml").write_bytes("# größe".encode("latin-1"))
+    Path("zero.toml").write_text("runs = 0")
+    Path("of.toml").write_text("[variants.a]\nof = 3")
     code, _, err = run(*words)
     assert code == 2
     assert err.startswith("error: ") and message in err

@@ -111,7 +111,7 @@ def bench(
                 command=command_line(),
             )
         log(results)
-    _conclude(results, console, quiet=quiet)
+    _conclude(results, wanted, console, quiet=quiet)
 
 
 def _plan(
@@ -212,8 +212,8 @@ def _stopping(console: Console, plan: Plan, out: Path) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from error
 
 
-def _conclude(results: Results, console: Console, *, quiet: bool) -> None:
-    """Print the outcome; exit with status 1 if runs failed."""
+def _conclude(results: Results, plan: Plan, console: Console, *, quiet: bool) -> None:
+    """Print the outcome; exit with status 1 if runs of this plan failed. Those of earlier plans are in the report."""
     from lim2.experiments.tables import Tables
     from lim2.experiments.terminal import leaderboard, rewards_by_feedback, show
 
@@ -228,11 +228,12 @@ def _conclude(results: Results, console: Console, *, quiet: bool) -> None:
     out.print(what, markup=False, soft_wrap=True)
     if results.retried and not quiet:
         console.print(f"{results.retried} runs were repeated because their process died.", style="yellow")
-    if len(results.failures):
+    failures = results.failures.filter(results.failures["key"].is_in([run.key for run in plan]))
+    if len(failures):
         where = results.report if results.report.exists() else f"the report, which lim2 report {results.folder} writes"
         lines = [
             f"{row['problem']} / {row['agent']} / seed {row['seed']}: {row['error'].strip().splitlines()[-1]}"
-            for row in results.failures.iter_rows(named=True)
+            for row in failures.iter_rows(named=True)
         ]
         fail(f"{len(lines)} runs failed; their tracebacks are in {where}:", lines)
 

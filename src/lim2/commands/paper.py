@@ -15,6 +15,7 @@ from rich.table import Table
 from lim2.commands.bench import ERRORS, command_line, stoppable
 from lim2.commands.errors import INTERRUPTED, fail, plain_errors
 from lim2.experiments.names import PlanError
+from lim2.experiments.store import writable
 
 if TYPE_CHECKING:  # what draws and counts is imported when something is to be run
     from lim2.paper.run import Outcome
@@ -64,15 +65,25 @@ def _carry_out(
 
     console = Console(stderr=True, highlight=False)
     folder = out or (QUICK_OUT if quick else DEFAULT_OUT)
-    many = runs or (QUICK_RUNS if quick else RUNS)
-    scale = Scale(many, slow_runs or (1 if quick else many), quick)
+    many = (QUICK_RUNS if quick else RUNS) if runs is None else runs
+    slow = (1 if quick else many) if slow_runs is None else slow_runs
     if data is not None:
         os.environ["LIM2_DATA"] = str(data.resolve())  # for the processes, too
     with plain_errors(*ERRORS):
+        for option, number in (("--runs", many), ("--slow-runs", slow)):
+            if number < 1:
+                raise PlanError(f"{option} must be at least 1, got {number}")
         try:
             with stoppable():
                 outcome = run.run(
-                    names, folder, scale, jobs=jobs, on=on, quiet=quiet, console=console, command=command_line()
+                    names,
+                    folder,
+                    Scale(many, slow, quick),
+                    jobs=jobs,
+                    on=on,
+                    quiet=quiet,
+                    console=console,
+                    command=command_line(),
                 )
         except KeyboardInterrupt as error:
             console.print(
@@ -166,6 +177,7 @@ def report(
         sections = run.sections_of(folder)
         if not sections:
             raise PlanError(f"{folder} has no runs of `lim2 paper`: give the folder that was its --out")
+        writable(to or folder)
     page = write.write_report(sections, folder, to)
     if to is not None:
         archive.pack(folder, to)
@@ -182,5 +194,5 @@ def unpack(
 
     folder = out or DEFAULT_OUT
     with plain_errors(*ERRORS):
-        count = archive.unpack(kept, folder)
+        count = archive.unpack(kept, writable(folder))
     Console(highlight=False).print(f"{count} runs unpacked into {folder}", markup=False, soft_wrap=True)

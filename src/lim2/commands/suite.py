@@ -16,6 +16,7 @@ from lim2.commands.data import DataOption, size_text
 from lim2.commands.errors import FAILED, plain_errors, say
 from lim2.experiments.benchmark import AGENTS
 from lim2.experiments.names import PlanError
+from lim2.experiments.store import writable
 from lim2.problems.errors import DataError, FetchError, MissingDataError
 from lim2.problems.files import write_whole
 from lim2.problems.openml import SERVER, Task, fetch_study, fetch_task
@@ -57,6 +58,11 @@ def openml(
     with plain_errors(*ERRORS):
         if out is not None and out.exists():
             raise PlanError(f"{out} exists already: give another --out, or delete it")
+        for name, number in (("rounds", rounds), ("runs", runs)):
+            if number < 1:
+                raise PlanError(f"{name} must be at least 1, got {number}")
+        if out is not None:
+            writable(out.parent)
         numbers = _numbers(task)
         try:
             numbers += fetch_study(study, data, server=server, again=again) if study is not None else []
@@ -75,7 +81,6 @@ def openml(
     if fetched:
         Console(highlight=False).print(_table(fetched))
     if out is not None and fetched:
-        out.parent.mkdir(parents=True, exist_ok=True)
         write_whole(out, suite_text(fetched, rounds, runs).encode())
         Console(highlight=False).print(f"Run it with: lim2 bench --suite {out}", markup=False, soft_wrap=True)
     for failure in failures:

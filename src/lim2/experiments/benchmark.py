@@ -17,7 +17,7 @@ from lim2.experiments.names import PlanError, Spec, agent_named, given, nearest,
 from lim2.experiments.plan import Plan, with_uniform
 from lim2.experiments.progress import progress_for
 from lim2.experiments.schedule import carry_out
-from lim2.experiments.store import Store
+from lim2.experiments.store import Store, writable
 from lim2.problems.check import presence
 from lim2.problems.files import folders
 from lim2.problems.registry import find, names
@@ -216,7 +216,7 @@ def carried_out(
         raise PlanError(f"jobs must be at least 1, got {jobs}")
     if on == "local":
         check_data(plan)
-    store = Store(out)
+    store = Store(writable(out))
     store.tidy()
     store.ask(plan, command)
     wanted = {run.key: run for run in plan}  # two labels may mean the same run

@@ -309,11 +309,15 @@ def _imported(word: str) -> Callable[..., Any]:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            raise
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+            raise PlanError(
+                f"{word!r}: there is no module {error.name!r} here or on PYTHONPATH; "
+                "run where the file is, or install it"
+            ) from error
         raise PlanError(
-            f"{word!r}: there is no module {error.name!r} here or on PYTHONPATH; run where the file is, or install it"
+            f"{word!r}: the module {module_name!r} cannot be imported: {type(error).__name__}: {error}; "
+            f"`python -c 'import {module_name}'` shows where"
         ) from error
     thing: Any = module
     for part in name.split("."):

@@ -109,6 +109,8 @@ class Plan:
                 check_settings(spec, kind)
         if not self.seeds:
             raise PlanError("runs must be at least 1")
+        if min(self.seeds) < 0:
+            raise PlanError(f"the seed must be at least 0, got {min(self.seeds)}")
         if self.rounds is not None and self.rounds < 1:
             raise PlanError(f"rounds must be at least 1, got {self.rounds}")
         played = [feedback.labelled(problem.label) for problem in self.problems for feedback in self.feedbacks]

@@ -270,6 +270,24 @@ def opened(folder: Path | str) -> Store:
     return store
 
 
+def writable(folder: Path | str) -> Path:
+    """Return a folder to write to, which is created; a `PlanError` if that cannot be.
+
+    Parameters
+    ----------
+    folder
+        Folder given by the user.
+    """
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PlanError(f"the folder {folder} cannot be created: {error.strerror}; give another folder") from error
+    if not os.access(path, os.W_OK):
+        raise PlanError(f"the folder {folder} cannot be written to; give another folder")
+    return path
+
+
 def read(paths: Iterable[Path]) -> pl.DataFrame:
     """Return the rows of runs' files, with the columns of ``SCHEMA``.
 

@@ -147,7 +147,7 @@ class Suite:
         variant = self.variants.get(label)
         if variant is None:
             return by_name(label)
-        if "of" not in variant:
+        if not isinstance(variant.get("of"), str):
             raise PlanError(f'{self.path}: [variants.{label}] needs the entry "of", for example of = "LiM2"')
         settings = {key: value for key, value in variant.items() if key != "of"}
         return replace(by_name(variant["of"]), label=label).with_settings(settings)
@@ -165,7 +165,7 @@ def read_suite(path: Path) -> Suite:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PlanError(f"the suite {path} cannot be read: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PlanError(f"the suite {path} is not TOML: {error}") from error
     _check(path, content, KEYS, "")
     try:
@@ -194,9 +194,10 @@ def _check(path: Path, content: dict[str, Any], keys: Sequence[str], prefix: str
     for key in content:
         if key not in keys:
             raise PlanError(f"the suite {path} has an unknown entry {prefix + key!r}; {nearest(key, keys)}")
-    for key in ("rounds", "runs", "seed"):
-        if type(content.get(key, 0)) is not int:
-            raise PlanError(f"the suite {path}: {prefix}{key} must be a whole number, got {content[key]!r}")
+    for key, least in (("rounds", 1), ("runs", 1), ("seed", 0)):
+        value = content.get(key, least)
+        if type(value) is not int or value < least:
+            raise PlanError(f"the suite {path}: {prefix}{key} must be a whole number from {least}, got {value!r}")
     for key in ("problems", "agents"):
         value = content.get(key)
         if value is None:

@@ -30,7 +30,7 @@ from lim2.experiments.ranks import wilcoxon_p
 from lim2.experiments.schedule import carry_out
 from lim2.experiments.space import Range, Space, space_of
 from lim2.experiments.stats import pooled_interval
-from lim2.experiments.store import Store, read, write
+from lim2.experiments.store import Store, read, writable, write
 from lim2.experiments.suite import Suite
 from lim2.experiments.tuned import Judged, Tuned
 
@@ -87,8 +87,7 @@ def tune(
     space = space_of(base, own)
     for plan in (tuning, evaluation):
         check_data(plan)
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = writable(out)
     with _alone(folder), closing(Local(jobs or cores())) as backend:
         search = _Search(tuning, base, space, Store(folder / "tuning"), backend, seed, trials, say or (lambda _: None))
         default = search.score({})

@@ -43,7 +43,7 @@ def write_report(sections: Mapping[str, Section], out: Path, to: Path | None = N
         write_drawn(figure, to / "figures", name)
     for sheet in (sheet for s in shown for sheet in s.sheets):
         write(to / "tables" / f"{sheet.name}.csv", sheet.data.write_csv(float_precision=6).encode())
-        write(to / "tables" / f"{sheet.name}.tex", _latex(sheet).encode())
+        write(to / "tables" / f"{sheet.name}.tex", latex_of(sheet).encode())
     write(to / "made.json", (json.dumps({"commands": commands, **made}, indent=1) + "\n").encode())
     page = page_of(shown, commands, made)
     write(to / "report.html", page.encode())
@@ -149,8 +149,14 @@ def _explored(sections: Sequence[Section]) -> dict[str, Explored]:
     return found
 
 
-def _latex(sheet: Sheet) -> str:
-    """Return a table for LaTeX: what is shown, without what is below it."""
+def latex_of(sheet: Sheet) -> str:
+    """Return a table for LaTeX: what is shown, without what is below it.
+
+    Parameters
+    ----------
+    sheet
+        The table.
+    """
     marks = {"better": r"$^{\blacktriangle}$", "worse": r"$^{\blacktriangledown}$"}
     rows = [
         [latex.bold(latex.escaped(cell.text), cell.bold) + marks.get(cell.mark, "") for cell in row]
