@@ -275,8 +275,8 @@ def test_a_database_that_does_not_answer_counts_as_away(
 ) -> None:
     import psycopg
 
-    monkeypatch.setattr("lim2.serve.spool.guard.PATIENCE", 0.2)
     decider.decide("h1")
+    monkeypatch.setattr("lim2.serve.spool.guard.PATIENCE", 0.2)
     with psycopg.connect(url) as connection:  # whose transaction holds what others need
         connection.execute("SELECT FROM lim2.logs FOR UPDATE")
         assert decider.reward("h1", 1.0, name="click") == "spooled"
