@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 import weakref
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -20,6 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from lim2.log.errors import LogFileError, StoreUnavailableError
 
 LIMIT = 16  # connections of a process to one database, beside those that lead and listen
+EVERY = 3600.0  # seconds after which a process takes care of the partitions of a database again
 WAIT = 60  # seconds for which another process may hold a lock, or stand still within a transaction
 Connection = psycopg.Connection[Any]
 
@@ -176,6 +178,7 @@ class Connections:
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self.users = 0  # logs that are open
+        self.care_at = time.monotonic() + EVERY
 
     def take(self) -> Connection:
         """Return a connection; StoreUnavailableError if there is none to be had."""
