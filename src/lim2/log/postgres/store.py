@@ -80,7 +80,7 @@ class PostgresStore:
     """
 
     def __init__(self, address: str, synchronous: str, read_only: bool = False) -> None:
-        self.address, self.read_only = parsed(address), read_only
+        self.address, self.read_only = parsed(address, read_only), read_only
         self._synchronous = synchronous
         self.number = self._made()
         self._said_at = -math.inf
