@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 KEY, READ = "a-key-for-the-tests", "a-key-that-reads"
-PATIENCE = 60  # seconds until a server must be there
+PATIENCE = 180  # seconds until something must have happened, on a machine that is busy with other tests
 
 
 class Running:
@@ -34,13 +34,20 @@ class Running:
     ) -> None:
         own = {"API_KEY": KEY, "READ_KEYS": READ, "PORT": "0", "SERVE_DATA": str(data)}
         own |= {name.upper(): str(value) for name, value in settings.items()}
-        environment = {**os.environ, **{f"LIM2_{name}": value for name, value in own.items()}, **(variables or {})}
+        self.variables = {f"LIM2_{name}": value for name, value in own.items()} | (variables or {})
         self.errors = data.with_suffix(".err")
         self._file = self.errors.open("a")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "lim2", "serve", *options],
-            env=environment, stdout=subprocess.PIPE, stderr=self._file, text=True,
+            env={**os.environ, **self.variables}, stdout=subprocess.PIPE, stderr=self._file, text=True,
         )  # fmt: skip
+        try:
+            self._started(ready)
+        except BaseException:
+            self.kill()  # nobody else would
+            raise
+
+    def _started(self, ready: bool) -> None:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("lim2 serves http://"), line + self.errors.read_text()
@@ -67,7 +74,7 @@ class Running:
         self, method: str, path: str, body: Any = None, *, key: str | None = KEY, headers: dict[str, str] | None = None
     ) -> tuple[int, Any]:
         """Return status and content of an answer; JSON as a value."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
         try:
             sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             own = {} if key is None else {"Ocp-Apim-Subscription-Key": key}
@@ -91,7 +98,7 @@ class Running:
         assert self.process.returncode in (0, -signal.SIGTERM), self.errors.read_text()
 
     def _ended(self) -> None:
-        self.process.wait(60)
+        self.process.wait(PATIENCE)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self._file.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serve.running import KEY, READ, Running
+from serve.running import KEY, PATIENCE, READ, Running
 
 RANK = "/personalizer/v1.1-preview.3/rank"
 HEAD = f"POST {RANK} HTTP/1.1\r\nHost: x\r\nOcp-Apim-Subscription-Key: {KEY}\r\n"
@@ -93,13 +93,13 @@ def test_wrong_keys(server: Running) -> None:
 
 def test_an_oversized_body_is_not_read(server: Running) -> None:
     large = json.dumps({**GOOD, "contextFeatures": [{"x": "y" * 3_000_000}]}).encode()
-    with socket.create_connection((server.host, server.port), timeout=30) as line:
+    with socket.create_connection((server.host, server.port), timeout=PATIENCE) as line:
         line.sendall(f"{HEAD}Content-Length: {len(large)}\r\n\r\n".encode() + large[:1000])  # the rest never comes
         assert b" 413 " in line.recv(1000)
 
 
 def test_a_body_without_a_length_is_cut_off(server: Running) -> None:
-    with socket.create_connection((server.host, server.port), timeout=30) as line:
+    with socket.create_connection((server.host, server.port), timeout=PATIENCE) as line:
         head = (
             f"POST {RANK} HTTP/1.1\r\nHost: x\r\nOcp-Apim-Subscription-Key: {KEY}\r\nTransfer-Encoding: chunked\r\n\r\n"
         )
@@ -117,8 +117,8 @@ def test_a_body_without_a_length_is_cut_off(server: Running) -> None:
 
 def test_a_slow_client_is_answered_and_others_do_not_wait(tmp_path: Any) -> None:
     with (
-        Running(tmp_path / "data", body_timeout=1.0) as server,
-        socket.create_connection((server.host, server.port), timeout=30) as line,
+        Running(tmp_path / "data", body_timeout=3.0) as server,
+        socket.create_connection((server.host, server.port), timeout=PATIENCE) as line,
     ):
         line.sendall(f"{HEAD}Content-Length: 100\r\n\r\n{{".encode())
         assert server.call("POST", RANK, GOOD)[0] == 201

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from serve.running import PATIENCE
 
 from lim2.log import LogFileError
 from lim2.serve.config import ConfigError, load
@@ -105,7 +106,7 @@ def served(folder: Path, *options: str, **variables: str) -> tuple[int, str]:
     """Return the status and the errors of a service that cannot start."""
     done = subprocess.run(
         [sys.executable, "-m", "lim2", "serve", "--data", str(folder / "data"), "--port", "0", *options],
-        env={**os.environ, **variables}, capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, **variables}, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     return done.returncode, done.stderr
 

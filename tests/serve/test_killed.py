@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serve.running import KEY, Running
+from serve.running import KEY, PATIENCE, Running
 
 import lim2
 from lim2.serve import spec as specs
@@ -31,7 +31,7 @@ class Client(threading.Thread):
         self.count = 0
 
     def run(self) -> None:
-        line = http.client.HTTPConnection(self._server.host, self._server.port, timeout=30)
+        line = http.client.HTTPConnection(self._server.host, self._server.port, timeout=PATIENCE)
         rng = random.Random(self._own)
         try:
             for number in range(100_000):

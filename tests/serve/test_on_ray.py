@@ -8,12 +8,14 @@ import http.client
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from helpers import postgres
 from helpers.ports import free_port
@@ -53,8 +55,6 @@ class Cluster:
         from lim2.serve.on_ray.deploy import NAME, deploy
 
         port = free_port()
-        os.environ |= PATIENT
-        os.environ["PYTHONPATH"] = os.pathsep.join(path for path in os.sys.path if path)  # type: ignore[attr-defined]
         self.config = load(
             environment={},
             given={
@@ -63,9 +63,13 @@ class Cluster:
             },
         )  # fmt: skip
         self.nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-        self.nodes.add_node(num_cpus=2)
-        ray.init(address=self.nodes.address, namespace=NAME, log_to_driver=False)
-        deploy(self.config)
+        try:
+            self.nodes.add_node(num_cpus=2)
+            ray.init(address=self.nodes.address, namespace=NAME, log_to_driver=False)
+            deploy(self.config)
+        except BaseException:
+            self.end()  # nobody else would
+            raise
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self.config.port, timeout=60)
@@ -85,15 +89,19 @@ class Cluster:
 
         from lim2.serve.on_ray.deploy import learners
 
-        return [ray.get(actor.state.remote(), timeout=PATIENCE) for actor in learners(self.config)]
+        return [ray.get(actor.state.remote(), timeout=PATIENCE) for actor in learners()]
 
     def close(self) -> None:
+        from lim2.serve.on_ray.deploy import withdraw
+
+        withdraw()
+        self.end()
+
+    def end(self) -> None:
+        """End the nodes, whatever runs on them."""
         import ray
         from ray import serve
 
-        from lim2.serve.on_ray.deploy import withdraw
-
-        withdraw(self.config)
         serve.shutdown()  # type: ignore[no-untyped-call]
         ray.shutdown()
         self.nodes.shutdown()  # type: ignore[no-untyped-call]
@@ -101,17 +109,12 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    before = {name: os.environ.get(name) for name in ("PYTHONPATH", *PATIENT)}
-    made = Cluster(tmp_path_factory.mktemp("ray"))
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**PATIENT, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}.items():
+            patch.setenv(name, value)
+        made = Cluster(tmp_path_factory.mktemp("ray"))
         yield made
-    finally:
         made.close()
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def until(done: Any, what: str) -> Any:
@@ -238,6 +241,20 @@ def learned_all(cluster: Cluster) -> list[Any] | None:
         found, after = found + page["bandits"], page["next"]
     own = [one for one in found if one["name"].startswith("customer-")]
     return own if all(one["lag"] == 0 for one in own) and len(own) == BANDITS else None
+
+
+def test_learners_of_an_earlier_deployment_are_replaced(cluster: Cluster) -> None:
+    """As after a crash of the process that has deployed them: their settings, or their number, may be others now."""
+    from lim2.serve.on_ray.deploy import start_learners
+
+    before = {state["process"] for state in cluster.states()}
+    start_learners(msgspec.json.encode(cluster.config), 1)
+    (state,) = cluster.states()
+    assert state["number"] == 0 and state["process"] not in before
+    name = name_of(HOT + 1)
+    assert cluster.call("POST", f"/v1/bandits/{name}/decide", {"id": "after"})[0] == 200
+    assert cluster.call("POST", f"/v1/bandits/{name}/reward", {"id": "after", "reward": 1.0})[0] == 200
+    until(lambda: info(cluster, HOT + 1)["rounds"] == 2, "the new learner has learned it")
 
 
 def test_personalizer_s_protocol(cluster: Cluster) -> None:

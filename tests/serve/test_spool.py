@@ -270,13 +270,38 @@ def test_a_guarded_store_asks_nobody_while_the_database_is_away(decider: Decider
     assert guarded.look(lambda tables: tables.last()) == 0
 
 
+def test_a_standby_counts_as_away(decider: Decider, url: str, tmp_path: Path) -> None:
+    """As after a failover, until the name of the server leads to the new one."""
+    import psycopg
+
+    decider.decide("f1")
+    address = decider.home.address_of(decider.home.read("shop").log)
+    with psycopg.connect(url, autocommit=True, options="-c default_transaction_read_only=off") as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        assert decider.decide("f2").arm == "a"
+        assert decider.home.outage.since is not None and len(files(tmp_path)) == 1
+        with pytest.raises(StoreUnavailableError, match=r"cannot be written: .* or it is a standby"):
+            DecisionLog(address)
+        with DecisionLog(address, read_only=True) as log:
+            assert log.get("f1").arm == "a"
+        connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+    decider.regain()
+    assert decider.log.get("f2").arm == "a"
+    assert files(tmp_path) == rejected(tmp_path) == []
+
+
 def test_a_database_that_does_not_answer_counts_as_away(
     decider: Decider, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import psycopg
 
-    monkeypatch.setattr("lim2.serve.spool.guard.PATIENCE", 0.2)
     decider.decide("h1")
+    monkeypatch.setattr("lim2.serve.spool.guard.PATIENCE", 0.2)
     with psycopg.connect(url) as connection:  # whose transaction holds what others need
         connection.execute("SELECT FROM lim2.logs FOR UPDATE")
         assert decider.reward("h1", 1.0, name="click") == "spooled"

@@ -19,6 +19,7 @@ import lim2
 from lim2.log.copying import copy
 from lim2.log.postgres import partitions
 from lim2.log.postgres.partitions import Partition, drop_unused, make_ahead
+from lim2.log.postgres.store import PostgresStore
 
 X = np.ones(N_FEATURES)
 FIRST = Partition(2033, 6)
@@ -63,7 +64,7 @@ def live_for(log: lim2.DecisionLog, agent: lim2.Agent, clock: Clock, days: range
 def care(log: lim2.DecisionLog, now: float) -> None:
     with session(log) as connection:
         drop_unused(connection, now)
-        while partitions.delete_pruned(connection, store_of(log).number, now):
+        while partitions.delete_pruned(connection, now):
             pass
 
 
@@ -189,13 +190,21 @@ def test_a_partition_in_use_is_left_for_later(tmp_path: Path, clock: Clock) -> N
 
 
 def test_care_is_taken_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = make_agent()
+    """Once for all logs of a process, also if none of them is open for an hour."""
+    agent, cared = make_agent(), list[str]()
+    take_care = PostgresStore.care
+
+    def care(store: PostgresStore) -> None:
+        cared.append(store.name)
+        take_care(store)
+
+    monkeypatch.setattr(PostgresStore, "care", care)
     with make_log(tmp_path) as log:
-        store, cared = store_of(log), list[None]()
-        take_care: Any = store.care
-        monkeypatch.setattr(store, "care", lambda: cared.append(take_care()))
-        store._care_at = 0.0
-        log.reward(log.decide(agent, X).id, 1.0)
-        log.reward(log.decide(agent, X).id, 1.0)  # the thread has done what comes after the first
-        assert len(cared) == 1
-        assert store._care_at > 0
+        connections = store_of(log)._current().connections
+        connections.care_at = time.monotonic()
+        with make_log(tmp_path / "short") as short:
+            for one in (short, log, short, log):
+                one.reward(one.decide(agent, X).id, 1.0)
+                one.reward(one.decide(agent, X).id, 1.0)  # the thread has done what comes after the first
+        assert cared == [short.store.name]
+        assert connections.care_at > time.monotonic() + 3000

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 import weakref
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -20,11 +21,13 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from lim2.log.errors import LogFileError, StoreUnavailableError
 
 LIMIT = 16  # connections of a process to one database, beside those that lead and listen
+EVERY = 3600.0  # seconds after which a process takes care of the partitions of a database again
 WAIT = 60  # seconds for which another process may hold a lock, or stand still within a transaction
 Connection = psycopg.Connection[Any]
 
-# What holds where the address says nothing: how soon a lost network is noticed, for which libpq waits for hours.
-PATIENCE = {
+# What holds where the address says nothing: how soon a lost network is noticed, for which libpq waits for hours; and
+# that who writes does not connect to a standby, as the server may be for a while after a failover.
+DEFAULTS = {
     "connect_timeout": "5",
     "keepalives_idle": "10",
     "keepalives_interval": "5",
@@ -32,7 +35,9 @@ PATIENCE = {
     "tcp_user_timeout": "15000",
     "client_encoding": "utf8",
     "fallback_application_name": "lim2",
+    "target_session_attrs": "read-write",
 }
+VARIABLES = {"connect_timeout": "PGCONNECT_TIMEOUT", "target_session_attrs": "PGTARGETSESSIONATTRS"}  # which also hold
 
 ADVICE = {
     "25006": "the database is read-only: read_only=True opens a log to evaluate and to replay; or it is a standby.",
@@ -51,13 +56,15 @@ class Address(NamedTuple):
     shown: str  # without the password
 
 
-def parsed(text: str) -> Address:
+def parsed(text: str, read_only: bool = False) -> Address:
     """Return a parsed address.
 
     Parameters
     ----------
     text
         Address of a log, see `lim2.log.postgres`.
+    read_only
+        Whether a server that takes no writes will do.
 
     Examples
     --------
@@ -70,10 +77,12 @@ def parsed(text: str) -> Address:
         given = conninfo_to_dict(url)
     except psycopg.Error as error:
         raise ValueError(f"{_without_password(url)} is not a valid database address: {error}") from error
-    patience = {
-        key: value for key, value in PATIENCE.items() if key not in given and f"PG{key.upper()}" not in os.environ
+    if read_only:
+        given.setdefault("target_session_attrs", "any")
+    own = {
+        key: value for key, value in DEFAULTS.items() if key not in given and VARIABLES.get(key, "") not in os.environ
     }
-    return Address(make_conninfo(url, **patience), name, f"{_without_password(url)}#{name}")
+    return Address(make_conninfo(url, **own), name, f"{_without_password(url)}#{name}")
 
 
 def _without_password(url: str) -> str:
@@ -151,6 +160,8 @@ def failure(address: Address, error: psycopg.Error, committing: bool = False) ->
     """
     text = " ".join(str(error).split())
     if is_lost(error):
+        if "session is read-only" in text:  # what libpq says when it finds no server that takes writes
+            return StoreUnavailableError(f"the database {address.shown} cannot be written: {text}; {ADVICE['25006']}")
         what = "it is unknown whether this call was written: give it the same id again" if committing else "try again"
         lost = StoreUnavailableError(f"the database {address.shown} cannot be reached: {text}; {what}")
         lost.unknown = committing
@@ -176,6 +187,7 @@ class Connections:
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self.users = 0  # logs that are open
+        self.care_at = time.monotonic() + EVERY
 
     def take(self) -> Connection:
         """Return a connection; StoreUnavailableError if there is none to be had."""

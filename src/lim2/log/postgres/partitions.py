@@ -168,27 +168,27 @@ def drop_unused(connection: Connection, now: float) -> None:
                 connection.execute(f"DROP TABLE lim2.{one.table}")
 
 
-def delete_pruned(connection: Connection, log: int, now: float) -> bool:
-    """Delete some rows that a log has pruned, where they do not go with their partition; return whether there are more.
+def delete_pruned(connection: Connection, now: float) -> bool:
+    """Delete some rows that logs have pruned, where they do not go with their partition; return whether there are more.
 
     Parameters
     ----------
     connection
         Connection outside of a transaction.
-    log
-        Number of the log.
     now
         The time.
     """
-    months = partitions(connection)
-    old = [
-        month.table for month, later in pairwise(months) if later.end <= now and not _is_needed(connection, later, log)
-    ]
-    for table in ["events_default", *old]:
+    tables = {"events_default": "true"}  # table -> for which logs
+    for month, later in pairwise(partitions(connection)):
+        if later.end <= now:
+            needed = f"SELECT FROM lim2.{later.table} e WHERE e.log = l.log AND e.position > l.pruned"
+            tables[month.table] = f"NOT EXISTS ({needed})"
+    for table, condition in tables.items():
         gone = connection.execute(
-            f"DELETE FROM lim2.{table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM lim2.{table} WHERE log = %s "
-            "AND position <= (SELECT pruned FROM lim2.logs WHERE log = %s) LIMIT %s))",
-            (log, log, ROWS),
+            f"DELETE FROM lim2.{table} WHERE ctid = ANY(ARRAY(SELECT e.ctid FROM lim2.logs l CROSS JOIN LATERAL "
+            f"(SELECT ctid FROM lim2.{table} WHERE log = l.log AND position <= l.pruned LIMIT %s) e "
+            f"WHERE l.pruned > 0 AND {condition} LIMIT %s))",
+            (ROWS, ROWS),
         ).rowcount
         if gone == ROWS:
             return True
@@ -200,11 +200,10 @@ def _takes_care(connection: Connection) -> bool:
     return connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (LOCK,)).fetchone() == (True,)
 
 
-def _is_needed(connection: Connection, one: Partition, log: int | None = None) -> bool:
-    """Return whether a log, or any, has events in a partition that it has not pruned."""
+def _is_needed(connection: Connection, one: Partition) -> bool:
+    """Return whether a log has events in a partition that it has not pruned."""
     row = connection.execute(
-        "SELECT EXISTS (SELECT FROM lim2.logs l WHERE (%s::int IS NULL OR l.log = %s) AND EXISTS "
-        f"(SELECT FROM lim2.{one.table} e WHERE e.log = l.log AND e.position > l.pruned))",
-        (log, log),
+        "SELECT EXISTS (SELECT FROM lim2.logs l WHERE EXISTS "
+        f"(SELECT FROM lim2.{one.table} e WHERE e.log = l.log AND e.position > l.pruned))"
     ).fetchone()
     return row == (True,)

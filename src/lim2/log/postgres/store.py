@@ -30,7 +30,17 @@ from psycopg.types.json import Jsonb
 from lim2.log.copying import copy
 from lim2.log.errors import GoneLogError, LogError, LogFileError
 from lim2.log.group import Group, RefusedError, Request, together
-from lim2.log.postgres.connections import Connection, Connections, connect, failure, is_lost, let_go, parsed, shared
+from lim2.log.postgres.connections import (
+    EVERY,
+    Connection,
+    Connections,
+    connect,
+    failure,
+    is_lost,
+    let_go,
+    parsed,
+    shared,
+)
 from lim2.log.postgres.copying import PostgresCopy
 from lim2.log.postgres.lease import PostgresLease, is_led, lead
 from lim2.log.postgres.listening import listen, tell
@@ -42,7 +52,6 @@ from lim2.log.store import Result, Span, Tables
 logger = logging.getLogger("lim2.log")
 
 QUIET = 0.02  # seconds between words to those who listen, under load
-EVERY = 3600.0  # seconds after which partitions are taken care of again
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
@@ -71,10 +80,9 @@ class PostgresStore:
     """
 
     def __init__(self, address: str, synchronous: str, read_only: bool = False) -> None:
-        self.address, self.read_only = parsed(address), read_only
+        self.address, self.read_only = parsed(address, read_only), read_only
         self._synchronous = synchronous
         self.number = self._made()
-        self._care_at = time.monotonic() + EVERY
         self._said_at = -math.inf
         self._news = False  # whether something was written of which nobody has word
         self._handle: _Handle | None = self._opened()
@@ -183,7 +191,7 @@ class PostgresStore:
             if self._news and (not self._current().writing.is_busy or time.monotonic() > self._said_at + QUIET):
                 self._news, self._said_at = False, time.monotonic()
                 self._tell()
-            if time.monotonic() > self._care_at:
+            if time.monotonic() > self._current().connections.care_at:
                 self.care()
         except (LogError, psycopg.Error) as error:  # who listens looks by itself, and care is taken again
             logger.warning("the log %s: %s", self.name, error)
@@ -244,13 +252,17 @@ class PostgresStore:
             connection.execute("VACUUM (INDEX_CLEANUP ON) lim2.pending, lim2.rewards, lim2.events")
 
     def care(self) -> None:
-        """Maintain the partitions every hour of use: create them ahead, and drop unused ones."""
-        now = time.time()
+        """Maintain the partitions of the database: create them ahead, and drop unused ones.
+
+        This happens once an hour in each process that writes, whichever logs it has open meanwhile.
+        """
+        now, connections = time.time(), self._current().connections
+        connections.care_at = time.monotonic() + EVERY
         with self._alone() as connection:
             make_ahead(connection, now)
             drop_unused(connection, now)
-            more = delete_pruned(connection, self.number, now)
-        self._care_at = time.monotonic() + (1.0 if more else EVERY)
+            if delete_pruned(connection, now):
+                connections.care_at = time.monotonic() + 1.0  # there are more
 
     @contextmanager
     def _alone(self) -> Iterator[Connection]:

@@ -19,7 +19,7 @@ from lim2.log.postgres.states import STATE, state_of
 from lim2.log.store import Result, Store
 from lim2.serve.home.home import Added, Listed, NoBanditError, no_bandit
 from lim2.serve.home.logs import new_log
-from lim2.serve.spec import Stored
+from lim2.serve.spec import Stored, kept_for
 from lim2.serve.spool import GuardedStore, Outage
 
 _WAITING = """
@@ -27,6 +27,15 @@ SELECT b.name, b.stamp FROM lim2.bandits b JOIN lim2.logs l ON l.name = b.log
 WHERE b.stamp > b.looked OR l.last > coalesce((l.head ->> 'published')::bigint, 0) OR EXISTS (
     SELECT FROM lim2.pending p
     WHERE p.log = l.log AND p.time <= %s - ((l.head ->> 'settings')::jsonb ->> 0)::double precision
+)
+ORDER BY b.name
+"""
+
+_AGED = """
+SELECT b.name FROM unnest(%s::text[], %s::float8[]) AS given (name, until)
+JOIN lim2.bandits b ON b.name = given.name JOIN lim2.logs l ON l.name = b.log
+WHERE until >= (
+    SELECT e.time FROM lim2.events e WHERE e.log = l.log AND e.position > l.pruned ORDER BY e.position LIMIT 1
 )
 ORDER BY b.name
 """
@@ -209,6 +218,21 @@ class PostgresHome:
             The stamp of each one's description.
         """
         return dict(self._rows(_WAITING, now))
+
+    def aged(self, now: float) -> list[str]:
+        """Return the bandits with events that are kept for longer than their descriptions say.
+
+        Parameters
+        ----------
+        now
+            The time in seconds.
+        """
+        limits = {}
+        for name, text in self._rows("SELECT name, description FROM lim2.bandits"):
+            keep = kept_for(msgspec.json.decode(text, type=Stored))
+            if keep is not None:
+                limits[name] = now - keep.total_seconds()
+        return [name for (name,) in self._rows(_AGED, list(limits), list(limits.values()))]
 
     def looked(self, stamps: Mapping[str, int]) -> None:
         """Note that the one who learns has looked at descriptions: they are not waiting because of these any more.

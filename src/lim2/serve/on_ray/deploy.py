@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from lim2.serve.run import announce, prepared
 logger = logging.getLogger("lim2.serve")
 
 NAME = "lim2"  # of the application of Ray Serve, and of the namespace of the actors
+LEARNER = "learner-"  # what the names of the actors that learn begin with
 WATCH = 5.0  # seconds between looks at the learners
 PATIENCE = 30.0  # seconds for an actor to answer
 
@@ -62,8 +64,7 @@ def deploy(config: Config) -> None:
     settings = msgspec.json.encode(msgspec.structs.replace(config, role="decide", workers=1, metrics_port=0))
     own = config.ray
     serve.start(proxy_location="EveryNode", http_options={"host": config.host, "port": config.port})
-    for number in range(own.learners):
-        _learner(number).remote(settings, number, own.learners)
+    start_learners(settings, own.learners)
 
     def application() -> Any:
         from lim2.serve.on_ray.replica import built
@@ -80,49 +81,51 @@ def deploy(config: Config) -> None:
     serve.run(replica.bind(), name=NAME, route_prefix="/")
 
 
-def _learner(number: int) -> Any:
-    """Return the class of a learner, under its name: one that runs already is left alone."""
-    return ray.remote(Learning).options(
-        name=_name(number),
-        namespace=NAME,
-        lifetime="detached",
-        get_if_exists=True,
-        max_restarts=-1,
-        max_task_retries=-1,
-        num_cpus=0,
-    )
-
-
-def _name(number: int) -> str:
-    return f"learner-{number}"
-
-
-def learners(config: Config) -> list[Any]:
-    """Return the learners that run.
+def start_learners(settings: bytes, count: int) -> None:
+    """Start the learners. Those of an earlier deployment, which may have other settings, end first.
 
     Parameters
     ----------
-    config
-        The settings.
+    settings
+        Settings of the service, as JSON.
+    count
+        How many.
     """
-    return [ray.get_actor(_name(number), namespace=NAME) for number in range(config.ray.learners)]
+    end_learners()
+    for number in range(count):
+        learner = ray.remote(Learning).options(
+            name=f"{LEARNER}{number}",
+            namespace=NAME,
+            lifetime="detached",
+            max_restarts=-1,
+            max_task_retries=-1,
+            num_cpus=0,
+        )
+        learner.remote(settings, number, count)
 
 
-def withdraw(config: Config) -> None:
-    """End the service on the cluster: what was acknowledged is in the database, what was learned is published.
+def learners() -> list[Any]:
+    """Return the learners that run, also those that another process has started."""
+    names = sorted(own["name"] for own in ray.util.list_named_actors(all_namespaces=True) if own["namespace"] == NAME)
+    return [ray.get_actor(name, namespace=NAME) for name in names if name.startswith(LEARNER)]
 
-    Parameters
-    ----------
-    config
-        The settings.
-    """
-    serve.delete(NAME)
-    for actor in learners(config):
+
+def end_learners() -> None:
+    """End the learners that run: what was learned is published."""
+    for actor in learners():
         try:
             ray.get(actor.stop.remote(), timeout=PATIENCE)
         except (RayActorError, GetTimeoutError) as error:
             logger.warning("a learner did not end in order; its bandits are learned again from the log: %s", error)
         ray.kill(actor)
+    while learners():  # their names are taken until then
+        time.sleep(0.1)
+
+
+def withdraw() -> None:
+    """End the service on the cluster: what was acknowledged is in the database, what was learned is published."""
+    serve.delete(NAME)
+    end_learners()
 
 
 def run(config: Config) -> None:
@@ -146,21 +149,15 @@ def run(config: Config) -> None:
         deploy(config)
         announce(config, config.port, where, key)
         while not ended.wait(WATCH):
-            watch(config)
-        withdraw(config)
+            watch()
+        withdraw()
     finally:
         ray.shutdown()
 
 
-def watch(config: Config) -> None:
-    """Look at the learners: one whose thread has ended is started anew.
-
-    Parameters
-    ----------
-    config
-        The settings.
-    """
-    for actor in learners(config):
+def watch() -> None:
+    """Look at the learners: one whose thread has ended is started anew."""
+    for actor in learners():
         try:
             ray.get(actor.state.remote(), timeout=PATIENCE)
         except (RayActorError, GetTimeoutError) as error:

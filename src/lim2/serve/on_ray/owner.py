@@ -1,12 +1,14 @@
 """Who learns which bandits: each of several owners has those whose names hash to it, and opens those that need it."""
 
 import hashlib
+import math
 import threading
 import time
 from typing import Any
 
 import msgspec
 
+from lim2.log import StoreUnavailableError
 from lim2.serve.config import Config
 from lim2.serve.home import open_home
 from lim2.serve.home.postgres import PostgresHome
@@ -16,6 +18,8 @@ from lim2.serve.registry import Registry
 
 IDLE = 30.0  # seconds for which a bandit stays open that has nothing to learn
 LOOK = 1.0  # seconds between looks for bandits that have something to learn; open ones are woken
+CARE = 3600.0  # seconds between looks for bandits that have something to delete
+FEW = 4  # of them are opened at once
 
 
 def owner_of(name: str, owners: int) -> int:
@@ -58,6 +62,8 @@ class Owner:
         self._learner = Learner(self._registry, Metrics(), config.poll)
         self._used: dict[str, float] = {}  # when each open bandit last had something to learn
         self._stamps: dict[str, int] = {}  # of descriptions at which this owner has still to look
+        self._aged: list[str] = []  # bandits that have something to delete
+        self._cared = -math.inf  # when it was looked for them
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lim2 owner", daemon=True)
         self.learned = 0
@@ -101,23 +107,38 @@ class Owner:
         """Open what has something to learn, learn it, close what has been idle; return how many rewards."""
         learned = self._learner.look()
         self.learned += learned
-        self._note_looks()
+        try:
+            self._note_looks()
+        except StoreUnavailableError as error:  # they are noted when it is back
+            self._home.outage.begin(error)
         before = time.monotonic() - IDLE
         for name in [name for name, last in self._used.items() if last < before]:
             self._close(name)
         return learned
 
     def _wanted(self) -> list[str]:
-        """Return the bandits to open, of this owner, that have something to learn; close others to make room."""
+        """Return the bandits to open, of this owner, that have something to do; close others to make room."""
         waiting = self._home.waiting(time.time())
-        self._stamps = {name: stamp for name, stamp in waiting.items() if owner_of(name, self._owners) == self.number}
+        self._stamps = {name: stamp for name, stamp in waiting.items() if self._owns(name)}
         opened, now = self._registry.opened, time.monotonic()
         new = [name for name in self._stamps if name not in opened]
+        new += [name for name in self._some_aged() if name not in opened and name not in new]
         for name in sorted(self._used, key=self._used.__getitem__)[: max(len(opened) + len(new) - self._most, 0)]:
             self._close(name)
         new = new[: max(self._most - len(opened), 0)]
-        self._used |= dict.fromkeys((name for name in self._stamps if name in opened or name in new), now)
+        self._used |= dict.fromkeys((*new, *(name for name in self._stamps if name in opened)), now)
         return new
+
+    def _some_aged(self) -> list[str]:
+        """Return some bandits whose decisions have been kept for too long: who learns a bandit deletes them."""
+        if time.monotonic() - self._cared >= CARE:
+            self._aged = [name for name in self._home.aged(time.time()) if self._owns(name)]
+            self._cared = time.monotonic()
+        some, self._aged = self._aged[:FEW], self._aged[FEW:]
+        return some
+
+    def _owns(self, name: str) -> bool:
+        return owner_of(name, self._owners) == self.number
 
     def _note_looks(self) -> None:
         done = {}

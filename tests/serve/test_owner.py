@@ -1,0 +1,92 @@
+"""An owner of bandits, as an actor of a Ray cluster has it: what it opens, and what it closes again."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from serve.stores import fresh_database
+from serve.test_hosted import rewarded
+
+from lim2.log import StoreUnavailableError
+from lim2.serve.config import load
+from lim2.serve.home.postgres import PostgresHome
+from lim2.serve.hosted import Hosted
+from lim2.serve.on_ray.owner import Owner
+from lim2.serve.spec import BanditSpec, Stored
+from lim2.serve.spool import Outage
+
+DAY = 86400.0
+NAMES = ("forever", "month", "young")
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with fresh_database() as made:
+        yield made
+
+
+@pytest.fixture
+def home(url: str) -> Iterator[PostgresHome]:
+    """Give bandits that have learned all there is. Two keep decisions for a month, one of them has older ones."""
+    made = PostgresHome(url, Outage(), "normal")
+    for name in NAMES:
+        spec = BanditSpec(seed=0, algorithm="LinearTS", keep_days=None if name == "forever" else 30.0)
+        made.create(name, Stored(spec=spec, created=0.0, log=made.log_name(name, 0)))
+        hosted = Hosted(name, made, publish_every=0.0)
+        hosted.log.clock = lambda: time.time() - (0 if name == "young" else 40 * DAY)  # noqa: B023
+        rewarded(hosted, 3)
+        hosted._pruned = time.monotonic()  # nothing is deleted yet
+        hosted.step()
+        hosted.close()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def owner(url: str, home: PostgresHome) -> Iterator[Owner]:
+    given = {"store": url, "on": "ray", "synchronous": "normal", "ray": {"models": 10}}
+    made = Owner(load(environment={}, given=given), 0, 1)
+    yield made
+    made._registry.close()
+    made._home.close()
+
+
+def rows(home: PostgresHome) -> dict[str, int]:
+    """Return how many events of each bandit can be read."""
+    return {one.name: one.state.rewards for one in home.page("", 100, {}) if one.name in NAMES}
+
+
+def opened(owner: Owner) -> set[str]:
+    """Let an owner look, and return which bandits it has open."""
+    owner._registry._looked = -1e9
+    owner.step()
+    return set(owner.state["open"])
+
+
+def test_idle_bandits_are_opened_to_delete_what_is_too_old(owner: Owner, home: PostgresHome) -> None:
+    assert home.aged(time.time()) == ["month"]
+    home.looked({name: home.stamp(name) for name in home.names()})  # type: ignore[misc]
+    assert rows(home) == {"forever": 3, "month": 3, "young": 3}
+    while rows(home)["month"]:
+        assert opened(owner) & set(NAMES) == {"month"}
+    assert rows(home) == {"forever": 3, "month": 0, "young": 3}
+    assert home.aged(time.time()) == []
+    assert home.aged(time.time() + 31 * DAY) == ["young"]
+
+
+def test_an_owner_survives_a_database_that_goes_in_the_midst_of_a_look(
+    owner: Owner, home: PostgresHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_: Any) -> None:
+        raise StoreUnavailableError("stopped by the test")
+
+    home.change("forever", lambda stored: msgspec.structs.replace(stored, created=1.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(owner._home, "looked", away)
+        while owner._home.outage.since is None:
+            opened(owner)
+    while "forever" in home.waiting(time.time()):  # it has not been noted yet
+        opened(owner)
+    assert owner._home.outage.since is None
