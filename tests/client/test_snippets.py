@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+from helpers.ports import free_port
 from serve.running import KEY, Running
 
 import lim2
@@ -63,7 +64,8 @@ def test_typescript(server: Running, banner: lim2.Client, tmp_path: Path) -> Non
         pytest.skip("TypeScript is not installed: npm ci --prefix tests/serve/node")
     known = "declare const process: { env: Record<string, string | undefined> };\nexport {};\n"
     (tmp_path / "package.json").write_text('{"type": "module"}')
-    (tmp_path / "snippet.ts").write_text(known + snippet("ts", server))
+    # A busy machine may take longer than the snippet waits.
+    (tmp_path / "snippet.ts").write_text(known + snippet("ts", server).replace("timeout(1000)", "timeout(60000)"))
     run(node, str(NODE / "compile.cjs"), str(tmp_path / "snippet.ts"), cwd=tmp_path)
     run(node, "snippet.js", cwd=tmp_path)
     assert (banner.info()["decisions"], banner.info()["pending"]) == (1, 0)
@@ -71,8 +73,9 @@ def test_typescript(server: Running, banner: lim2.Client, tmp_path: Path) -> Non
 
 def test_go(server: Running, banner: lim2.Client, tmp_path: Path) -> None:
     go = tool("go")
-    function, _, rest = snippet("go", server).partition("var decision")
-    head = 'package main\n\nimport ("bytes"; "encoding/json"; "fmt"; "net/http"; "os")\n\n'
+    patient = snippet("go", server).replace("Timeout: time.Second", "Timeout: time.Minute")
+    function, _, rest = patient.partition("var decision")
+    head = 'package main\n\nimport ("bytes"; "encoding/json"; "fmt"; "net/http"; "os"; "time")\n\n'
     main = f"\nfunc main() {{\nvar decision{rest}\nif err != nil {{ panic(err) }}\nfmt.Println(decision.Arm)\n}}\n"
     (tmp_path / "main.go").write_text(head + function + main)
     shown = run(
@@ -88,6 +91,13 @@ def test_php(server: Running, banner: lim2.Client, tmp_path: Path) -> None:
     (tmp_path / "snippet.php").write_text("<?php\n" + snippet("php", server).replace("1.0,", "60.0,"))
     run(php, "-d", "error_reporting=E_ALL", "snippet.php", cwd=tmp_path)
     assert (banner.info()["decisions"], banner.info()["pending"]) == (1, 0)
+
+
+def test_a_snippet_says_that_nobody_answers(server: Running, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    (tmp_path / "snippet.php").write_text("<?php\n" + snippet("php", server).replace(server.url, url))
+    done = subprocess.run([tool("php"), "snippet.php"], cwd=tmp_path, capture_output=True, text=True)
+    assert "lim2 does not answer" in done.stdout + done.stderr
 
 
 def test_a_snippet_says_what_was_wrong(server: Running, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -31,10 +32,35 @@ def test_every_operation_is_described() -> None:
         described = made["paths"][plain_path(own.path)][own.method.lower()]
         assert described["summary"] and str(own.status) in described["responses"]
         assert ("requestBody" in described) == (own.body is not None)
+        if own.body not in (None, bytes):
+            msgspec.convert(described["requestBody"]["content"]["application/json"]["example"], own.body)
     names = [own.name for own in all_operations()]
     assert len(set(names)) == len(names)
     for reference in references(made):
         assert reference.removeprefix("#/components/schemas/") in made["components"]["schemas"]
+
+
+def test_the_examples_work_one_after_the_other(client: TestClient) -> None:
+    made = document(all_operations())
+    known = {own.name: own for own in all_operations()}
+    native = (
+        "create decide decide_many rank reward reward_many activate explain overview decision show change list "
+        "snapshot add_arm remove_arm erase delete"
+    )
+    dialect = (
+        "rank reward activate multislot.rank multislot.reward multislot.activate service.put service.get policy.put "
+        "policy.get policy.delete model.get model.properties logs.properties evaluations.put evaluations.list "
+        "evaluations.get evaluations.delete importances.put importances.get importances.delete model.delete logs.delete"
+    )
+    for name in [*native.split(), *(f"2022-09-01-preview.{part}" for part in dialect.split())]:
+        own = known[name]
+        described = made["paths"][plain_path(own.path)][own.method.lower()]
+        path = plain_path(own.path)
+        for part in described["parameters"]:
+            path = path.replace(f"{{{part['name']}}}", quote(part.get("example", ""), safe=""))
+        content = described["requestBody"]["content"]["application/json"]["example"] if own.body else None
+        answer = client.request(own.method, path, json=content)
+        assert answer.status_code == own.status, f"{name}: {answer.text}"
 
 
 def test_the_document_and_the_page_to_try_it_are_served(client: TestClient) -> None:

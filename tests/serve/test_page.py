@@ -102,9 +102,10 @@ def shown(browser: Browser) -> None:
 # Login
 
 
-def test_the_page_may_load_and_run_nothing_but_itself(server: Running) -> None:
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_the_page_may_load_and_run_nothing_but_itself(path: str, server: Running) -> None:
     connection = http.client.HTTPConnection(server.host, server.port)
-    connection.request("GET", "/")
+    connection.request("GET", path)
     answer = connection.getresponse()
     content = answer.read().decode()
     connection.close()
@@ -358,6 +359,28 @@ def test_without_events_it_asks(browser: Browser, shop: Running) -> None:
     visit(shop, 100, seed=8)
     browser.until(lambda: browser.text("#t-decisions") != before, "more decisions")
     browser.command("Network.setBlockedURLs", urls=[])
+
+
+@needs_axe
+def test_calls_are_tried_by_their_examples(browser: Browser, server: Running, pictures: Path) -> None:
+    def send(head: str, status: str) -> None:
+        found = next(one for one in browser.all("details") if one.text.startswith(head))
+        browser.click(found.find_element("css selector", "summary"))
+        browser.click(found.find_element("css selector", "button"))
+        answer = found.find_element("css selector", "pre")
+        browser.until(lambda: answer.text.startswith(status), f"{status} of {head}")
+
+    browser.open(server.url, "/docs", scheme="dark", size="phone")
+    browser.until(lambda: browser.all("details"), "the calls")
+    browser.put("#key", KEY)
+    send("PUT/v1/bandits/{name}", "201 Created")
+    send("POST/v1/bandits/{name}/decide ", "200 OK")
+    send("POST/v1/bandits/{name}/reward ", "200 OK")
+    send("POST/personalizer/v1.0/rank", "201 Created")
+    assert browser.driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    assert "`" not in browser.text("main")
+    browser.keep(pictures / "docs.png")
+    assert browser.findings() == []
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")

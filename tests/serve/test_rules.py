@@ -160,6 +160,18 @@ def test_logging_only_learns_nothing_until_it_is_left(client: TestClient, servic
     assert learned(service, "e")[0] == 1
 
 
+def test_the_days_that_decisions_are_kept_are_the_same_in_both_protocols(client: TestClient) -> None:
+    def days() -> Any:
+        return client.get(f"{V11}/configurations/service").json()["logRetentionDays"]
+
+    for given in (2147483647, 7, -1, 90):
+        configure(client, logRetentionDays=given)
+        assert days() == given
+    for kept, shown in ((30.5, 31), (None, -1)):
+        assert client.patch("/v1/bandits/personalizer", json={"keep_days": kept}).status_code == 200
+        assert days() == shown
+
+
 def test_features_are_read_as_personalizer_reads_them(client: TestClient, service: Service) -> None:
     context = [{"user": {"age": 31, "_id": "secret", "plan": None}}, {"user": {"at": [0.5, 1]}}, {"_note": "x"}]
     rank(client, "e", contextFeatures=context)

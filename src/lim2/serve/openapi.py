@@ -9,6 +9,7 @@ import msgspec
 
 import lim2
 from lim2.serve.errors import ErrorResponse
+from lim2.serve.examples import BODIES, in_path
 from lim2.serve.operations import Operation
 
 TEXT = ("metrics", "events", "docs", "index")  # operations whose answer is text
@@ -95,14 +96,15 @@ def _operation(own: Operation, known: dict[Any, Any]) -> dict[str, Any]:
     if own.body is bytes:
         made["requestBody"] = {"required": True, "content": {"application/octet-stream": {}}}
     elif own.body is not None:
-        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": known[own.body]}}}
+        content = {"schema": known[own.body], "example": BODIES[own.body]}
+        made["requestBody"] = {"required": True, "content": {"application/json": content}}
     return made
 
 
 def _parameters(own: Operation) -> list[dict[str, Any]]:
     text = {"type": "string", "minLength": 1, "maxLength": 256}
     found = [
-        {"name": name, "in": "path", "required": True, "schema": text}
+        {"name": name, "in": "path", "required": True, "schema": text, "example": in_path(own, name)}
         for name in re.findall(r"\{(\w+)(?::\w+)?\}", own.path)
     ]
     if own.query is None:

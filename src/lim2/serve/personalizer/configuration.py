@@ -54,7 +54,7 @@ def configuration_of(hosted: Hosted) -> ServiceConfiguration:
         model_export_frequency=duration_of(own.model_export_frequency),
         log_mirror_enabled=own.log_mirror_enabled,
         log_mirror_sas_uri=own.log_mirror_sas_uri,
-        log_retention_days=own.log_retention_days,
+        log_retention_days=retained(hosted.stored),
         last_configuration_edit_date=time_of(own.edited or hosted.stored.created),
         learning_mode=own.learning_mode,
         is_auto_optimization_enabled=own.auto_optimization,
@@ -107,10 +107,9 @@ def changed(stored: Stored, given: ServiceConfiguration) -> Stored:
         )
     if given.exploration_percentage is not None:
         new["exploration"] = given.exploration_percentage
-    more = _more(given, own, new.get("expire_after", spec.expire_after) or 0.0)
+    more = _more(given, retained(stored), new.get("expire_after", spec.expire_after) or 0.0)
     if "log_retention_days" in more:
-        days = more["log_retention_days"]
-        new["keep_days"] = None if days == -1 else float(min(days, 36500))
+        new["keep_days"] = days_of(more["log_retention_days"])
     if mode != own.learning_mode:
         more["apprentice_since"] = time.time() if mode == "Apprentice" else own.apprentice_since
     more |= {"learning_mode": mode, "edited": time.time()}
@@ -121,7 +120,7 @@ def changed(stored: Stored, given: ServiceConfiguration) -> Stored:
     )
 
 
-def _more(given: ServiceConfiguration, own: PersonalizerSettings, wait: float) -> dict[str, Any]:
+def _more(given: ServiceConfiguration, kept: int, wait: float) -> dict[str, Any]:
     """Return what is kept for the clients' sake."""
     found: dict[str, Any] = {}
     for name, target in (
@@ -143,7 +142,7 @@ def _more(given: ServiceConfiguration, own: PersonalizerSettings, wait: float) -
             message = f"logRetentionDays must be -1, or at least {least}: rewardWaitTime and a day, rounded up"
             raise bad_request(message, "logRetentionDays", "InvalidLogRetentionDays")
         found["log_retention_days"] = days
-    kept = found.get("log_retention_days", own.log_retention_days)
+    kept = found.get("log_retention_days", kept)
     if given.model_retrain_days is not None:
         if kept != -1 and given.model_retrain_days > kept:
             message = f"modelRetrainDays must be between 0 and logRetentionDays, {kept}"
@@ -176,6 +175,34 @@ def duration(text: str, target: str, least: float, most: float, code: str = "Inv
         message = f"{target} must be a duration as in ISO 8601, such as PT10M, from {least:g} to {most:g} s"
         raise bad_request(f"{message}; got {shortened(text)}", target, code)
     return seconds
+
+
+def retained(stored: Stored) -> int:
+    """Return the days that decisions are kept, -1: forever. Who does not use Personalizer's protocol may set them, too.
+
+    Parameters
+    ----------
+    stored
+        The description.
+    """
+    kept, own = stored.spec.keep_days, own_of(stored).log_retention_days
+    return own if kept == days_of(own) else -1 if kept is None else math.ceil(kept)
+
+
+def days_of(retention: int) -> float | None:
+    """Return ``keep_days`` of a bandit for ``logRetentionDays``.
+
+    Parameters
+    ----------
+    retention
+        In days, -1: forever.
+
+    Examples
+    --------
+    >>> days_of(7), days_of(-1), days_of(2147483647)
+    (7.0, None, 36500.0)
+    """
+    return None if retention == -1 else float(min(max(retention, 1), 36500))
 
 
 def own_of(stored: Stored) -> PersonalizerSettings:

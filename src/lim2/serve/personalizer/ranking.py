@@ -184,5 +184,5 @@ def event_of(call: Call, code: str) -> str:
     except ApiError as error:
         raise bad_request(error.message, "eventId", code) from error
     if event is None:
-        raise bad_request("the path has no event id: /events/{eventId}/reward", "eventId", code)
+        raise bad_request("the path has no event id: /events/{eventId}/...", "eventId", code)
     return event

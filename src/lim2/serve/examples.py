@@ -1,0 +1,90 @@
+"""Examples for the OpenAPI document, and for the page that tries it: sent one after the other, they work."""
+
+from typing import Any
+
+from lim2.serve import wire
+from lim2.serve.operations import Operation
+from lim2.serve.personalizer import wire as personalizer
+from lim2.serve.spec import BanditSpec
+
+VISIT, PAGE, PERSON = "visit 1", "page 1", "customer 17"
+CONTEXT = {"country": "AT", "device": "phone", "basket": {"items": 3, "total": 80.5}}
+SPAN = {"startTime": "2026-01-01T00:00:00Z", "endTime": "2036-01-01T00:00:00Z"}
+ACTIONS = [
+    {"id": "pasta", "features": [{"taste": "salty", "price": 9.5}]},
+    {"id": "ice cream", "features": [{"taste": "sweet", "price": 4}]},
+    {"id": "juice", "features": [{"taste": "sweet", "price": 3}]},
+]
+
+BODIES: dict[Any, Any] = {
+    BanditSpec: {
+        "arms": ["spring", "shoes", "gift card"],
+        "expire_after": 3600,
+        "default_reward": 0,
+        "aggregate": "first",
+    },
+    wire.SettingsRequest: {"expire_after": 7200},
+    wire.DecideRequest: {"id": VISIT, "context": CONTEXT, "key": PERSON},
+    wire.DecideManyRequest: {
+        "requests": [{"id": "visit 2", "context": CONTEXT}, {"id": "visit 3", "context": {"country": "DE"}}]
+    },
+    wire.RankRequest: {"id": PAGE, "context": CONTEXT, "k": 2},
+    wire.RewardRequest: {"id": VISIT, "reward": 1},
+    wire.RewardManyRequest: {"rewards": [{"id": "visit 2", "reward": 0}, {"id": "visit 3", "reward": 1}]},
+    wire.ActivateRequest: {"id": VISIT},
+    wire.ExplainRequest: {"id": VISIT},
+    wire.EvaluateRequest: {"policy": "random", "last": 5000},
+    wire.EraseRequest: {"key": PERSON},
+    wire.ArmRequest: {"name": "books", "like": "shoes"},
+    wire.Login: {"key": "your-api-key"},
+    personalizer.RankRequest: {
+        "eventId": VISIT,
+        "contextFeatures": [{"user": {"country": "AT", "age": 31}}, {"device": "phone"}],
+        "actions": ACTIONS,
+        "excludedActions": ["juice"],
+    },
+    personalizer.RewardRequest: {"value": 1},
+    personalizer.MultiSlotRankRequest: {
+        "eventId": PAGE,
+        "contextFeatures": [{"device": "phone"}],
+        "actions": ACTIONS,
+        "slots": [
+            {"id": "top", "baselineAction": "pasta", "features": [{"size": "large"}]},
+            {"id": "side", "baselineAction": "juice", "excludedActions": ["pasta"]},
+        ],
+    },
+    personalizer.MultiSlotRewardRequest: {"reward": [{"slotId": "top", "value": 1}, {"slotId": "side", "value": 0}]},
+    personalizer.ServiceConfiguration: {"rewardWaitTime": "PT10M", "explorationPercentage": 0.05},
+    personalizer.PolicyContract: {"name": "lim2", "arguments": "--algorithm AdaptiveTS"},
+    personalizer.PolicyReference: {"evaluationId": "first", "policyName": "linear"},
+    personalizer.EvaluationContract: {
+        "name": "first",
+        **SPAN,
+        "policies": [{"name": "linear", "arguments": "--algorithm LinearTS"}],
+    },
+    personalizer.FeatureImportanceContract: {"name": "first", **SPAN},
+}
+
+
+def in_path(own: Operation, name: str) -> str:
+    """Return an example of a part of an operation's path.
+
+    Parameters
+    ----------
+    own
+        The operation.
+    name
+        Name of the part.
+
+    Examples
+    --------
+    >>> from lim2.serve.app import all_operations
+    >>> find = {own.name: own for own in all_operations()}
+    >>> in_path(find["decide"], "name"), in_path(find["v1.1-preview.3.multislot.reward"], "event")
+    ('banner', 'page 1')
+    """
+    if "/multislot/" in own.path:
+        return PAGE
+    if name == "id" and own.path.startswith("/personalizer"):
+        return "first"  # evaluation
+    return {"name": "banner", "arm": "books"}.get(name, VISIT)
