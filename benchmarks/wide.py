@@ -203,13 +203,14 @@ def _memory(row: Mapping[str, Any] | None) -> str:
 
 
 def grid_table(grid: Mapping[str, Any], name: str, what: str) -> str:
-    """Return one agent's table: a row per number of arms, a column per number of features."""
+    """Return one agent's table: a row per number of arms that was measured, a column per number of features."""
     rows = [
         [f"{n_arms:,} arms", *(
             _memory(row) if what == "memory" else _times(row, what)
             for row in (grid.get(f"{name} / {n_arms} / {n_features}") for n_features in FEATURES)
         )]
         for n_arms in ARMS
+        if any(f"{name} / {n_arms} / {n_features}" in grid for n_features in FEATURES)
     ]  # fmt: skip
     return "\n".join(table(["", *(f"{n:,} features" for n in FEATURES)], rows))
 
@@ -221,8 +222,8 @@ def page(known: Mapping[str, Any]) -> str:
         f"Measured by `python -m benchmarks.wide` (code {known['code']}) in CPU time. Each cell is a separate",
         f"process that runs for {PLAYED} s and is limited to 4 GiB and {PATIENCE:.0f} s. LiM2 has a full buffer.",
         "With fewer than 1,000 updates, the 99.9th percentile is close to the maximum. Python and its libraries take",
-        "about 90 MiB of the peak. If a cell exceeds a limit, it and all larger cells are not measured. A dash means",
-        "that a cell has not been measured.",
+        "about 90 MiB of the peak. If a cell exceeds a limit, it and all larger cells are not measured. A dash, or a",
+        "missing row, means that nothing has been measured there yet.",
         "",
     ]
     for name in AGENTS:

@@ -96,7 +96,7 @@ def test_evaluate_agrees_with_the_library(decisions: Path, agent: lim2.Agent, tm
             assert learned == (policy == "agent.lim2")
     code, text = run("log", "evaluate", decisions, "always:red", "--last", 30, "--level", 0.9, "--reward-range", "0,1")
     assert code == 0
-    assert "20 decisions, worth" in text
+    assert "20 decisions, effective sample size" in text
     assert "90% from" in text
     assert "warning: poor overlap" in text
 
