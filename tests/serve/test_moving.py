@@ -121,7 +121,7 @@ def test_a_service_goes_on_in_the_database_where_it_stopped(tmp_path: Path, url:
     assert kept["personalizer"][3] is not None
     status, said = run("move", data, url)
     assert status == 0, said
-    assert said.endswith(f"Done. Continue with: lim2 serve --store {url}\n")
+    assert said.endswith(f"Done. Continue with: lim2 serve --store '{url}'\n")
     assert "arms: 9 events and 5 pending decisions. Two agents that learned 8 rewards" in said
     assert "empty: 0 events and 0 pending decisions. The log has no reward" in said
     assert models(tmp_path / "none", url) == kept == models(data)

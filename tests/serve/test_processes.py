@@ -15,6 +15,7 @@ from helpers.ports import free_port
 from serve.running import KEY, PATIENCE, Running
 
 import lim2
+from lim2.serve.home import Folders
 
 ITEMS = {"a": {"kind": "x"}, "b": {"kind": "y"}}
 
@@ -58,6 +59,17 @@ def test_several_processes_share_the_logs_and_one_learns(tmp_path: Path) -> None
         until(lambda: arms() == {True: ["a", *added], False: ["a", *added]}, known)
         assert server.call("DELETE", "/v1/bandits/shop")[0] == 204
         assert {server.call("GET", "/v1/bandits/shop")[0] for _ in range(40)} == {404}  # whichever process is asked
+        server.kill()
+        until(lambda: is_free(tmp_path / "data"), "the workers of a process that was killed end as well")
+
+
+def is_free(data: Path) -> bool:
+    """Return whether no process uses a folder."""
+    try:
+        Folders(data, alone=True).close()
+    except ValueError:
+        return False
+    return True
 
 
 def test_a_stop_in_good_order_loses_nothing_and_a_start_goes_on(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -57,4 +58,4 @@ def move(
         finally:
             target.close()
             source.close()
-    typer.echo(f"Done. Continue with: lim2 serve --store {target.name}")
+    typer.echo(f"Done. Continue with: lim2 serve --store {shlex.quote(target.name)}")

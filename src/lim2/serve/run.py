@@ -6,10 +6,13 @@ import gc
 import json
 import logging
 import logging.config
+import multiprocessing
 import os
 import shutil
+import signal
 import socket
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -45,7 +48,21 @@ def made() -> Any:
     gc.freeze()  # what lives forever is not looked at again
     gc.set_threshold(20_000, 20, 20)
     sys.setswitchinterval(0.0005)  # seconds; the thread that answers waits less for the one that learns
+    _end_with_parent()
     return ready
+
+
+def _end_with_parent() -> None:
+    """Let a worker process end when the one that has started it was killed: nobody else would end it."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        assert parent is not None
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    if parent is not None:
+        threading.Thread(target=wait, name="lim2 parent", daemon=True).start()
 
 
 def run(config: Config) -> None:

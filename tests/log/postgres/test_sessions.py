@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from log.test_groups import held
 from log.world import N_FEATURES, address, make_agent, make_log
 
 import lim2
-from lim2.log import LostLeaseError, StoreUnavailableError
+from lim2.log import LogFileError, LostLeaseError, StoreUnavailableError
 from lim2.log.entries import to_row
 from lim2.log.postgres import connections, listening
 from lim2.log.situation import situation
@@ -207,6 +209,27 @@ def test_word_of_events_and_models_reaches_those_who_listen(tmp_path: Path) -> N
         stop_too()
         stop()
     assert all(listener._thread is None for listener in listening._listeners.values())
+
+
+class Pooled:
+    """A connection through a pooler: the server's process is not the one that the client was told of."""
+
+    info = SimpleNamespace(backend_pid=0)
+
+    def __init__(self, connection: Any) -> None:
+        self.execute, self.close = connection.execute, lambda: None
+
+
+def test_a_pooler_that_shares_sessions_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with make_log(tmp_path) as log:
+        own = store_of(log).address
+        with psycopg.connect(own.conninfo, autocommit=True) as one, psycopg.connect(own.conninfo) as two:
+            connections.check_sessions(one, own)
+            pooled: Any = Pooled(one)
+            for session, refused in ((two, False), (one, True)):
+                monkeypatch.setattr(connections, "connect", lambda _, session=session: Pooled(session))
+                with pytest.raises(LogFileError, match="session mode") if refused else nullcontext():
+                    connections.check_sessions(pooled, own)
 
 
 def test_decisions_are_not_held_up_by_who_settles(tmp_path: Path) -> None:

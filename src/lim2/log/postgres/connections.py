@@ -39,7 +39,9 @@ DEFAULTS = {
 }
 VARIABLES = {"connect_timeout": "PGCONNECT_TIMEOUT", "target_session_attrs": "PGTARGETSESSIONATTRS"}  # which also hold
 
+POOLER = "a pooler such as PgBouncer must run in session mode, since locks and notifications belong to a session."
 ADVICE = {
+    **dict.fromkeys(("26000", "42P05"), POOLER),  # a prepared statement that is in another session
     "25006": "the database is read-only: read_only=True opens a log to evaluate and to replay; or it is a standby.",
     "3D000": "make the database first: createdb.",
     "42501": "the user may not do that: grant it, or let the owner of the schema lim2 open the log once.",
@@ -119,6 +121,29 @@ def connect(address: Address, synchronous: str = "full") -> Connection:
             raise failure(address, error) from error
         raise
     return connection
+
+
+def check_sessions(connection: Connection, address: Address) -> None:
+    """Raise a LogFileError if a pooler lets several connections share a session.
+
+    Parameters
+    ----------
+    connection
+        Connection to the database, outside of a transaction.
+    address
+        Address of a log in the database.
+    """
+    query = "SELECT pg_backend_pid()"
+    session = connection.execute(query).fetchone()
+    if session == (connection.info.backend_pid,):  # there is no pooler
+        return
+    other = connect(address)
+    try:
+        shared_by = other.execute(query).fetchone()
+    finally:
+        other.close()
+    if shared_by == session:
+        raise LogFileError(f"the database {address.shown} cannot be used: connections share a session; {POOLER}")
 
 
 def is_quiet(connection: Connection) -> bool:

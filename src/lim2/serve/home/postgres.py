@@ -11,7 +11,7 @@ import msgspec
 import psycopg
 
 from lim2.log import DecisionLog
-from lim2.log.postgres.connections import Connection, failure, let_go, parsed, shared
+from lim2.log.postgres.connections import Connection, check_sessions, failure, let_go, parsed, shared
 from lim2.log.postgres.listening import tell
 from lim2.log.postgres.migrating import migrate
 from lim2.log.postgres.removing import remove_log
@@ -94,6 +94,7 @@ class PostgresHome:
         connection = self._connections.take()
         try:
             if not self._migrated:
+                check_sessions(connection, self._address)
                 migrate(connection, self._address)
                 self._migrated = True
             return work(connection)
