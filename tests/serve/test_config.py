@@ -13,7 +13,7 @@ from serve.running import PATIENCE
 
 from lim2.log import LogFileError
 from lim2.serve.config import ConfigError, load
-from lim2.serve.home import Folders
+from lim2.serve.home import Folders, open_home
 from lim2.serve.keys import Keys, keys_of
 from lim2.serve.run import listening, prepared
 
@@ -47,6 +47,16 @@ def test_a_key_is_made_once_and_kept_for_its_owner_only(tmp_path: Path) -> None:
     file = tmp_path / "data" / "api-key"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert sorted(path.name for path in file.parent.iterdir()) == ["api-key", "bandits"]
+
+
+def test_a_new_data_folder_is_for_its_owner_only_and_an_old_one_stays_as_it_is(tmp_path: Path) -> None:
+    for name, before, after in (("new", None, 0o700), ("old", 0o755, 0o755)):
+        folder = tmp_path / "deep" / name
+        if before is not None:
+            folder.mkdir(parents=True)
+            folder.chmod(before)
+        open_home(load(environment={}, given={"data": str(folder)})).close()
+        assert stat.S_IMODE(folder.stat().st_mode) == after
 
 
 def test_two_keys_so_that_one_can_be_replaced(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Corners of Personalizer's protocol that its clients meet: null, ids, large models, times, paths."""
 
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from serve.running import KEY, READ
 from starlette.testclient import TestClient
 
+from lim2.bandit import RawDecider
 from lim2.serve.app import application
 from lim2.serve.config import load
 from lim2.serve.personalizer import evaluations
@@ -80,6 +82,23 @@ def test_an_evaluation_that_fails_for_any_reason_says_so(client: TestClient, mon
     while (found := client.get(place).json())["status"] == "Running":
         time.sleep(0.01)
     assert (found["status"], found["description"]) == ("Failed", "the service failed; see its log")
+
+
+def test_many_decisions_are_made_beside_the_event_loop(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may take a second, in which others are answered."""
+    threads: list[str] = []
+    decide = RawDecider.decide
+
+    def noted(decider: RawDecider, *args: Any, **rest: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return decide(decider, *args, **rest)
+
+    monkeypatch.setattr(RawDecider, "decide", noted)
+    slots = [{"id": "top", "baselineAction": "a"}, {"id": "side", "baselineAction": "b"}]
+    assert client.post(f"{V11}/multislot/rank", json={"actions": ACTIONS, "slots": slots}).status_code == 201
+    many: dict[str, Any] = {"requests": [{"items": {"a": {}, "b": {}}}] * 2}
+    assert client.post("/v1/bandits/personalizer/decide_many", json=many).status_code == 200
+    assert len(threads) == 4 and all(name.startswith("asyncio_") for name in threads)
 
 
 def test_paths_that_are_not_there_are_counted_and_not_redirected(client: TestClient) -> None:

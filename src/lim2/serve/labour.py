@@ -1,10 +1,13 @@
-"""Work of seconds or minutes, such as evaluations: beside the requests, and nobody waits for it at the end."""
+"""Work beside the requests: evaluations, for which nobody waits at the end, and many decisions at once."""
 
 import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
+
+from lim2.log import DecisionLog
+from lim2.log.requests import Request
 
 T = TypeVar("T")
 
@@ -35,6 +38,20 @@ class Labour:
             result: Future[T] = Future()
             threading.Thread(target=_run, args=(work, result), name="lim2 labour", daemon=True).start()
             return await asyncio.wrap_future(result)
+
+
+async def written(log: DecisionLog, prepare: Callable[[], Request[T]]) -> T:
+    """Return the result of a request to a log when it is on disk. It is prepared in a thread: that may take a second.
+
+    Parameters
+    ----------
+    log
+        The log.
+    prepare
+        Returns the request.
+    """
+    work, finish = await asyncio.to_thread(prepare)
+    return finish(await log.store.awrite(work))
 
 
 def _run(work: Callable[[], T], result: "Future[T]") -> None:

@@ -8,12 +8,15 @@ from typing import Any
 
 import msgspec
 
-from lim2.log import StoreUnavailableError, TakenIdError, UnknownDecisionError
+from lim2.log import LoggedDecision, StoreUnavailableError, TakenIdError, UnknownDecisionError
 from lim2.log.entries import new_id
+from lim2.log.recording import record_many
+from lim2.log.requests import Request
 from lim2.serve import arms, evaluating, wire
 from lim2.serve import spec as specs
 from lim2.serve.errors import ApiError, bad_request, shortened
 from lim2.serve.hosted import Hosted, Kept
+from lim2.serve.labour import written
 from lim2.serve.operations import OCTETS, Call, Operation, Reply
 from lim2.serve.overview import decided, info_of, listed, overview
 from lim2.serve.refusals import refusals
@@ -74,18 +77,22 @@ async def decide_many(call: Call) -> wire.DecideManyResponse:
 
 
 async def _record_many(hosted: Hosted, requests: list[wire.DecideRequest]) -> list[Any]:
-    decider = hosted.decider
-    now = time.time()
-    made = [decider.decide(own.context, own.items, arms=own.arms, exploit=own.exploit) for own in requests]
-    return await hosted.log.arecord_many(
-        made,
-        raw=[own.context for own in requests],
-        raw_items=[_candidates(decider, own) for own in requests],
-        ids=[own.id or new_id(now) for own in requests],
-        keys=[own.key for own in requests],
-        metadata=[own.metadata for own in requests],
-        agent=decider,
-    )
+    decider, log, now = hosted.decider, hosted.log, time.time()
+
+    def prepare() -> Request[list[LoggedDecision]]:
+        made = [decider.decide(own.context, own.items, arms=own.arms, exploit=own.exploit) for own in requests]
+        return record_many(
+            log,
+            made,
+            raw=[own.context for own in requests],
+            raw_items=[_candidates(decider, own) for own in requests],
+            ids=[own.id or new_id(now) for own in requests],
+            keys=[own.key for own in requests],
+            metadata=[own.metadata for own in requests],
+            agent=decider,
+        )
+
+    return await written(log, prepare)
 
 
 def _known(hosted: Hosted, ids: Iterable[str]) -> dict[str, Any]:

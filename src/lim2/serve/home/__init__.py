@@ -22,13 +22,15 @@ __all__ = [
 
 
 def open_home(config: Config) -> Home:
-    """Return where the bandits of a service live.
+    """Return where the bandits of a service live. A data folder that is made now is readable for its owner only.
 
     Parameters
     ----------
     config
         Settings of the service.
     """
+    if config.store is None or config.on_outage == "spool":
+        Path(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # contexts are data of persons
     if config.store is None:
         return Folders(config.data, config.synchronous)
     with needs("store = postgresql://...", "postgres"):

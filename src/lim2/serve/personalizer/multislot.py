@@ -3,12 +3,16 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from lim2.log import TakenIdError, UnknownDecisionError
+from lim2.log import DecisionLog, LoggedDecision, TakenIdError, UnknownDecisionError
 from lim2.log.entries import new_id
+from lim2.log.recording import record_many
+from lim2.log.requests import Request
 from lim2.serve.errors import ApiError, bad_request, not_found, shortened
 from lim2.serve.hosted import Hosted
+from lim2.serve.labour import written
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.ranking import (
@@ -34,7 +38,7 @@ async def rank(call: Call) -> MultiSlotRankResponse:
     event = checked_event(request.event_id) or new_id(time.time())
     with refusals("a decision"):
         try:
-            known = await _decide(hosted, request, items, event)
+            known: list[Any] = await written(hosted.log, partial(_decide, hosted, hosted.log, request, items, event))
             for one in known:
                 call.service.metrics.decided(hosted.name, one)
         except TakenIdError:
@@ -42,7 +46,9 @@ async def rank(call: Call) -> MultiSlotRankResponse:
     return MultiSlotRankResponse([SlotResponse(one.metadata[SLOT], str(one.arm)) for one in known], event)
 
 
-async def _decide(hosted: Hosted, request: MultiSlotRankRequest, items: dict[str, Any], event: str) -> list[Any]:
+def _decide(
+    hosted: Hosted, log: DecisionLog, request: MultiSlotRankRequest, items: dict[str, Any], event: str
+) -> Request[list[LoggedDecision]]:
     context, slots = merged(request.context_features), request.slots
     own, decider = hosted.stored.personalizer, hosted.decider
     online = own is None or own.learning_mode == "Online"
@@ -58,8 +64,8 @@ async def _decide(hosted: Hosted, request: MultiSlotRankRequest, items: dict[str
         metadata: dict[str, Any] = {SLOT: slot.id} | ({SLOTS: [one.id for one in slots]} if number == 0 else {})
         chosen.append((made, about, free, row_of(event, number), metadata))
     decisions, contexts, candidates_of, ids, kept = zip(*chosen, strict=True)
-    return await hosted.log.arecord_many(
-        decisions, raw=contexts, raw_items=candidates_of, ids=ids, metadata=kept,
+    return record_many(
+        log, decisions, raw=contexts, raw_items=candidates_of, ids=ids, metadata=kept,
         active=not request.defer_activation, agent=decider,
     )  # fmt: skip
 
