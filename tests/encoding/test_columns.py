@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lim2.encoding import Category, Columns, Embedding, Known, Number, RawEncoder, Tags, Time, from_parts, to_parts
+from lim2.encoding import Category, Columns, Embedding, Known, Number, RawEncoder, Tags, Time
+from lim2.encoding.parts import from_parts, to_parts
 from lim2.persistence.settings import decoded, encoded
 
 SHOP = Columns(

@@ -11,7 +11,8 @@ from helpers.raw import any_root, bad_paths, chain_of, contexts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lim2.encoding import Encoder, Known, from_parts, to_parts
+from lim2.encoding import Encoder, Known
+from lim2.encoding.parts import from_parts, to_parts
 from lim2.encoding.reading import DEPTH
 
 SETTINGS = (Encoder(), Encoder(numbers=3, buckets=5, hashes=1, seed=7), Encoder(numbers=0, buckets=4, hashes=3))
