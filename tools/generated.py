@@ -3,6 +3,8 @@
 A line `{{ command line }}` stands for the reference of all commands, `{{ http }}` for that of all calls.
 """
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,6 +26,7 @@ def command_line() -> str:
     _with_whole_lines(command)
     text: str = typer.cli.get_docs_for_click(obj=command, ctx=typer.Context(command), name="lim2")
     text = PAGE.sub(r"[docs/\1.md](../\1.md)", text)
+    text = re.sub(r"^Example: (.+)$", r"Example: `\1`", text, flags=re.MULTILINE)
     return text.split("\n", 1)[1].strip()  # without its title: the page has one
 
 
@@ -79,7 +82,9 @@ def _object(name: str, schema: dict[str, Any]) -> Iterator[str]:
     if fields:
         yield from ("| field | type | |", "|---|---|---|")
     for field, own in fields.items():
-        rest = "required" if field in needed else f"default `{own['default']}`" if own.get("default") else ""
+        known = own.get("default")
+        usual = "" if known in (None, "", [], {}) else f"default `{json.dumps(known)}`"
+        rest = "required" if field in needed else usual
         yield f"| `{field}` | {_kind(own)} | {rest} |"
     yield ""
 

@@ -63,6 +63,12 @@ def test_the_examples_work_one_after_the_other(client: TestClient) -> None:
         assert answer.status_code == own.status, f"{name}: {answer.text}"
 
 
+def test_what_may_exist_already_has_an_answer_for_that() -> None:
+    paths = document(all_operations())["paths"]
+    for path, method in (("/v1/bandits/{name}", "put"), ("/v1/bandits/{name}/arms", "post")):
+        assert {"200", "201"} <= set(paths[path][method]["responses"]), path
+
+
 def test_the_document_and_the_page_to_try_it_are_served(client: TestClient) -> None:
     served = client.get("/openapi.json").json()
     assert served == msgspec.to_builtins(document(all_operations()))

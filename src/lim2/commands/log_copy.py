@@ -18,8 +18,12 @@ from lim2.log.store import open_store
 
 
 def copy(
-    source: Annotated[str, typer.Argument(help="Log to copy: a file, sqlite:PATH or postgresql://HOST/DATABASE#NAME.")],
-    target: Annotated[str, typer.Argument(help="New log, in one of the same forms. It must not exist yet.")],
+    source: Annotated[
+        str, typer.Argument(metavar="LOG", help="Log to copy: a file, sqlite:PATH or postgresql://HOST/DATABASE#NAME.")
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="New log, in one of the same forms. It must not exist yet.")
+    ],
 ) -> None:
     """Copy a log into a new one, of the same kind or another, and verify the copy.
 

@@ -120,8 +120,8 @@ def _parameters(own: Operation) -> list[dict[str, Any]]:
 
 def _responses(own: Operation, known: dict[Any, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {str(own.status): {"description": own.summary, **_content(own, known)}}
-    if own.name == "create":
-        made["200"] = {"description": "An identical one exists.", **_content(own, known)}
+    if own.name in ("create", "add_arm"):
+        made["200"] = {"description": "It exists already, and nothing has changed.", **_content(own, known)}
     for status in own.errors:
         content = known[own.answer] if status == 503 else known[ErrorResponse]
         made[str(status)] = {"description": REASONS[status], "content": {"application/json": {"schema": content}}}
