@@ -176,6 +176,22 @@ def test_an_agent_that_is_not_everywhere_comes_after(tmp_path: Path) -> None:
     assert "4 runs have not been done yet" in finish(store).report.read_text()
 
 
+def test_scores_and_ranks_are_of_the_seeds_that_all_agents_have(tmp_path: Path) -> None:
+    """An agent that lacks the hard shuffles is not ahead by that."""
+    rewards = {
+        ("wheel", "LiM2"): [90.0, 90.0, 30.0, 30.0],
+        ("wheel", "LinearTS"): [80.0, 80.0],
+        ("wheel", "Uniform"): [10.0, 10.0, 0.0, 0.0],
+    }
+    runs, _ = made(tmp_path, rewards).frames()
+    rows = summarize(runs)
+    assert {row["agent"]: row["normalized"] for row in rows} == {"LiM2": 1.0, "LinearTS": 0.875, "Uniform": 0.0}
+    assert [row["reward_mean"] for row in rows] == [60.0, 80.0, 5.0]
+    board = Tables(runs, rows).leaderboard
+    assert [(standing.agent, standing.mean_rank) for standing in board[:2]] == [("LiM2", 1.0), ("LinearTS", 2.0)]
+    assert Tables(runs, rows).range_of("wheel") == (10.0, 90.0)
+
+
 def test_one_run_of_one_problem(tmp_path: Path) -> None:
     results = finish(made(tmp_path, {("wheel", "LiM2"): [5.0], ("wheel", "Uniform"): [1.0]}))
     assert results.rows[0]["reward_std"] is None

@@ -43,13 +43,38 @@ def summarize(runs: pl.DataFrame) -> list[Row]:
         One row per run, as from `Store.frames`.
     """
     rows = [row_of(group) for _, group in runs.group_by("problem", "agent", maintain_order=True)]
-    references = _references(runs)
-    for problem in dict.fromkeys(row["problem"] for row in rows):
-        same = [row for row in rows if row["problem"] == problem]
-        scores = normalized([row["reward_mean"] for row in same], references.get(problem))
-        for row, score in zip(same, scores, strict=True):
-            row["normalized"] = score
+    for (problem,), group in runs.group_by("problem", maintain_order=True):
+        means = common_means(group)
+        reference = next(
+            (means[a] for a, s in group.select("agent", "agent_source").iter_rows() if s == REFERENCE), None
+        )
+        scores = dict(zip(means, normalized(list(means.values()), reference), strict=True))
+        for row in rows:
+            if row["problem"] == problem:
+                row["normalized"] = scores[row["agent"]]
     return rows
+
+
+def common_means(runs: pl.DataFrame) -> dict[str, float]:
+    """Return the mean reward of each agent on a problem, over the seeds that all agents have: nobody has easier ones.
+
+    Where no seed is common to all, over all seeds.
+
+    Parameters
+    ----------
+    runs
+        Runs of one problem.
+
+    Examples
+    --------
+    >>> runs = {"agent": ["a", "a", "b"], "seed": [0, 1, 1], "reward": [9.0, 4.0, 5.0]}
+    >>> common_means(pl.DataFrame(runs))
+    {'a': 4.0, 'b': 5.0}
+    """
+    agents = runs["agent"].n_unique()
+    common = runs.filter(pl.col("agent").n_unique().over("seed") == agents)
+    means = (runs if common.is_empty() else common).group_by("agent", maintain_order=True).agg(pl.col("reward").mean())
+    return dict(means.iter_rows())
 
 
 def row_of(group: pl.DataFrame) -> Row:
@@ -86,13 +111,6 @@ def feedback_of(row: Row) -> Feedback:
 def _feedback(group: pl.DataFrame) -> Feedback:
     """Return when the rewards of some runs were learned: at once, where the table has no columns for it."""
     return Feedback(**{name: group[name][0] for name in LATE if name in group.columns})
-
-
-def _references(runs: pl.DataFrame) -> dict[str, float]:
-    """Return the mean cumulative reward of the random policy on each problem."""
-    uniform = runs.filter(pl.col("agent_source") == REFERENCE)
-    means = uniform.group_by("problem", maintain_order=True).agg(pl.col("reward").mean())
-    return dict(means.iter_rows())
 
 
 def normalized(scores: Sequence[float], reference: float | None) -> list[float | None]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.stats import LEVEL, holm, paired_p, pooled_p
-from lim2.experiments.summary import REFERENCE, Row, feedback_of
+from lim2.experiments.summary import REFERENCE, Row, common_means, feedback_of
 
 Array = NDArray[np.float64]
 
@@ -144,6 +144,11 @@ class Tables:
         return found
 
     @cached_property
+    def _means(self) -> dict[str, dict[str, float]]:
+        """Mean rewards by problem and agent that compare: see `common_means`."""
+        return {str(name): common_means(group) for (name,), group in self.runs.group_by("problem")}
+
+    @cached_property
     def _entries(self) -> dict[str, list[Entry]]:
         return {problem: self._table(problem) for problem in self.problems}
 
@@ -208,8 +213,8 @@ class Tables:
         }
 
     def place(self, problem: str, agent: str) -> float:
-        """Return an agent's place on a problem by mean reward; equals share the mean of their places."""
-        rewards = {agent: row["reward_mean"] for agent, row in self._summaries[problem].items()}
+        """Return an agent's place on a problem, by `common_means`; equals share the mean of their places."""
+        rewards = self._means[problem]
         own = rewards[agent]
         return 1 + sum(r > own for r in rewards.values()) + (sum(r == own for r in rewards.values()) - 1) / 2
 
@@ -225,8 +230,8 @@ class Tables:
         return groups
 
     def range_of(self, problem: str) -> tuple[float, float] | None:
-        """Return the mean rewards that score 0 and 1 on a problem; None where there is no score."""
-        rewards = {agent: row["reward_mean"] for agent, row in self._summaries[problem].items()}
+        """Return the mean rewards that score 0 and 1 on a problem, by `common_means`; None where there is no score."""
+        rewards = self._means[problem]
         reference = next((rewards[agent] for agent in self.references if agent in rewards), None)
         best = max(rewards.values())
         return (reference, best) if reference is not None and best > reference else None
