@@ -60,6 +60,7 @@ def run(config: Config) -> None:
         "workers": config.workers,
         "lifespan": "on",
         "access_log": False,
+        "proxy_headers": False,  # nothing that it answers depends on them
         "log_config": log_settings(config),
         "server_header": False,
         "date_header": False,
