@@ -123,6 +123,10 @@ class ItemDecider:
         with one_thread:
             return self._inner.algorithm.for_items(self._inner._core.state)
 
+    def prepare(self) -> None:
+        """Compute now what items are scored by."""
+        _ = self._scores_by
+
     def chances_of_rows(self, rows: Array, *, exploit: bool) -> Array:
         """Return the propensity of every row."""
         return self._propensities(self.score_items(rows), exploit, joint=False)

@@ -190,3 +190,11 @@ def test_each_process_draws_from_a_stream_of_its_own(home: Home) -> None:
     assert draws[0] != draws[1]  # one learns, the other follows
     first.close()
     second.close()
+
+
+def test_a_snapshot_is_ready_to_decide_before_it_is_swapped_in(home: Home) -> None:
+    hosted = opened(home)
+    rewarded(hosted, 3)
+    assert hosted.step() == 3
+    assert "_scores_by" in vars(hosted.decider._inner)
+    hosted.close()

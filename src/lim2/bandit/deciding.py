@@ -3,7 +3,7 @@
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from lim2.arms import arm_names
 from lim2.bandit.explaining import Reason, reasons
@@ -123,6 +123,12 @@ class RawDecider:
             The same as for :meth:`decide`.
         """
         return self._decided(context, items, arms, exploit, joint=False)[0]
+
+    def prepared(self) -> Self:
+        """Compute now what the first decision of a snapshot would compute; return the snapshot."""
+        if isinstance(self._inner, ItemDecider):
+            self._inner.prepare()
+        return self
 
     @property
     def chooses_items(self) -> bool:

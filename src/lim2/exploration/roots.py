@@ -53,10 +53,12 @@ def part_of(posterior: Beliefs, arms: slice) -> Beliefs:
 def of_features(posterior: Beliefs, kept: NDArray[np.bool_]) -> Beliefs:
     """Return the posterior of one arm, to score rows whose other features are 0.
 
-    Rows of the root that these features do not reach add nothing to a variance, and are left out, too.
+    Rows of the root that these features do not reach add nothing to a variance, and are left out, too. The root is
+    stored by columns: a product of a few rows with it takes half of the time.
     """
     root = posterior.root[0][:, kept]
-    return type(posterior)(posterior.mu[:, kept], root[root.any(axis=1)][None], posterior.a, posterior.b)
+    reached = np.asfortranarray(root[root.any(axis=1)])
+    return type(posterior)(posterior.mu[:, kept], reached[None], posterior.a, posterior.b)
 
 
 def prior(n_arms: int, width: int, precision: float, a0: float, b0: float) -> RootPosterior:

@@ -89,5 +89,8 @@ def _standard(score: StudentT, rng: np.random.Generator) -> Array:
     if freedom[0] == math.inf:
         return rng.standard_normal(score.mean.shape)
     if score.mean.ndim == 1 and len(freedom) <= FEW_ARMS:
-        return np.array(list(map(rng.standard_t, freedom.tolist())))
+        each = freedom.tolist()
+        if each.count(each[0]) == len(each):  # as of items, which share one posterior
+            return rng.standard_t(each[0], len(each))
+        return np.array(list(map(rng.standard_t, each)))
     return rng.standard_t(freedom, size=score.mean.shape)

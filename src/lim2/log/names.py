@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 _AS_THEY_ARE = (str, int)
+_STRINGS = {str}
 _encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: `json.dumps` would make one each time
+_encode_string = json.encoder.encode_basestring_ascii
 
 
 def dumps(names: Iterable[Hashable]) -> str:
@@ -27,7 +29,10 @@ def dumps(names: Iterable[Hashable]) -> str:
     Traceback (most recent call last):
     ValueError: the arm frozenset() cannot be logged: names must be strings, numbers, booleans, None or tuples of them
     """
-    return _encode([name if type(name) in _AS_THEY_ARE else _plain(name) for name in names])
+    listed: list[Any] = list(names)
+    if set(map(type, listed)) == _STRINGS:  # nearly always
+        return f"[{','.join(map(_encode_string, listed))}]"
+    return _encode([name if type(name) in _AS_THEY_ARE else _plain(name) for name in listed])
 
 
 def loads(text: str) -> tuple[Hashable, ...]:

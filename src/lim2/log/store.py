@@ -336,6 +336,9 @@ class Store(Protocol):
     def nbytes(self) -> int:
         """Return the size of the log."""
 
+    def checkpoint(self) -> None:
+        """Do what keeps later writes short, beside those who write; call it every second or so. It changes nothing."""
+
     def purge(self) -> None:
         """Remove all traces of deleted rows from the disk."""
 

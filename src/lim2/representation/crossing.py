@@ -62,6 +62,12 @@ class Crossing:
         return _one_hot(self.context, self.products, _STEP, 0), _one_hot(self.item, self.products, 1, self.context)
 
     @cached_property
+    def _spectra(self) -> tuple[Array, Array]:
+        """The transforms of the sketches: pairs of columns are complex numbers."""
+        own, items = (np.fft.rfft(half).view(np.float64) for half in self._halves)
+        return own, items
+
+    @cached_property
     def _turns(self) -> NDArray[np.intp]:
         """Where a context's sketch, with its negative behind it, has the products of each column of items."""
         places, signs = self._halves[1].nonzero()[1], self._halves[1].sum(axis=1)
@@ -79,10 +85,10 @@ class Crossing:
         if self.exact:
             np.multiply(own[:, :, None], items[:, None], out=out[:, split:].reshape(len(rows), self.context, self.item))
         else:
-            of_context, of_item = (
-                np.fft.rfft(part @ half) for part, half in zip((own, items), self._halves, strict=True)
-            )
-            out[:, split:] = np.fft.irfft(of_context * of_item, self.products)
+            of_context, of_item = self._spectra
+            crossed = (own @ of_context).view(complex)
+            crossed *= (items @ of_item).view(complex)
+            out[:, split:] = np.fft.irfft(crossed, self.products)
         return out
 
     def in_one_context(self, rows: NDArray[Any]) -> Array:

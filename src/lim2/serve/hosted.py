@@ -93,9 +93,9 @@ class Hosted:
         self._version = 0
         self._revision, self._behind = -1, True
         self._unpublished, self._published = False, -math.inf
-        self._safe, self._pruned = 0, -math.inf  # a position up to which a model is published
+        self._safe, self._tidied = 0, -math.inf  # a position up to which a model is published
         self._stepping, self._closed = threading.Lock(), False
-        self._together = Together()
+        self._together, self._under_way = Together(), 0  # decisions that are not on disk yet
         self.decider: RawDecider = self._first()
         self._unlisten = self.log.store.listen(self._heard)
 
@@ -122,16 +122,20 @@ class Hosted:
         id, key, metadata, active
             As :meth:`lim2.DecisionLog.arecord` takes them.
         """
-        with refusals("a decision"):
-            decider = self.decider
-            if decider.chooses_items:
-                question = decider.ask(context, items, arms=arms, exploit=exploit)
-                made = await self._together.decide(decider, question)
-            else:
-                made = decider.choose(context, items, arms=arms, exploit=exploit)
-            return await self.record(
-                made, context, items, decider, id=id, key=key, metadata=metadata, active=active
-            )  # fmt: skip
+        self._under_way += 1
+        try:
+            with refusals("a decision"):
+                decider = self.decider
+                if decider.chooses_items:
+                    question = decider.ask(context, items, arms=arms, exploit=exploit)
+                    made = await self._together.decide(decider, question, alone=self._under_way == 1)
+                else:
+                    made = decider.choose(context, items, arms=arms, exploit=exploit)
+                return await self.record(
+                    made, context, items, decider, id=id, key=key, metadata=metadata, active=active
+                )
+        finally:
+            self._under_way -= 1
 
     async def record(
         self,
@@ -301,12 +305,12 @@ class Hosted:
             self._behind = False
         if self._unpublished and time.monotonic() - self._published >= self.publish_every:
             self._publish(bandit, lease)
-        self._prune(lease)
+        self._tidy(lease)
         self.caught_up = self.caught_up or arrived
         return learned
 
     def _swap(self, bandit: Bandit) -> None:
-        self.decider, self.rounds, self.modified = bandit.snapshot(), bandit.rounds, time.time()
+        self.decider, self.rounds, self.modified = bandit.snapshot().prepared(), bandit.rounds, time.time()
         self.position = int(bandit.metadata["log_position"])
         self._unpublished = True
 
@@ -315,11 +319,15 @@ class Hosted:
         self._safe = position_of(bandit)
         self._unpublished, self._published = False, time.monotonic()
 
-    def _prune(self, lease: Lease) -> None:
-        """Delete what is too old, if a model has learned it from which another process could go on."""
-        if time.monotonic() - self._pruned >= OFTEN:
-            self._pruned = time.monotonic()
+    def _tidy(self, lease: Lease) -> None:
+        """Delete what is too old, if a model has learned it from which another process could go on.
+
+        And do for the log what would take its writers longer.
+        """
+        if time.monotonic() - self._tidied >= OFTEN:
+            self._tidied = time.monotonic()
             prune(self.log.store, specs.kept_for(self.stored), self._safe, self.log.clock(), lease=lease)
+            self.log.store.checkpoint()
 
     def _follow(self) -> int:
         model = self.log.model(after=self._version) if self.decides else None
@@ -331,7 +339,7 @@ class Hosted:
     def _take(self, model: Any) -> Bandit:
         bandit: Bandit = from_bytes(model.data, seed=secrets.randbits(62))  # no two processes draw the same numbers
         self._version, self._revision = model.version, bandit.metadata.get("revision", -1)
-        self.decider, self.rounds, self.modified = bandit.snapshot(), bandit.rounds, time.time()
+        self.decider, self.rounds, self.modified = bandit.snapshot().prepared(), bandit.rounds, time.time()
         self.position = int(bandit.metadata.get("log_position", 0))
         return bandit
 

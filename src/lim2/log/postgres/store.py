@@ -246,6 +246,9 @@ class PostgresStore:
         """Return the size of the tables in the database, of all logs together."""
         return self.look(lambda tables: int(tables.nbytes()))  # type: ignore[attr-defined]
 
+    def checkpoint(self) -> None:
+        """Do nothing: the server does it."""
+
     def purge(self) -> None:
         """Remove deleted rows from tables and indices; what is in WAL and backups is the database's own."""
         with self._alone() as connection:

@@ -23,6 +23,10 @@ from lim2.log.sqlite.opening import connect, connect_to_read
 from lim2.log.sqlite.tables import SQLiteTables
 from lim2.log.store import Result, Span, Tables
 
+# Pages in the WAL file. With the first number of them, a checkpoint that was made beside the writers is finished while
+# they wait. With the second, a writer makes it, because nobody else has.
+FEW_PAGES, MANY_PAGES = 1000, 4000
+
 # Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
 _inherited: list[Any] = []
 
@@ -61,6 +65,7 @@ class SQLiteStore:
         self._synchronous = synchronous
         self._handle: _Handle | None = self._opened()
         self._file = _identity(self.path)
+        self._checkpointed = 0  # when what was copied last had been written
 
     def _opened(self) -> _Handle:
         writing = self._connected()
@@ -200,6 +205,34 @@ class SQLiteStore:
             return self.path.stat().st_size
         except FileNotFoundError as error:
             raise self._gone() from error
+
+    def checkpoint(self) -> None:
+        """Copy what is new in the WAL file into the database while others write: so no writer has to do it.
+
+        What they write meanwhile is left, and is copied while they wait, so that the WAL file begins anew.
+        """
+        opened, wal = self._current().writing, self.path.with_name(self.path.name + "-wal")
+        self._refuse_reentry(opened)
+        try:
+            written = wal.stat().st_mtime_ns
+            if written == self._checkpointed:
+                return
+            self._checkpointed = written
+            beside = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
+            try:
+                pages = beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
+            finally:
+                beside.close()
+            with opened.lock:
+                connection = opened.tables.connection
+                if self._handle is not None and not connection.in_transaction:
+                    connection.execute(f"PRAGMA wal_autocheckpoint = {MANY_PAGES}")
+                    if pages >= FEW_PAGES:
+                        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except FileNotFoundError as error:
+            raise self._gone() from error
+        except sqlite3.Error as error:
+            raise file_error(self.path, error) from error
 
     def purge(self) -> None:
         """Empty the WAL file, which still has what was deleted; deleted rows are overwritten by `secure_delete`."""

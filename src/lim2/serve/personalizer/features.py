@@ -51,6 +51,9 @@ def _add(out: dict[str, Any], part: dict[str, Any]) -> None:
     for key, value in part.items():
         if key.startswith("_"):
             continue
+        if key not in out and type(value) is not dict:  # nearly always
+            out[key] = value
+            continue
         if isinstance(value, dict):
             there = out.setdefault(key, {})
             if isinstance(there, dict):

@@ -1,5 +1,6 @@
 """Rank, reward and activate: one action per event."""
 
+import operator
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from lim2.serve.refusals import refusals
 REQUEST_ID = b"x-ms-client-request-id"  # by which a client's retries are known
 EXCLUDED = "excluded"  # the key of a decision's metadata: places and ids of what could not be chosen
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # none of them is in an event id: slots are marked by one
+_PROBABILITY = operator.attrgetter("probability")
 MODEL = "model"  # another one: what the model would have chosen, while the application chooses
 
 
@@ -129,9 +131,10 @@ def response(made: Any) -> RankResponse:
     made
         A decision of the log.
     """
-    chances = dict(zip(made.arms, made.propensities.tolist(), strict=True))
-    order = sorted(chances, key=lambda arm: (arm != made.arm, -chances[arm]))
-    ranking = [RankedAction(arm, min(chances[arm], 1.0)) for arm in order]
+    ranking = list(map(RankedAction, made.arms, np.minimum(made.propensities, 1.0).tolist()))
+    chosen = ranking.pop(made.arms.index(made.arm))
+    ranking.sort(key=_PROBABILITY, reverse=True)
+    ranking.insert(0, chosen)
     for place, name in (made.metadata or {}).get(EXCLUDED, ()):
         ranking.insert(place, RankedAction(name, 0.0))
     return RankResponse(ranking, made.id, made.arm)

@@ -156,6 +156,9 @@ class GuardedStore:
     def nbytes(self) -> int:  # noqa: D102
         return self._try(self.inner.nbytes)
 
+    def checkpoint(self) -> None:  # noqa: D102
+        self._try(self.inner.checkpoint)
+
     def purge(self) -> None:  # noqa: D102
         self._try(self.inner.purge)
 

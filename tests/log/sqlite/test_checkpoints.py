@@ -1,0 +1,94 @@
+"""Checkpoints beside the writers: what the WAL file has comes into the database, and it begins anew."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from log.sqlite.raw_sql import reading, writing
+from log.world import N_FEATURES, make_agent, make_log
+
+import lim2
+from lim2.log import LogError
+from lim2.log.sqlite import store as stores
+
+X = np.ones(N_FEATURES)
+
+
+def in_the_file_alone(folder: Path) -> int:
+    """Return how many decisions the database has without its WAL file."""
+    copy = folder / "copy.db"
+    shutil.copy(folder / "decisions.db", copy)
+    connection = sqlite3.connect(copy)
+    found: int = connection.execute("SELECT count(*) FROM decisions").fetchone()[0]
+    connection.close()
+    return found
+
+
+def record(log: lim2.DecisionLog, count: int) -> None:
+    agent = make_agent()
+    for _ in range(count):
+        log.decide(agent, X)
+
+
+def test_what_was_written_comes_into_the_database_and_the_wal_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stores, "FEW_PAGES", 1)
+    wal = tmp_path / "decisions.db-wal"
+    with make_log(tmp_path) as log:
+        record(log, 20)
+        assert in_the_file_alone(tmp_path) == 0
+        log.store.checkpoint()
+        assert in_the_file_alone(tmp_path) == 20
+        size = wal.stat().st_size
+        record(log, 10)
+        assert wal.stat().st_size == size  # from its start
+        log.store.checkpoint()
+        log.store.checkpoint()  # with nothing new
+        assert len(log.pending()) == in_the_file_alone(tmp_path) == 30
+
+
+def test_nobody_waits_for_those_who_read_or_write(tmp_path: Path) -> None:
+    with make_log(tmp_path) as log:
+        record(log, 3)
+        for connection, begin in ((reading(log), "BEGIN"), (writing(log), "BEGIN IMMEDIATE")):
+            connection.execute(begin)
+            connection.execute("SELECT count(*) FROM decisions").fetchone()
+            log.store.checkpoint()
+            connection.execute("ROLLBACK")
+            record(log, 1)
+        assert len(log.pending()) == 5
+        assert writing(log).execute("PRAGMA wal_autocheckpoint").fetchone()[0] == stores.MANY_PAGES
+
+
+def test_what_comes_meanwhile_is_copied_while_writers_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "FEW_PAGES", 1)
+    connect = sqlite3.connect
+
+    class Slow(sqlite3.Connection):
+        """During whose checkpoint somebody writes."""
+
+        def close(self) -> None:
+            record(log, 1)
+            super().close()
+
+    with make_log(tmp_path) as log:
+        record(log, 20)
+        monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, factory=Slow, **options))
+        log.store.checkpoint()
+        monkeypatch.undo()
+        assert in_the_file_alone(tmp_path) == 21
+
+
+@pytest.mark.parametrize("gone", ["decisions.db", "decisions.db-wal"])
+def test_a_file_that_is_gone_is_not_made_anew(tmp_path: Path, gone: str) -> None:
+    with make_log(tmp_path) as log:
+        record(log, 1)
+        (tmp_path / gone).unlink()
+        with pytest.raises(LogError):
+            log.store.checkpoint()
+        assert not (tmp_path / gone).exists()
