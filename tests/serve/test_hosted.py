@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,20 @@ def test_events_from_which_nothing_is_learned_are_behind_the_model_too(home: Hom
     model = hosted.log.model()
     assert model is not None
     assert hosted.lag == 0 and hosted.position == model.position == hosted.log.position == 2
+    hosted.close()
+
+
+def test_many_change_a_description_at_the_same_time(home: Home) -> None:
+    """More than there are connections, and each needs another one meanwhile."""
+    hosted = opened(home)
+
+    def changed(stored: Stored) -> Stored:
+        hosted.log.configure(expire_after=stored.revision + 1.0)
+        return msgspec.structs.replace(stored, revision=stored.revision + 1)
+
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(lambda _: hosted.change(changed), range(20)))
+    assert home.read("shop").revision == hosted.log.settings.expire_after == 20
     hosted.close()
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import msgspec
 import psycopg
 
 from lim2.log import DecisionLog
-from lim2.log.postgres.connections import Connection, check_sessions, failure, let_go, parsed, shared
+from lim2.log.postgres.connections import LIMIT, Connection, check_sessions, failure, let_go, parsed, shared
 from lim2.log.postgres.listening import tell
 from lim2.log.postgres.migrating import migrate
 from lim2.log.postgres.removing import remove_log
@@ -73,6 +74,8 @@ class PostgresHome:
         self._connections = shared(self._address, synchronous)
         self._stores: dict[str, Store] = {}  # of logs, by name, into which a spool was replayed
         self._migrated = False
+        # Who changes a description has a connection, and may need another one: some are left for that.
+        self._changing = threading.Semaphore(LIMIT // 4)
 
     @property
     def name(self) -> str:  # noqa: D102
@@ -184,7 +187,8 @@ class PostgresHome:
             )
             return before.log, new
 
-        log, new = self._run(changed)
+        with self._changing:
+            log, new = self._run(changed)
         self._tell(log)  # the one that others have open, also if the bandit has begun another
         return new
 
