@@ -87,18 +87,24 @@ def test_an_evaluation_that_fails_for_any_reason_says_so(client: TestClient, mon
 def test_many_decisions_are_made_beside_the_event_loop(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """They may take a second, in which others are answered."""
     threads: list[str] = []
-    decide = RawDecider.decide
 
-    def noted(decider: RawDecider, *args: Any, **rest: Any) -> Any:
-        threads.append(threading.current_thread().name)
-        return decide(decider, *args, **rest)
+    def noted(name: str) -> None:
+        method = getattr(RawDecider, name)
 
-    monkeypatch.setattr(RawDecider, "decide", noted)
+        def call(*args: Any, **rest: Any) -> Any:
+            threads.append(threading.current_thread().name)
+            return method(*args, **rest)
+
+        monkeypatch.setattr(RawDecider, name, call)
+
+    noted("decide")
+    noted("rank")
     slots = [{"id": "top", "baselineAction": "a"}, {"id": "side", "baselineAction": "b"}]
     assert client.post(f"{V11}/multislot/rank", json={"actions": ACTIONS, "slots": slots}).status_code == 201
     many: dict[str, Any] = {"requests": [{"items": {"a": {}, "b": {}}}] * 2}
     assert client.post("/v1/bandits/personalizer/decide_many", json=many).status_code == 200
-    assert len(threads) == 4 and all(name.startswith("asyncio_") for name in threads)
+    assert client.post("/v1/bandits/personalizer/rank", json={"items": {"a": {}, "b": {}}}).status_code == 200
+    assert len(threads) == 5 and all(name.startswith("asyncio_") for name in threads)
 
 
 def test_paths_that_are_not_there_are_counted_and_not_redirected(client: TestClient) -> None:

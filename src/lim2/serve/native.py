@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from lim2.decision import Slate
 from lim2.log import LoggedDecision, StoreUnavailableError, TakenIdError, UnknownDecisionError
 from lim2.log.entries import new_id
-from lim2.log.recording import record_many
+from lim2.log.recording import record_many, record_slate
 from lim2.log.requests import Request
 from lim2.serve import arms, evaluating, wire
 from lim2.serve import spec as specs
@@ -107,15 +108,19 @@ def _known(hosted: Hosted, ids: Iterable[str]) -> dict[str, Any]:
 async def rank(call: Call) -> wire.RankResponse:
     """Order arms or items, and log the slate; the same id gets the same slate."""
     hosted, own = await hosted_of(call), call.body
-    decider = hosted.decider
-    with refusals("a slate"):
+    decider, log = hosted.decider, hosted.log
+
+    def prepare() -> Request[Slate[LoggedDecision]]:
         made = decider.rank(own.context, own.items, own.k, arms=own.arms, exploit=own.exploit)
+        return record_slate(
+            log, made, raw=own.context, raw_items=_candidates(decider, own), id=own.id, key=own.key,
+            metadata=own.metadata, agent=decider,
+        )  # fmt: skip
+
+    with refusals("a slate"):
         try:
-            slate = await hosted.log.arecord_slate(
-                made, raw=own.context, raw_items=_candidates(decider, own), id=own.id, key=own.key,
-                metadata=own.metadata, agent=decider,
-            )  # fmt: skip
-            positions = list(slate)
+            slate = await written(log, prepare)
+            positions: list[Any] = list(slate)
             call.service.metrics.decided(hosted.name, positions[0], len(positions))
         except TakenIdError:
             positions = await asyncio.to_thread(_slate, hosted, own.id)
