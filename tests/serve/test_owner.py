@@ -37,7 +37,7 @@ def home(url: str) -> Iterator[PostgresHome]:
         hosted = Hosted(name, made, publish_every=0.0)
         hosted.log.clock = lambda: time.time() - (0 if name == "young" else 40 * DAY)  # noqa: B023
         rewarded(hosted, 3)
-        hosted._pruned = time.monotonic()  # nothing is deleted yet
+        hosted._tidied = time.monotonic()  # nothing is deleted yet
         hosted.step()
         hosted.close()
     yield made
