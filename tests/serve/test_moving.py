@@ -180,6 +180,9 @@ def test_a_move_that_was_interrupted_is_repeated(tmp_path: Path, url: str, monke
 
 
 def test_a_personalizer_that_nobody_has_used_is_in_nobody_s_way(tmp_path: Path, url: str) -> None:
+    with served(tmp_path / "data"):
+        pass
+    assert run("move", tmp_path / "data", url)[0] == 0  # before anybody has used it
     with served(tmp_path / "unused", url) as there, served(tmp_path / "data") as client:
         call(client, "POST", f"{V1}/rank", {"eventId": "e", "actions": ACTIONS})
         key = there.headers[KEY]
@@ -187,9 +190,9 @@ def test_a_personalizer_that_nobody_has_used_is_in_nobody_s_way(tmp_path: Path, 
         call(client, "PUT", f"{BASE}/empty", {"arms": ["a", "b"]})
     status, said = run("move", tmp_path / "data", url)
     assert status == 0 and "personalizer: 0 events and 1 pending" in said
-    assert "keeps its own API key" in said
     status, said = run("move", tmp_path / "fresh", url)
     assert status == 0 and "personalizer: was never used, and the database has one" in said
+    assert "keeps its own API key" in said
     with served(tmp_path / "unused", url) as client:
         assert client.headers[KEY] == key
         assert call(client, "GET", f"{BASE}/personalizer/decisions/e")["status"] == "pending"

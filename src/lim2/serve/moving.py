@@ -16,7 +16,6 @@ from lim2.log.store import open_store
 from lim2.serve import spec as specs
 from lim2.serve.home import Folders, Home, NoBanditError
 from lim2.serve.home.postgres import TOKEN, PostgresHome
-from lim2.serve.registry import PERSONALIZER
 from lim2.serve.spec import START, Stored
 
 # What is to be done with a bandit: move it; nothing, since an earlier move did it; or nothing, since there is nothing.
@@ -44,11 +43,9 @@ def need(source: Folders, target: PostgresHome, name: str) -> Need:
     name
         Name of the bandit.
     """
-    try:
-        there = target.read(name)
-    except NoBanditError:
+    there, stored = _there(target, name), source.read(name)
+    if there is None:
         return "move"
-    stored = source.read(name)
     if _is_unused(source, name, stored):
         return "unused"
     if _is_unused(target, name, there):
@@ -75,7 +72,11 @@ def move(source: Folders, target: PostgresHome, name: str, check: Check) -> str:
         Lets a small bandit learn from the log and from its copy, before anybody can use the copy. It raises an error
         if the results differ, and else returns a message.
     """
-    stored = source.read(name)
+    there, stored = _there(target, name), source.read(name)
+    if there is not None:
+        if not _is_unused(target, name, there):
+            raise _has_another(target, name)
+        target.delete(name)
     with source.open_log(name, stored) as old:
         # The same name whenever it is moved: what an interrupted move has left is found again.
         new = msgspec.structs.replace(stored, log=f"{name}/{stored.revision}-{old.id[: 2 * TOKEN]}")
@@ -83,14 +84,12 @@ def move(source: Folders, target: PostgresHome, name: str, check: Check) -> str:
         try:
             target.delete_log(name, new.log)
             text = _copy(old, target.address_of(new.log), check, stored)
-            if name == PERSONALIZER and name in target.names():
-                target.delete(name)  # which nobody has used
             made = target.adopt(name, new, list(_documents(source, name, stored)))
         finally:
             if not made:
                 target.delete_log(name, new.log)
     if not made:
-        raise ValueError(f"{target.name} has got another bandit {name!r} meanwhile: delete one of the two")
+        raise _has_another(target, name)
     return text
 
 
@@ -115,6 +114,17 @@ def _documents(source: Folders, name: str, stored: Stored) -> Iterator[tuple[str
     for kind in source.kinds(name):
         for content in source.documents(name, kind).all():
             yield kind, msgspec.json.decode(content, type=_Document).id, content
+
+
+def _there(target: PostgresHome, name: str) -> Stored | None:
+    try:
+        return target.read(name)
+    except NoBanditError:
+        return None
+
+
+def _has_another(target: PostgresHome, name: str) -> ValueError:
+    return ValueError(f"{target.name} has got another bandit {name!r} meanwhile: delete one of the two")
 
 
 def _is_unused(home: Home, name: str, stored: Stored) -> bool:
