@@ -117,7 +117,7 @@ def test_a_body_without_a_length_is_cut_off(server: Running) -> None:
 
 def test_a_slow_client_is_answered_and_others_do_not_wait(tmp_path: Any) -> None:
     with (
-        Running(tmp_path / "data", body_timeout=1.0) as server,
+        Running(tmp_path / "data", body_timeout=3.0) as server,
         socket.create_connection((server.host, server.port), timeout=30) as line,
     ):
         line.sendall(f"{HEAD}Content-Length: 100\r\n\r\n{{".encode())

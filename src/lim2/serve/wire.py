@@ -123,7 +123,7 @@ class ActivateRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ActivateResponse(msgspec.Struct):
-    """Whether the decision is active now; false if it expired before."""
+    """Whether the decision is active now; false if it expired before it was activated."""
 
     activated: bool
 
