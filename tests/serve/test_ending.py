@@ -6,9 +6,14 @@ import threading
 from typing import Any
 
 import pytest
+from serve.running import KEY
+from starlette.testclient import TestClient
 
+from lim2.serve.app import application
+from lim2.serve.hosted import Hosted
 from lim2.serve.labour import AT_ONCE, Labour
 from lim2.serve.operations import Call, Endpoint, Operation
+from lim2.serve.personalizer import evaluations
 from lim2.serve.service import Service
 
 
@@ -39,6 +44,20 @@ def test_an_error_of_long_work_is_that_of_the_caller() -> None:
 
     with pytest.raises(LookupError, match="nothing there"):
         asyncio.run(Labour().done(work))
+
+
+def test_an_evaluation_that_is_cut_off_has_failed(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(evaluations, "evaluated", lambda *_: over.wait(60))
+    headers = {"Ocp-Apim-Subscription-Key": KEY}
+    with TestClient(application(service), headers=headers) as client:
+        contract = {"name": "n", "startTime": "2020-01-01", "endTime": "2120-01-01"}
+        assert client.put("/personalizer/evaluations/e", json=contract).status_code == 200
+    again = Hosted("personalizer", service.home)
+    found = evaluations.JOBS.get(again, "e")
+    again.close()
+    over.set()
+    assert (found.status, found.description.partition(":")[0]) == ("Failed", "the service ended before this was done")
 
 
 def test_an_answer_that_is_cut_off_asks_to_come_again(service: Service) -> None:

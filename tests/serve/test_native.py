@@ -233,7 +233,7 @@ def test_metrics_count_what_happens(client: TestClient, service: Service) -> Non
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_metrics_on_a_port_of_their_own(host: str, service: Service) -> None:
+def test_metrics_on_a_port_of_their_own(host: str, service: Service, capsys: pytest.CaptureFixture[str]) -> None:
     port = free_port()
     try:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
@@ -248,8 +248,14 @@ def test_metrics_on_a_port_of_their_own(host: str, service: Service) -> None:
         assert (answer.status, answer.headers["server"].strip()) == (200, "lim2")
         assert b"lim2_model_rounds" in answer.read()
         asked.close()
+        assert server._server is not None
+        try:
+            raise BrokenPipeError  # a client that has gone
+        except BrokenPipeError:
+            server._server.handle_error(None, (host, port))
     finally:
         server.close()
+    assert capsys.readouterr().err == ""
 
 
 def test_arms_come_and_go(client: TestClient, service: Service) -> None:

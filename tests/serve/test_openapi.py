@@ -40,6 +40,14 @@ def test_every_operation_is_described() -> None:
         assert reference.removeprefix("#/components/schemas/") in made["components"]["schemas"]
 
 
+def test_the_document_and_the_page_to_try_it_are_served(client: TestClient) -> None:
+    served = client.get("/openapi.json").json()
+    assert served == msgspec.to_builtins(document(all_operations()))
+    page = client.get("/docs").text
+    assert "openapi.json" in page
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)  # nothing from elsewhere
+
+
 def test_the_examples_work_one_after_the_other(client: TestClient) -> None:
     made = document(all_operations())
     known = {own.name: own for own in all_operations()}
@@ -67,14 +75,6 @@ def test_what_may_exist_already_has_an_answer_for_that() -> None:
     paths = document(all_operations())["paths"]
     for path, method in (("/v1/bandits/{name}", "put"), ("/v1/bandits/{name}/arms", "post")):
         assert {"200", "201"} <= set(paths[path][method]["responses"]), path
-
-
-def test_the_document_and_the_page_to_try_it_are_served(client: TestClient) -> None:
-    served = client.get("/openapi.json").json()
-    assert served == msgspec.to_builtins(document(all_operations()))
-    page = client.get("/docs").text
-    assert "openapi.json" in page
-    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)  # nothing from elsewhere
 
 
 def test_no_request_that_the_document_allows_makes_the_service_fail(server: Running, tmp_path: Path) -> None:

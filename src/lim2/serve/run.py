@@ -82,7 +82,7 @@ def run(config: Config) -> None:
         "workers": config.workers,
         "lifespan": "on",
         "access_log": False,
-        "proxy_headers": False,  # neither the client's address nor the scheme is used
+        "proxy_headers": False,  # nothing that it answers depends on them
         "log_config": log_settings(config),
         "server_header": False,
         "date_header": False,

@@ -24,12 +24,11 @@ class MetricsServer:
 
     def __init__(self, service: Service) -> None:
         config = service.config
-        self._server: ThreadingHTTPServer | None = None
+        self._server: _Server | None = None
         if not config.metrics_port:
             return
         try:
-            kind = _Six if ":" in config.host else ThreadingHTTPServer
-            self._server = kind((config.host, config.metrics_port), _handler(service))
+            self._server = _Server(config.host, config.metrics_port, _handler(service))
         except OSError as error:
             if config.workers == 1:
                 raise
@@ -44,8 +43,14 @@ class MetricsServer:
             self._server.server_close()
 
 
-class _Six(ThreadingHTTPServer):
-    address_family = socket.AF_INET6
+class _Server(ThreadingHTTPServer):
+    def __init__(self, host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), handler)
+
+    def handle_error(self, *_: Any) -> None:
+        """Note that a client has gone before its answer; a traceback on the screen would be too much."""
+        logger.debug("a request for metrics failed", exc_info=True)
 
 
 def _handler(service: Service) -> type[BaseHTTPRequestHandler]:

@@ -68,8 +68,10 @@ class Service:
 
     async def stop(self) -> None:
         """End: what was acknowledged is on disk already; what was learned is published."""
-        for job in self._jobs:
+        jobs = list(self._jobs)
+        for job in jobs:
             job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
         await asyncio.to_thread(self.learner.stop)
         await asyncio.to_thread(self.registry.close)
         await asyncio.to_thread(self.home.close)

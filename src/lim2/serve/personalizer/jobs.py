@@ -109,11 +109,18 @@ class Jobs(Generic[Job]):
         """
         await asyncio.to_thread(self.add, hosted, job)
 
-        def done() -> None:
-            result = self._result(job, work)
+        def keep(result: Job) -> None:
             self._of(hosted).replace(job.id, msgspec.json.encode(result))  # it may have been deleted meanwhile
 
-        service.in_background(service.labour.done(done))
+        async def done() -> None:
+            try:
+                await service.labour.done(lambda: keep(self._result(job, work)))
+            except asyncio.CancelledError:
+                ended = "the service ended before this was done: create it again"
+                keep(msgspec.structs.replace(job, status="Failed", description=ended))
+                raise
+
+        service.in_background(done())
 
     def _result(self, job: Job, work: Callable[[], Job]) -> Job:
         try:

@@ -1,7 +1,6 @@
 """Rank, reward and activate: one action per event."""
 
 import operator
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,14 +11,13 @@ from lim2.serve.errors import ApiError, bad_request, shortened
 from lim2.serve.hosted import Hosted, Kept
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
-from lim2.serve.personalizer.wire import RankableAction, RankedAction, RankRequest, RankResponse
+from lim2.serve.personalizer.wire import CONTROL, RankableAction, RankedAction, RankRequest, RankResponse
 from lim2.serve.refusals import refusals
 
 REQUEST_ID = b"x-ms-client-request-id"  # by which a client's retries are known
 EXCLUDED = "excluded"  # the key of a decision's metadata: places and ids of what could not be chosen
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # none of them is in an event id: slots are marked by one
-_PROBABILITY = operator.attrgetter("probability")
 MODEL = "model"  # another one: what the model would have chosen, while the application chooses
+_PROBABILITY = operator.attrgetter("probability")
 
 
 async def rank(call: Call) -> RankResponse:

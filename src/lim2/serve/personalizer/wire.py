@@ -1,5 +1,6 @@
 """What Personalizer's clients send and receive, named as they name it."""
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -10,6 +11,7 @@ EventId = Annotated[str, Meta(max_length=256)]
 Reward = Annotated[float, Meta(ge=-1, le=1)]
 Features = list[dict[str, Any]]
 MOST = 50  # actions, and slots
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # characters that no event id has; slots are marked by one
 
 
 class RankableAction(msgspec.Struct, rename="camel"):
