@@ -37,6 +37,15 @@ class Info:
         Number of rounds in which ``AdaptiveTS`` refitted its posterior to new features.
     changes
         Number of changes that ``AdaptiveTS`` has detected.
+
+    Examples
+    --------
+    >>> import lim2
+    >>> agent = lim2.LiM2(n_arms=2, n_features=1, seed=0)
+    >>> for _ in range(3):
+    ...     agent.update([1.0], 0, 1.0)
+    >>> agent.info.rounds, agent.info.arm, agent.info.stored, agent.info.evicted
+    (3, 0, 3, 0)
     """
 
     rounds: int

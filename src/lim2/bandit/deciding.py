@@ -214,7 +214,20 @@ class RawDecider:
         arms: Iterable[Hashable] | None = None,
         exploit: bool = False,
     ) -> Array:
-        """Return the probability that the next decision chooses each candidate; it draws and changes nothing."""
+        """Return the probability that the next decision chooses each candidate; it draws and changes nothing.
+
+        Parameters
+        ----------
+        context, items, arms, exploit
+            The same as for :meth:`decide`.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> shop = lim2.Bandit(min_propensity=0.2, seed=0)
+        >>> shop.propensities({"country": "AT"}, {"sku1": {"price": 9.9}, "sku2": {"price": 120}}).tolist()
+        [0.5, 0.5]
+        """
         candidates = self._candidates(items, arms)
         x = self._encoders[0].encode(self._learned.context, context)
         if candidates is None:
@@ -231,6 +244,17 @@ class RawDecider:
         ----------
         decision
             A decision from :meth:`decide`, an entry of a slate from :meth:`rank`, or a logged decision.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0)
+        >>> for age in range(20, 80):
+        ...     for country, arm in (("AT", "spring"), ("AT", "shoes"), ("DE", "spring"), ("DE", "shoes")):
+        ...         bandit.learn({"country": country, "age": age}, arm, float((country == "DE") == (arm == "shoes")))
+        >>> decision = bandit.decide({"country": "DE", "age": 30}, exploit=True)
+        >>> [(reason.key, reason.value, round(reason.contribution, 1)) for reason in bandit.explain(decision)]
+        [('country', 'DE', 0.5), ('age', 30, 0.0)]
         """
         item, position = item_of(decision), max(decision.position, 1)
         sources = self._sources(decision.context, decision.arm, item, position)

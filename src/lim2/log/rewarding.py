@@ -61,6 +61,16 @@ def reward(log: DecisionLog, id: str, reward: float | Mapping[Any, float], *, na
         expired or been discarded: the reward is stored but not learned, since the default reward may have been
         learned already; ``"ignored"`` if ``aggregate="first"`` and another reward came first. For a slate: a mapping
         from position to one of these.
+
+    Examples
+    --------
+    >>> import tempfile, lim2
+    >>> folder, rules = tempfile.TemporaryDirectory(), {"expire_after": 3600, "default_reward": 0.0, "aggregate": "sum"}
+    >>> with lim2.DecisionLog(f"{folder.name}/decisions.db", **rules) as log:
+    ...     decision = lim2.Bandit(arms=["spring", "shoes"], seed=0, log=log).decide({"country": "AT"})
+    ...     [log.reward(decision.id, 30.0, name=name) for name in ("order 1", "order 2", "order 2")]
+    ['recorded', 'recorded', 'duplicate']
+    >>> folder.cleanup()
     """
     if not isinstance(reward, Mapping):
         work, finish = _rewarding(log, [(id, reward)], name)
