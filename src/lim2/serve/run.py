@@ -24,6 +24,7 @@ from lim2.serve.home import open_home
 from lim2.serve.home.folders import KEY
 from lim2.serve.keys import keys_of
 from lim2.serve.metrics import MULTIPROCESS
+from lim2.serve.packets import Protocol
 
 APPLICATION = "lim2.serve.run:made"
 SETTINGS = "LIM2_SERVE_SETTINGS"  # the settings, for worker processes
@@ -57,6 +58,7 @@ def run(config: Config) -> None:
     _prepare_metrics(config)
     settings: dict[str, Any] = {
         "factory": True,
+        "http": Protocol,
         "workers": config.workers,
         "lifespan": "on",
         "access_log": False,
