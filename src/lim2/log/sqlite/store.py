@@ -117,6 +117,7 @@ class SQLiteStore:
                     connection.execute("ROLLBACK")
                 self._check_file()
                 connection.execute(begin)
+                opened.tables.begin()
                 result = work(opened.tables)
                 connection.execute("COMMIT")
                 self._check_file()  # nothing is acknowledged into a file that nobody will find

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from lim2.log.store import Event, Found, Model, Row, Stored, Which, rivals
 
 _N = len(COLUMNS.split(", "))
 _OF_DECISION = ", ".join(f"d.{column}" for column in COLUMNS.split(", "))
-_INSERT = f"INSERT INTO decisions ({COLUMNS}, position) VALUES ({', '.join('?' * (_N + 1))})"
+_AT_ONCE = 32  # decisions in one statement
 _STORED = (
     f"SELECT d.seq, d.position, coalesce(e.kind, 'pending'), e.reward, {_OF_DECISION} FROM decisions d "
     "LEFT JOIN events e ON e.position = d.settled"
@@ -27,24 +28,46 @@ _MODELS_KEPT = 2
 
 
 class SQLiteTables:
-    """A connection that is in a transaction; see `lim2.log.store.Tables` for what the methods do."""
+    """A connection that is in a transaction; see `lim2.log.store.Tables` for what the methods do.
+
+    Between `expect` and `flush`, decisions are kept back until something else is done, and are then written by one
+    statement: each one lets other threads of Python run, and has to wait for them afterwards.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self._kept: list[Sequence[Any]] | None = None  # None: nothing is kept back
+
+    def _execute(self, query: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        if self._kept:
+            self._write_kept(self._kept)
+        return self.connection.execute(query, values)
 
     def _one(self, query: str, *values: Any) -> Any:
-        return self.connection.execute(query, values).fetchone()
+        return self._execute(query, values).fetchone()
 
     def _all(self, query: str, *values: Any) -> list[Any]:
-        return self.connection.execute(query, values).fetchall()
+        return self._execute(query, values).fetchall()
 
-    # Nothing is kept back
+    def begin(self) -> None:
+        """Keep nothing back, whatever became of the transaction before."""
+        self._kept = None
 
-    def expect(self, ids: Sequence[str]) -> None:
-        """Read nothing in advance."""
+    def expect(self, ids: Sequence[str]) -> None:  # noqa: ARG002
+        """Keep decisions back from now on; read nothing in advance."""
+        self._kept = []
 
     def flush(self) -> None:
-        """Everything has been written."""
+        """Write what is kept back, and keep back no more."""
+        if self._kept:
+            self._write_kept(self._kept)
+        self._kept = None
+
+    def _write_kept(self, rows: list[Sequence[Any]]) -> None:
+        self._kept = []
+        for start in range(0, len(rows), _AT_ONCE):
+            some = rows[start : start + _AT_ONCE]
+            self.connection.execute(_insert(len(some)), [value for row in some for value in row])
 
     # What belongs to the whole log
 
@@ -67,7 +90,10 @@ class SQLiteTables:
     def insert(self, row: Row, position: int, name: str | None = None) -> None:  # noqa: D102
         if name is not None and self.taken(rivals(row[0], name)):
             raise taken(name)
-        self._one(_INSERT, *row, position)
+        if self._kept is None:
+            self._one(_insert(1), *row, position)
+        else:
+            self._kept.append((*row, position))
 
     def taken(self, ids: Sequence[str]) -> bool:  # noqa: D102
         return any(self._one("SELECT 1 FROM decisions WHERE id = ?", id) for id in ids)
@@ -120,7 +146,7 @@ class SQLiteTables:
 
     def append(self, time: float, kind: str, seq: int | None, reward: float | None, change: str | None = None) -> int:  # noqa: D102
         query = f"INSERT INTO events (time, kind, decision, reward, change, token) VALUES (?, ?, ?, ?, ?, {TOKEN})"
-        position = self.connection.execute(query, (time, kind, seq, reward, change)).lastrowid
+        position = self._execute(query, (time, kind, seq, reward, change)).lastrowid
         assert position is not None
         if seq is not None:
             self._one("UPDATE decisions SET settled = ? WHERE seq = ?", position, seq)
@@ -171,7 +197,7 @@ class SQLiteTables:
         old = "DELETE FROM models WHERE version <= (SELECT max(version) FROM models) - ?"
         self._one(old, _MODELS_KEPT - 1)  # first, so that the new one takes their pages: half as much is written
         query = "INSERT INTO models (position, time, data) VALUES (?, ?, ?)"
-        version = self.connection.execute(query, (position, time, data)).lastrowid
+        version = self._execute(query, (position, time, data)).lastrowid
         assert version is not None
         return version
 
@@ -193,7 +219,14 @@ class SQLiteTables:
         own = "SELECT seq FROM decisions WHERE key = ?"
         self._one(f"DELETE FROM rewards WHERE decision IN ({own})", key)
         self._one(f"UPDATE events SET kind = 'erased', decision = NULL, reward = NULL WHERE decision IN ({own})", key)
-        return self.connection.execute("DELETE FROM decisions WHERE key = ?", (key,)).rowcount
+        return self._execute("DELETE FROM decisions WHERE key = ?", (key,)).rowcount
+
+
+@functools.cache
+def _insert(count: int) -> str:
+    """Return the statement that writes so many decisions."""
+    rows = ", ".join([f"({', '.join('?' * (_N + 1))})"] * count)
+    return f"INSERT INTO decisions ({COLUMNS}, position) VALUES {rows}"
 
 
 def _stored(row: Any) -> Stored:
