@@ -7,12 +7,12 @@ from importlib.util import find_spec
 CLI = ("typer", "rich")
 DATA = ("polars", "pooch", "requests")
 
-# Extra -> the modules that lim2 imports of it. Where several have a module, the first is the smallest.
+# Extra -> the modules that lim2, or what serves it, imports of it. Where several have a module, the first is the smallest.
 EXTRAS: dict[str, tuple[str, ...]] = {
     "cli": CLI,
     "data": DATA,
     "bench": (*CLI, *DATA, "matplotlib", "jinja2", "cloudpickle", "numba"),
-    "serve": (*CLI, "starlette", "uvicorn", "msgspec", "prometheus_client"),
+    "serve": (*CLI, "starlette", "uvicorn", "uvloop", "httptools", "msgspec", "prometheus_client"),
     "postgres": ("psycopg",),
     "torch": ("torch",),
     "ray": ("ray",),
