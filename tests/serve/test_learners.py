@@ -17,9 +17,9 @@ from lim2.serve.home import Home, open_home
 from lim2.serve.hosted import Hosted
 from lim2.serve.spec import BanditSpec, Stored
 
-# What the server does to a session that has fallen silent.
+# What the server does to a session that has fallen silent; until it has ended.
 CUT = (
-    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
+    "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 PUBLISHED = "SELECT max(version) FROM lim2.models WHERE log = (SELECT log FROM lim2.logs WHERE name LIKE 'shop/%')"

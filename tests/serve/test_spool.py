@@ -280,7 +280,7 @@ def test_a_standby_counts_as_away(decider: Decider, url: str, tmp_path: Path) ->
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         assert decider.decide("f2").arm == "a"

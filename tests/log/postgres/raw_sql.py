@@ -23,10 +23,10 @@ def sql(log: lim2.DecisionLog, query: str, *values: Any) -> list[Any]:
 
 
 def end_sessions(log: lim2.DecisionLog, whose: str = "true") -> int:
-    """End the sessions of a database but one's own, as an administrator would; return how many."""
+    """End the sessions of a database but one's own, as an administrator would, and wait; return how many."""
     rows = sql(
         log,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = current_database() "
         f"AND pid <> pg_backend_pid() AND {whose}",
     )
     return len(rows)
