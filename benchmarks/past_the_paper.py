@@ -1,9 +1,10 @@
 """`python -m benchmarks.past_the_paper FOLDER...`: AdaptiveTS against every other method, paired by shuffle.
 
 Reads the runs in folders of `lim2 bench` (the suite `benchmarks/suites/past-the-paper.toml`, seeds 1000 to 1009; Amazon
-with the seeds of the paper's table) and of `python -m benchmarks.tuned`, adds them to `docs/results/past-the-paper/runs.csv`, and writes beside it every paired
-comparison (`against.csv`) and the figure `rivals`. `python -m benchmarks.statements --write` puts table and verdict
-into the pages. Without folders: from what is kept.
+with the seeds of the paper's table) and of `python -m benchmarks.tuned`, adds them to
+`docs/results/past-the-paper/runs.csv`, and writes beside it every paired comparison (`against.csv`) and the figure
+`rivals`. `python -m benchmarks.statements --write` puts table and verdict into the pages. Without folders: from what is
+kept.
 """
 
 import argparse
