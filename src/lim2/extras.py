@@ -7,7 +7,7 @@ from importlib.util import find_spec
 CLI = ("typer", "rich")
 DATA = ("polars", "pooch", "requests")
 
-# Extra -> the modules that lim2, or what serves it, imports of it. Where several have a module, the first is the smallest.
+# Extra -> its modules that lim2, or what serves it, imports. Where several have a module, the first is the smallest.
 EXTRAS: dict[str, tuple[str, ...]] = {
     "cli": CLI,
     "data": DATA,
