@@ -114,9 +114,10 @@ def test_a_learner_that_stood_still_finds_that_another_one_has_taken_over(tmp_pa
         still, other = sorted(learners, key=_leads, reverse=True)
         visited(range(10, 20))
         still.process.send_signal(signal.SIGSTOP)  # in the midst of it
+        own = still.variables["PGAPPNAME"]  # it may be in a transaction, for whose end rewards would wait
+        ended = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = "
+        assert asked(store, f"{ended} '{own}' AND datname = current_database()")
         visited(range(20, 30))
-        own = still.variables["PGAPPNAME"]
-        asked(store, f"{CUT} AND pid IN (SELECT pid FROM pg_stat_activity WHERE application_name = '{own}')")
         until(decider, "/v1/bandits/shop", lambda own: own["rounds"] == 30)
         _wait_for_one([other])
         still.process.send_signal(signal.SIGCONT)
