@@ -23,6 +23,7 @@ import lim2
 from lim2.log import LogFileError, LostLeaseError, StoreUnavailableError
 from lim2.log.entries import to_row
 from lim2.log.postgres import connections, listening
+from lim2.log.postgres.store import LIMITS_TRANSACTIONS
 from lim2.log.situation import situation
 from lim2.log.store import Work
 from lim2.log.writing import Insertion
@@ -247,6 +248,30 @@ def test_decisions_are_not_held_up_by_who_settles(tmp_path: Path) -> None:
         other.rollback()
         thread.join()
         assert rewarded == ["recorded"]
+
+
+def test_who_stands_still_in_a_transaction_loses_its_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a process that was frozen while it has the lock of a log. Nobody waits for it for longer than the limit."""
+    with make_log(tmp_path) as log, make_log(tmp_path) as other:
+        with psycopg.connect(store_of(log).address.conninfo) as asked:
+            if asked.info.server_version < LIMITS_TRANSACTIONS:
+                pytest.skip("the server is older than PostgreSQL 17")
+        id, still, goes_on = log.decide(make_agent(), X).id, threading.Event(), threading.Event()
+
+        def work(tables: Any) -> None:
+            tables.put("late", tables.get("late") + 1)
+            still.set()
+            goes_on.wait()
+
+        monkeypatch.setattr(connections, "WAIT", 1)  # a second
+        thread = threading.Thread(target=lambda: other.store.write(work))
+        thread.start()
+        still.wait()
+        monkeypatch.undo()
+        assert log.reward(id, 1.0) == "recorded"
+        goes_on.set()
+        thread.join()
+        assert log.state.late == 1  # it was done once more, and once in all
 
 
 @pytest.mark.parametrize("kinds", [("decision", "decision"), ("decision", "slate"), ("slate", "decision")])

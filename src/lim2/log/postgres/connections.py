@@ -39,6 +39,8 @@ DEFAULTS = {
 }
 VARIABLES = {"connect_timeout": "PGCONNECT_TIMEOUT", "target_session_attrs": "PGTARGETSESSIONATTRS"}  # which also hold
 
+# The server has ended the session, or begins none: it stops or starts, the session stood still, there are too many.
+ENDED = ("57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300")
 POOLER = "a pooler such as PgBouncer must run in session mode, since locks and notifications belong to a session."
 ADVICE = {
     **dict.fromkeys(("26000", "42P05"), POOLER),  # a prepared statement that is in another session
@@ -165,10 +167,11 @@ def is_lost(error: BaseException | None) -> bool:
     error
         Any error.
     """
-    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+    if not isinstance(error, psycopg.Error):
         return False
-    state = error.sqlstate
-    return state is None or state[:2] == "08" or state in ("57P01", "57P02", "57P03", "53300")
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate[:2] == "08" or error.sqlstate in ENDED
 
 
 def failure(address: Address, error: psycopg.Error, committing: bool = False) -> LogFileError:

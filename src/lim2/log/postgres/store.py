@@ -30,6 +30,7 @@ from psycopg.types.json import Jsonb
 from lim2.log.copying import copy
 from lim2.log.errors import GoneLogError, LogError, LogFileError
 from lim2.log.group import Group, RefusedError, Request, together
+from lim2.log.postgres import connections as connecting
 from lim2.log.postgres.connections import (
     EVERY,
     Connection,
@@ -51,6 +52,7 @@ from lim2.log.store import Result, Span, Tables
 
 logger = logging.getLogger("lim2.log")
 
+LIMITS_TRANSACTIONS = 170000  # the first version of PostgreSQL that ends a transaction whose process stands still in it
 QUIET = 0.02  # seconds between words to those who listen, under load
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -167,6 +169,8 @@ class PostgresStore:
                 connection.execute(begin)
                 if begin == _READ:
                     connection.execute(KEEP)
+                elif connection.info.server_version >= LIMITS_TRANSACTIONS:
+                    connection.execute(f"SET LOCAL transaction_timeout = '{connecting.WAIT}s'")
                 tables = PostgresTables(connection, self.number, begin == _WRITE)
                 work(tables)
                 committing = begin == _WRITE
