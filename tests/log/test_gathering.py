@@ -42,31 +42,6 @@ def test_what_is_asked_for_is_handed_over_after_a_pass_of_the_loop_without_more(
     assert handed[-1] == [11]
 
 
-def test_where_one_was_alone_the_next_waits_for_the_pass_in_which_it_came_and_no_more() -> None:
-    handed: list[list[int]] = []
-    gathering: Gathering[int] = Gathering(handed.append, most=4)
-
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        gathering.add(0, loop)
-        await passes(1)
-        assert handed == []  # nobody has been alone before
-        await passes(1)
-        gathering.add(1, loop)
-        await passes(1)
-        assert handed == [[0], [1]]
-        gathering.add(2, loop)
-        gathering.add(3, loop)
-        await passes(1)
-        assert len(handed) == 2  # there are others again
-        await passes(1)
-        gathering.add(4, loop)
-        await passes(1)
-        assert handed[2:] == [[2, 3]]
-
-    asyncio.run(main())
-
-
 async def main_of_another(gathering: Gathering[int]) -> None:
     gathering.add(11, asyncio.get_running_loop())
     await passes(2)

@@ -74,28 +74,3 @@ def test_a_snapshot_that_comes_in_between_decides_only_what_was_asked_of_it(serv
     assert isinstance(second, ValueError) and "asked 1 questions" in str(second)
     assert isinstance(cancelled, asyncio.CancelledError)
     service.registry.close()
-
-
-def test_who_is_alone_again_gets_a_decision_at_once(service: Service) -> None:
-    hosted = service.personalizer
-    together, decider = Together(), hosted.decider
-
-    async def main() -> None:
-        question = decider.ask({"n": 1}, ITEMS)
-        assert not done_at_once(Together().decide(decider, question, alone=True))  # nobody has been alone before
-        await together.decide(decider, question, alone=True)
-        assert done_at_once(together.decide(decider, question, alone=True))
-        assert not done_at_once(together.decide(decider, question))
-
-    asyncio.run(main())
-    service.registry.close()
-
-
-def done_at_once(work: Any) -> bool:
-    """Return whether a coroutine ends without waiting for anything."""
-    try:
-        work.send(None)
-    except StopIteration as ended:
-        return ended.value.arm in ITEMS
-    work.close()
-    return False

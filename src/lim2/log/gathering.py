@@ -15,7 +15,6 @@ class Gathering(Generic[T]):
     """Hands over together what the coroutines of an event loop ask for in passes of it that follow one another.
 
     Nobody waits for others who may come: it is handed over after the first pass in which nobody has asked for more.
-    Where the last hand-over was of one, one more is handed over after the pass in which it came.
 
     Parameters
     ----------
@@ -23,17 +22,11 @@ class Gathering(Generic[T]):
         Takes all of it, in the thread of the loop. It raises nothing.
     most
         So many are handed over at once, before the pass is over.
-
-    Attributes
-    ----------
-    was_one
-        Whether the last hand-over was of one.
     """
 
     def __init__(self, hand_over: Callable[[list[T]], None], most: int) -> None:
         self._hand_over, self._most = hand_over, most
         self._waiting: dict[asyncio.AbstractEventLoop, list[T]] = {}  # each is touched by the thread of its loop only
-        self.was_one = False
 
     def add(self, one: T, loop: asyncio.AbstractEventLoop) -> None:
         """Add what a coroutine asks for.
@@ -47,7 +40,7 @@ class Gathering(Generic[T]):
         """
         waiting = self._waiting.setdefault(loop, [])
         if not waiting:
-            loop.call_soon(self._after_pass, loop, waiting, int(self.was_one))
+            loop.call_soon(self._after_pass, loop, waiting, 0)
         waiting.append(one)
         if len(waiting) >= self._most:
             self._pass_on(loop)
@@ -61,6 +54,4 @@ class Gathering(Generic[T]):
             self._pass_on(loop)
 
     def _pass_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        waiting = self._waiting.pop(loop)
-        self.was_one = len(waiting) == 1
-        self._hand_over(waiting)
+        self._hand_over(self._waiting.pop(loop))

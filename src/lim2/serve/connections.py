@@ -9,8 +9,6 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from lim2.serve.packets import Joining
-
 HEAD = 65_536  # bytes of a request line and its headers
 
 
@@ -21,8 +19,8 @@ class Guarded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     _in_head, _size = False, 0
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for a request. Its answer is sent in one packet."""
-        super().connection_made(Joining(transport))
+        """Begin to wait for a request."""
+        super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:

@@ -95,7 +95,7 @@ class Hosted:
         self._unpublished, self._published = False, -math.inf
         self._safe, self._tidied = 0, -math.inf  # a position up to which a model is published
         self._stepping, self._closed = threading.Lock(), False
-        self._together, self._under_way = Together(), 0  # decisions that are not on disk yet
+        self._together = Together()
         self.decider: RawDecider = self._first()
         self._unlisten = self.log.store.listen(self._heard)
 
@@ -122,20 +122,14 @@ class Hosted:
         id, key, metadata, active
             As :meth:`lim2.DecisionLog.arecord` takes them.
         """
-        self._under_way += 1
-        try:
-            with refusals("a decision"):
-                decider = self.decider
-                if decider.chooses_items:
-                    question = decider.ask(context, items, arms=arms, exploit=exploit)
-                    made = await self._together.decide(decider, question, alone=self._under_way == 1)
-                else:
-                    made = decider.choose(context, items, arms=arms, exploit=exploit)
-                return await self.record(
-                    made, context, items, decider, id=id, key=key, metadata=metadata, active=active
-                )
-        finally:
-            self._under_way -= 1
+        with refusals("a decision"):
+            decider = self.decider
+            if decider.chooses_items:
+                question = decider.ask(context, items, arms=arms, exploit=exploit)
+                made = await self._together.decide(decider, question)
+            else:
+                made = decider.choose(context, items, arms=arms, exploit=exploit)
+            return await self.record(made, context, items, decider, id=id, key=key, metadata=metadata, active=active)
 
     async def record(
         self,

@@ -25,7 +25,7 @@ class Together:
     def __init__(self) -> None:
         self._gathering = Gathering(_answer, MOST)
 
-    async def decide(self, decider: RawDecider, question: Question, alone: bool = False) -> Decision:
+    async def decide(self, decider: RawDecider, question: Question) -> Decision:
         """Return a decision, made with those of others.
 
         Parameters
@@ -34,11 +34,7 @@ class Together:
             Who decides.
         question
             What its `ask` has returned.
-        alone
-            Whether no other request is under way. If there was none the last time either, the decision is made at once.
         """
-        if alone and self._gathering.was_one:
-            return decider.answer([question])[0]
         loop = asyncio.get_running_loop()
         made: asyncio.Future[Decision] = loop.create_future()
         self._gathering.add(_Asked(decider, question, made), loop)
