@@ -13,8 +13,7 @@ class Snapshot(Decider):
     Any number of threads may use it at once. All snapshots of an agent share one random stream, separate from that of
     ``agent.act``. With a seed and one thread at a time, decisions are the same in every run. With several threads, each
     decision is drawn correctly, but the order of calls decides which draw it gets. All snapshots of an agent share the
-    initial turns of its arms. A pickled snapshot decides, where it is loaded, from a random stream and with turns of its
-    own.
+    initial turns of its arms. Where a pickled snapshot is loaded, it has a random stream and turns of its own.
 
     Examples
     --------
