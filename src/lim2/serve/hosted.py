@@ -34,8 +34,7 @@ logger = logging.getLogger("lim2.serve")
 LIMIT = 2000  # rewards that are learned before the snapshot is swapped
 OFTEN, SELDOM = 1.0, 5.0  # seconds between looks where logs say what is new: who learns, and who only decides
 
-# Lets the process that learns look at the logs now; with a name, that bandit's model is written to its log.
-Ask = Callable[[str | None], int]
+Ask = Callable[[str, bool], int]  # asks the process that learns to look at a bandit now, and whether to publish it
 
 _encode = msgspec.json.Encoder(order="sorted").encode  # for what msgspec has decoded
 
@@ -219,7 +218,7 @@ class Hosted:
         """Read the description, and learn what has arrived, in whichever process of this service learns."""
         self.step()
         if self._ask is not None:
-            self._ask(None)
+            self._ask(self.name, False)
 
     def take(self, report: Report) -> None:
         """Take over how the bandit is doing in the process that learns, and its snapshot.
@@ -242,6 +241,10 @@ class Hosted:
     def failure(self) -> str | None:
         """Why learning fails, if it does."""
         return self.own_failure or self._elsewhere
+
+    def has_news(self) -> None:
+        """Let the next pass of the learner look at the log."""
+        self._news = True
 
     def _heard(self) -> None:
         self._news = True
@@ -271,7 +274,7 @@ class Hosted:
         A bandit whose learner has published nothing of this revision yet has the model that it starts from.
         """
         if self._ask is not None:
-            self._ask(self.name)
+            self._ask(self.name, True)
         self.publish()
         with self._stepping:
             model = self.log.model()

@@ -165,21 +165,21 @@ class Learner:
 
     # Where another process learns
 
-    def ask(self, publish: str | None = None) -> int:
+    def ask(self, now: str | None = None, publish: bool = False) -> int:
         """Let the process that learns look at the logs now, and take over what it has learned; return how many rewards.
 
         If it does not answer, it is asked again in the next pass: it is being started.
 
         Parameters
         ----------
-        publish
-            Name of a bandit whose model is to be written to its log first.
+        now, publish
+            As for :class:`Question`.
         """
         assert self._link is not None
         with self._answering:
             marks = {hosted.name: hosted.mark for hosted in self._registry.open}
             try:
-                answer = self._link.ask(Question(marks, publish))
+                answer = self._link.ask(Question(marks, now, publish))
             except LinkError as error:
                 if self._answered and not self._stop:
                     logger.warning("nothing is learned at the moment: %s", error)

@@ -29,12 +29,15 @@ class Question(NamedTuple):
     ----------
     marks
         Of the reports that it has, by the name of the bandit.
+    now
+        Name of a bandit that is to be looked at even if it seems to have nothing new.
     publish
-        Name of a bandit whose model is to be written to its log; None if there is none.
+        Whether the model of that bandit is to be written to its log.
     """
 
     marks: dict[str, int]
-    publish: str | None
+    now: str | None = None
+    publish: bool = False
 
 
 class Report(NamedTuple):

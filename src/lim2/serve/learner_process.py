@@ -26,6 +26,7 @@ from pathlib import Path
 import msgspec
 
 from lim2.info import Info
+from lim2.log import LogError
 from lim2.serve.config import Config
 from lim2.serve.home import NoBanditError, open_home
 from lim2.serve.hosted import Hosted
@@ -188,20 +189,29 @@ class Answering:
         question
             Of a process that decides.
         """
+        asked = None if question.now is None else self._opened(question.now)
+        if asked is not None:
+            asked.has_news()
         self._learner.look()
-        if question.publish is not None:
-            self._publish(question.publish)
+        if asked is not None and question.publish:
+            self._publish(asked)
         reports = [self._report(hosted) for hosted in self._registry.open]
         changed = [report for report in reports if question.marks.get(report.name) != report.mark]
         return Answer(changed, *self._tally.taken())
 
-    def _publish(self, name: str) -> None:
-        hosted = self._registry.opened.get(name)
-        if hosted is not None:
-            try:
-                hosted.publish()
-            except NoBanditError:  # deleted meanwhile
-                self._registry.let_go(hosted, publish=False)
+    def _opened(self, name: str) -> Hosted | None:
+        """Return a bandit, which another process may have made just now; None if it cannot be opened."""
+        with contextlib.suppress(NoBanditError, LogError):
+            return self._registry.opening(name)
+        return None
+
+    def _publish(self, hosted: Hosted) -> None:
+        try:
+            hosted.publish()
+        except NoBanditError:  # deleted meanwhile
+            self._registry.let_go(hosted, publish=False)
+        except LogError as error:  # the one that was published before is taken then
+            logger.warning("the model of the bandit %s is not published: %s", hosted.name, error)
 
     def _report(self, hosted: Hosted) -> Report:
         report = Report(

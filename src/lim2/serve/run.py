@@ -101,7 +101,7 @@ def run(config: Config) -> None:
 
 
 def _end(_number: int, _frame: Any) -> None:
-    """Leave in good order: uvicorn raises the signal again when it has finished, which would end the process at once."""
+    """Leave in good order: uvicorn raises the signal again when it has finished, which would end the process here."""
     raise SystemExit(0)
 
 
