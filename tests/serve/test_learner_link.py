@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import Iterator
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from lim2.serve.config import load
 from lim2.serve.hosted import Hosted
 from lim2.serve.learner_link import Link, LinkError, Question, Report
 from lim2.serve.learner_process import Answering
+from lim2.serve.messages import receive, send
 from lim2.serve.service import Service
 
 pytestmark = over_all
@@ -244,18 +244,15 @@ def test_models_of_another_service_are_followed_and_never_back(linked: Linked, s
 
 def test_a_process_that_takes_no_answer_is_left_alone(linked: Linked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner_process, "SEND", 1)
-    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as stuck:
-        listener.bind("\0lim2-test-" + linked.one.service.home.name[-20:].replace("/", "-"))
-        listener.listen()
-        stuck.connect(listener.getsockname())
-        client = learner_process._accepted(listener)
-
-        class Long:
-            """Answers more than a socket holds."""
-
-            def answer(self, _: Question) -> bytes:
-                return bytes(10_000_000)
-
-        Connection(stuck.detach()).send(Question({}))
-        assert not learner_process._served(client, Long())  # type: ignore[arg-type]
-        client.close()
+    linked.one.call("PUT", SHOP, {})
+    link = linked.one.service.learner._link
+    assert link is not None
+    with socket.socket(socket.AF_UNIX) as stuck:
+        stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        stuck.connect(link._address)
+        send(stuck, Question({}))
+        linked.one.rewarded("a")  # which is learned nevertheless
+        linked.one.hosted().learn_now()
+        assert linked.one.hosted().rounds == 1
+        with pytest.raises((EOFError, OSError)):
+            receive(stuck)

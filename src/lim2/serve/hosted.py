@@ -228,14 +228,13 @@ class Hosted:
         report
             Of that process.
         """
-        decider = None if report.decider is None else report.decider.prepared()
         with self._stepping:
             if self._closed or report.created != self.stored.created:
                 return
             self.mark, self.leads, self._elsewhere = report.mark, report.leads, report.failure
             self.caught_up = self.caught_up or report.caught_up
-            if decider is not None:
-                self._put(decider)
+            if report.decider is not None:
+                self._put(report.decider)
 
     @property
     def failure(self) -> str | None:
@@ -351,7 +350,7 @@ class Hosted:
         return learned
 
     def _swap(self, bandit: Bandit) -> None:
-        self._put(bandit.snapshot().prepared() if self.decides else bandit.snapshot())
+        self._put(bandit.snapshot().prepared())
         self._unpublished = True
 
     def _put(self, decider: RawDecider) -> None:

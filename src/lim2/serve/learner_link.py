@@ -4,17 +4,16 @@ A process that decides asks the other one to look at the logs, and takes over wh
 says what it has, so that either of them may be restarted at any time.
 """
 
-import contextlib
 import os
 import socket
 import threading
-from multiprocessing.connection import Connection
 from typing import NamedTuple
 
 from lim2.bandit import RawDecider
 from lim2.info import Info
+from lim2.serve.messages import receive, send, set_patience
 
-PATIENCE = 60.0  # seconds for an answer; a step of the learner takes a few at most
+PATIENCE = 60  # seconds for an answer; a step of the learner takes a few at most
 ADDRESS = "LIM2_SERVE_LEARNER"  # the address of the process that learns, for those that decide
 
 
@@ -97,7 +96,7 @@ class Link:
     def __init__(self, address: str) -> None:
         self._address = address
         self._asking = threading.Lock()
-        self._connection: Connection | None = None
+        self._socket: socket.socket | None = None
 
     def ask(self, question: Question) -> Answer:
         """Return the answer to a question; a LinkError if there is none.
@@ -109,14 +108,13 @@ class Link:
         """
         with self._asking:
             try:
-                connection = self._connected()
-                connection.send(question)
-                if not connection.poll(PATIENCE):
-                    raise TimeoutError(f"no answer within {PATIENCE:g} s")
-                answer: Answer = connection.recv()
+                if self._socket is None:
+                    self._socket = self._connected()
+                send(self._socket, question)
+                answer: Answer = receive(self._socket)
             except (OSError, EOFError) as error:
                 self._hang_up()
-                raise LinkError(f"the process that learns does not answer: {error or 'it has ended'}") from error
+                raise LinkError(f"the process that learns does not answer: {error}") from error
             return answer
 
     def close(self) -> None:
@@ -124,18 +122,20 @@ class Link:
         with self._asking:
             self._hang_up()
 
-    def _connected(self) -> Connection:
-        if self._connection is None:
-            with socket.socket(socket.AF_UNIX) as own:
-                own.connect(self._address)
-                self._connection = Connection(own.detach())
-        return self._connection
+    def _connected(self) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX)
+        try:
+            set_patience(made, PATIENCE)
+            made.connect(self._address)
+        except OSError:
+            made.close()
+            raise
+        return made
 
     def _hang_up(self) -> None:
-        if self._connection is not None:
-            with contextlib.suppress(OSError):
-                self._connection.close()
-        self._connection = None
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
 
 
 def link_of_environment() -> Link | None:

@@ -10,17 +10,16 @@ import itertools
 import logging
 import logging.config
 import os
+import selectors
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 import msgspec
@@ -33,6 +32,7 @@ from lim2.serve.hosted import Hosted
 from lim2.serve.learner import Learner
 from lim2.serve.learner_link import ADDRESS, Answer, Lesson, Question, Report
 from lim2.serve.log_format import log_settings
+from lim2.serve.messages import receive, send, set_patience
 from lim2.serve.registry import ALONE, SHARED, Registry
 
 logger = logging.getLogger("lim2.serve")
@@ -245,28 +245,34 @@ def serve(listener: socket.socket, parent: int, answering: Answering) -> None:
     answering
         Who answers.
     """
-    clients: list[Connection] = []
-    while True:
-        for ready in wait([listener, parent, *clients]):
-            if ready == parent:
-                return
-            if isinstance(ready, socket.socket):
-                clients.append(_accepted(ready))
-            elif isinstance(ready, Connection) and not _served(ready, answering):
-                ready.close()
-                clients.remove(ready)
+    with selectors.DefaultSelector() as watched, contextlib.ExitStack() as clients:
+        watched.register(parent, selectors.EVENT_READ)
+        watched.register(listener, selectors.EVENT_READ)
+        while True:
+            for key, _ in watched.select():
+                if key.fileobj == parent:
+                    return
+                if key.fileobj is listener:
+                    client = clients.enter_context(listener.accept()[0])
+                    set_patience(client, SEND)  # one that stands still does not keep others waiting
+                    watched.register(client, selectors.EVENT_READ)
+                elif isinstance(key.fileobj, socket.socket) and not served(key.fileobj, answering):
+                    watched.unregister(key.fileobj)
+                    key.fileobj.close()
 
 
-def _accepted(listener: socket.socket) -> Connection:
-    client, _ = listener.accept()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND, 0))  # one that stands still
-    return Connection(client.detach())
+def served(client: socket.socket, answering: Answering) -> bool:
+    """Answer one question; return whether there can be another one.
 
-
-def _served(client: Connection, answering: Answering) -> bool:
-    """Answer one question; return whether there can be another one."""
+    Parameters
+    ----------
+    client
+        The connection on which there is a question, or its end.
+    answering
+        Who answers.
+    """
     try:
-        client.send(answering.answer(client.recv()))
+        send(client, answering.answer(receive(client)))
     except (EOFError, OSError):
         return False
     return True
