@@ -56,6 +56,8 @@ class Call:
         What the key of the client allows; None for an operation that asks for no key.
     location
         The path of the request.
+    size
+        Bytes of the body.
     """
 
     service: "Service"
@@ -65,6 +67,7 @@ class Call:
     headers: dict[bytes, bytes]
     role: str | None
     location: str
+    size: int = 0
 
 
 Handler = Callable[[Call], Awaitable[Any]]
@@ -177,14 +180,15 @@ class Endpoint:
         operation, service = self.operation, self.service
         headers: dict[bytes, bytes] = dict(scope["headers"])
         role = None if operation.open else allowed(service, headers, operation.reads)
-        body: Any = None
+        body, size = None, 0
         if operation.body is not None:
             most = max(service.config.max_body, operation.most)
             content = await read_body(headers, receive, most, service.config.body_timeout)
+            size = len(content)
             body = content if self._decoder is None else decoded(self._decoder, content, operation.invalid)
         query = None if operation.query is None else query_of(scope["query_string"], operation.query)
         parts = scope.get("path_params") or {}
-        result = await self._handled(Call(service, parts, body, query, headers, role, scope["path"]))
+        result = await self._handled(Call(service, parts, body, query, headers, role, scope["path"], size))
         reply = result if isinstance(result, Reply) else Reply(result)
         if reply.status is None:
             reply.status = operation.status
