@@ -257,7 +257,7 @@ def test_the_administration_client_filters_evaluations(server: Running) -> None:
         with pytest.raises(HttpResponseError) as raised:
             found(wrong)
         assert raised.value.status_code == 400 and raised.value.error is not None
-        assert "filter" in raised.value.error.message
+        assert raised.value.error.message is not None and "filter" in raised.value.error.message
     for name in ("filter/1", "filter/2", "filter/3"):
         admin.delete_evaluation(name)
 

@@ -238,9 +238,8 @@ def allowed(service: "Service", headers: Mapping[bytes, bytes], reads: bool) -> 
     elif (given := headers.get(b"authorization")) is not None:
         kind, _, key = given.decode("latin-1").partition(" ")
         role = service.keys.role(key.strip()) if kind.lower() == "bearer" else None
-    elif (cookies := headers.get(b"cookie")) is not None:
-        session = cookie_of(cookies.decode("latin-1"))
-        role = None if session is None else service.keys.role_of_session(session)
+    elif (session := cookie_of(headers)) is not None:
+        role = service.keys.role_of_session(session)
         if not reads and headers.get(b"sec-fetch-site", SAME) != SAME:  # its cookie comes along from other ports, too
             raise ApiError(403, "OperationNotAllowed", "a page of another origin may not use the dashboard's login")
     if role is None:
