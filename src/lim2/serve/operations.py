@@ -306,10 +306,10 @@ def decoded(decoder: Any, content: bytes, code: str) -> Any:
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
-        message, _, where = str(error).partition(" - at ")
-        raise bad_request(message, where.strip("`").removeprefix("$").removeprefix(".") or None, code) from error
+        raise mistake(error, decoder.type, code) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise bad_request(f"the body is not JSON: {error}", None, code) from error
+        message = f"the body is not JSON: {error}" if content else "the body is empty: send JSON"
+        raise bad_request(message, None, code) from error
     except RecursionError as error:
         raise bad_request("the body is nested too deeply", None, code) from error
 
@@ -327,8 +327,32 @@ def query_of(text: bytes, kind: Any) -> Any:
     try:
         given = dict(parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=50))
         return msgspec.convert(given, kind, strict=False)
-    except (ValueError, OverflowError) as error:  # a ValidationError of msgspec is a ValueError
+    except msgspec.ValidationError as error:
+        raise mistake(error, kind) from error
+    except (ValueError, OverflowError) as error:
         raise bad_request(f"the query is wrong: {error}") from error
+
+
+def mistake(error: msgspec.ValidationError, kind: Any, code: str = "BadRequest") -> ApiError:
+    """Return the answer to a body or a query that is not of its type: what is wrong, and where.
+
+    Parameters
+    ----------
+    error
+        What msgspec says.
+    kind
+        The type.
+    code
+        Of the error.
+    """
+    message, _, where = str(error).partition(" - at ")
+    target = where.strip("`").removeprefix("$").removeprefix(".") or None
+    if message.startswith("Invalid enum value"):
+        fields = getattr(msgspec.inspect.type_info(kind), "fields", ())
+        types = [one for own in fields if own.encode_name == target for one in getattr(own.type, "types", (own.type,))]
+        allowed = [value for one in types for value in getattr(one, "values", ())]
+        message = f"{message}: use {', '.join(allowed)}" if allowed else message
+    return bad_request(message, target, code)
 
 
 def refusal(error: ApiError, plain_codes: bool = False) -> Reply:

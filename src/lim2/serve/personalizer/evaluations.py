@@ -163,7 +163,8 @@ def evaluated(
     ]
     if len(decisions) < 4:
         raise bad_request(too_few(len(decisions)))
-    interval = max(INTERVAL, math.ceil((ends - begins) / 60 / POINTS))
+    lasted = decisions[-1].time - decisions[0].time  # the span that was asked for may be years longer
+    interval = max(INTERVAL, math.ceil(lasted / 60 / POINTS))
     table = table_of(decisions)
     own = own_of(hosted.stored)
 

@@ -88,7 +88,7 @@ class Jobs(Generic[Job]):
         """
         added = self._of(hosted).add(job.id, msgspec.json.encode(job), MOST)
         if added == "taken":
-            message = f"there is a {self._words} {shortened(job.id)} already: delete it first"
+            message = f"the {self._words} {shortened(job.id)} exists already: delete it first, or use another id"
             raise ApiError(409, f"{self._what}AlreadyExists", message, "id")
         if added == "full":
             raise ApiError(409, "OperationNotAllowed", f"{MOST} are kept at most: delete some first")
