@@ -184,13 +184,13 @@ class Hosted:
         id, key, metadata, active, size
             As for :meth:`decide`.
         """
-        about = Situation(None, None, context, items, _encode)  # type: ignore[arg-type]
+        log, about = self.log, Situation(None, None, context, items, _encode)  # type: ignore[arg-type]
         try:
-            given = self.log, Made(made, about, id, extras(key, metadata, active)), decider
+            given = log, Made(made, about, id, extras(key, metadata, active)), decider
             work, finish = keep(*given) if size < LONG else await asyncio.to_thread(keep, *given)
-            kept = finish(await self.log.store.awrite(work))
+            kept = finish(await log.store.awrite(work))
         except TakenIdError:
-            return await asyncio.to_thread(self.log.get, id)  # type: ignore[arg-type]
+            return await asyncio.to_thread(log.get, id)  # type: ignore[arg-type]
         return Kept(kept, made.arm, made.propensity, made.arms, made.propensities, metadata)
 
     def get(self, id: str) -> Any:
