@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +104,12 @@ def test_metrics_have_a_port_of_their_own_and_logs_are_json(tmp_path: Path) -> N
         assert server.call("GET", "/metrics")[0] == 404
         with urllib.request.urlopen(f"http://{server.host}:{free}/metrics") as answer:
             assert b"lim2_requests_total" in answer.read()
+        assert server.call("GET", "/v1/bandits/personalizer/decisions/a%0Ab")[0] == 404
     lines = [json.loads(line) for line in running.errors.read_text().splitlines()]
     assert {"time", "level", "logger", "message", "process"} <= set(lines[0])
-    assert any(line["message"] == "GET /metrics 404" for line in lines)
+    assert datetime.fromisoformat(lines[0]["time"]).utcoffset() == timedelta(0)
+    said = {line["message"] for line in lines}
+    assert {"GET /metrics 404", "GET /v1/bandits/personalizer/decisions/a%0Ab 404"} <= said
 
 
 def test_the_demo_lives(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import msgspec
 
@@ -174,7 +174,7 @@ class Endpoint:
         status = reply.status or 200
         self.service.metrics.request(operation.name, status, time.perf_counter() - began)
         if self.service.config.access_log:
-            logger.info("%s %s %d", scope["method"], scope["path"], status)
+            logger.info("%s %s %d", scope["method"], quote(scope["path"]), status)  # a path may have line breaks
 
     async def _answer(self, scope: Any, receive: Any) -> Reply:
         operation, service = self.operation, self.service

@@ -126,10 +126,10 @@ class Jobs(Generic[Job]):
         try:
             return work()
         except (ApiError, ValueError, ArithmeticError, MemoryError, NotImplementedError) as error:
-            logger.warning("%s %s failed: %s", self._words, job.id, error)
+            logger.warning("%s %r failed: %s", self._words, job.id, error)
             return msgspec.structs.replace(job, status="Failed", description=str(error))
         except Exception:  # whoever waits for the result must see that there will be none
-            logger.exception("%s %s failed", self._words, job.id)
+            logger.exception("%s %r failed", self._words, job.id)
             return msgspec.structs.replace(job, status="Failed", description="the service failed; see its log")
 
     @property
