@@ -173,8 +173,7 @@ class Endpoint:
             await respond(send, reply)
         status = reply.status or 200
         self.service.metrics.request(operation.name, status, time.perf_counter() - began)
-        if self.service.config.access_log:
-            logger.info("%s %s %d", scope["method"], quote(scope["path"]), status)  # a path may have line breaks
+        log_access(self.service, scope, status)
 
     async def _answer(self, scope: Any, receive: Any) -> Reply:
         operation, service = self.operation, self.service
@@ -204,6 +203,22 @@ class Endpoint:
             return await self.operation.handler(call)
         except NoBanditError as error:
             raise not_found(str(error)) from error
+
+
+def log_access(service: "Service", scope: Any, status: int) -> None:
+    """Log a request that was answered, if the settings ask for it.
+
+    Parameters
+    ----------
+    service
+        Who has answered.
+    scope
+        Of the request.
+    status
+        Of the answer.
+    """
+    if service.config.access_log:
+        logger.info("%s %s %d", scope["method"], quote(scope["path"]), status)  # a path may have line breaks
 
 
 def away() -> ApiError:
