@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.load import Connection, opened, post
+from benchmarks.processes import children, cpu_of, is_learner
 from benchmarks.serve import KEY, ROOT, Server, bodies, rewarded, spread
 from lim2.experiments.report.markdown import table
 
@@ -35,7 +36,6 @@ PATH = "/personalizer/v1.0/rank"
 CONNECTIONS = 16
 PLANNED = 100_000  # decisions per second, each with a reward, of the plan on paper
 BUSY, PRICE = 0.6, 0.04  # how busy its cores may be; dollars per core and hour, an assumption
-TICK = os.sysconf("SC_CLK_TCK")  # per second, of what the system says of a process
 
 
 class System(NamedTuple):
@@ -57,30 +57,13 @@ class Block(NamedTuple):
     storing: float
 
 
-def cpu_of(pid: int) -> float:
-    """Return the CPU seconds of a process and of its children that have ended; 0 if it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return 0.0
-    return sum(map(int, fields[11:15])) / TICK
-
-
-def children(pid: int) -> list[int]:
-    """Return the children of a process."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if int(path.read_text().rpartition(")")[2].split()[1]) == pid:
-                found.append(int(path.parent.name))
-    return found
-
-
 def cpu(system: System) -> np.ndarray[Any, Any]:
     """Return the CPU seconds of deciders, learners and database so far."""
-    deciders = sum(cpu_of(pid) for own in system.deciders for pid in (own.process.pid, *children(own.process.pid)))
-    database = [pid for own in system.database for pid in (own, *children(own))]
-    return np.array([deciders, sum(own.cpu() for own in system.learners), sum(map(cpu_of, database))])
+    deciding = [pid for own in system.deciders for pid in (own.process.pid, *children(own.process.pid))]
+    learning = [pid for pid in deciding if is_learner(pid)] + [own.process.pid for own in system.learners]
+    storing = [pid for own in system.database for pid in (own, *children(own))]
+    spent = [sum(map(cpu_of, pids)) for pids in (set(deciding) - set(learning), learning, storing)]
+    return np.array(spent)
 
 
 async def load(ports: list[int], messages: Iterator[bytes], pairs: int, rng: np.random.Generator) -> None:
@@ -210,7 +193,7 @@ def main() -> None:
         learner = started("learner", store=url, role="learn")
         deciders = [started(f"decider-{number}", store=url, role="decide") for number in range(max(arguments.deciders))]
         systems = [
-            System("SQLite, 1 process", [sqlite], [], [], [sqlite.port]),
+            System("SQLite, 1 worker", [sqlite], [], [], [sqlite.port]),
             System("SQLite, 2 workers", [workers], [], [], [workers.port]),
         ]
         for number in arguments.deciders:

@@ -272,6 +272,15 @@ class Decider:
         """Return the number of initial turns left for each arm."""
         return self.algorithm.turns - np.maximum(self._asked, self._core.pulls)
 
+    def count_turns_of(self, before: "Decider") -> None:
+        """Count the initial turns that another snapshot has given to the same arms: they are not given again."""
+        with streams.lock:
+            for place, name in enumerate(self._core.names):
+                if name in before._core.places:
+                    given = before._asked[before._core.places[name]]
+                    self._asked[place] = max(self._asked[place], given)
+            self._starting = bool(self._owed().max() > 0)
+
     def _whose_turn(self, eligible: Ints | None) -> int | None:
         """Return the eligible arm whose initial turn it is; None if no eligible arm has one left."""
         if not self._starting:

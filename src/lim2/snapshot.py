@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lim2 import streams
 from lim2.deciding import Decider
 
 
@@ -12,7 +13,7 @@ class Snapshot(Decider):
     Any number of threads may use it at once. All snapshots of an agent share one random stream, separate from that of
     ``agent.act``. With a seed and one thread at a time, decisions are the same in every run. With several threads, each
     decision is drawn correctly, but the order of calls decides which draw it gets. All snapshots of an agent share the
-    initial turns of its arms.
+    initial turns of its arms. Where a pickled snapshot is loaded, it has a random stream and turns of its own.
 
     Examples
     --------
@@ -26,6 +27,14 @@ class Snapshot(Decider):
     def __init__(self, agent: Mapping[str, Any]) -> None:
         self.__dict__.update(agent)
         self._serves = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        with streams.lock:
+            kept = {**self.__dict__, "_asked": self._asked.copy(), "_core": self._core._replace(latest=None)}
+        return {name: value for name, value in kept.items() if name != "_streams"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _streams=streams.Streams(None))
 
     def __repr__(self) -> str:
         return f"Snapshot({self.name}, n_arms={self.n_arms}, rounds={self.rounds})"

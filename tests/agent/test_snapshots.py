@@ -1,5 +1,6 @@
 """Snapshots and states: they stay as they were, also when taken by threads while another one learns."""
 
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -98,6 +99,35 @@ def test_a_snapshot_says_what_the_agent_would(variant: str) -> None:
     agent.remove_arm("red")
     assert snapshot.arms == NAMES
     assert snapshot.n_arms == len(snapshot.decide(context).means) == 3
+
+
+@every_agent
+def test_a_pickled_snapshot_is_the_same_with_a_stream_of_its_own(variant: str) -> None:
+    agent, contexts = played(variant), contexts_of(200, seed=5)
+    snapshot = agent.snapshot()
+    before = snapshot._streams.positions()
+    loaded = pickle.loads(pickle.dumps(snapshot))
+    assert beliefs(loaded, contexts) == beliefs(snapshot, contexts)
+    assert (loaded.arms, loaded.rounds) == (snapshot.arms, snapshot.rounds)
+    assert loaded.decide(contexts[0]).arm in NAMES
+    assert snapshot._streams.positions() == before
+    drawn = [loaded._streams.serve.random() for _ in range(3)]
+    assert drawn != [snapshot._streams.serve.random() for _ in range(3)]
+
+
+def test_initial_turns_are_not_given_again_by_a_later_snapshot_from_another_process() -> None:
+    agent = lim2.LinearTS(arms=["a", "b", "c"], n_features=1, initial_pulls=2, seed=0)
+    first = pickle.loads(pickle.dumps(agent.snapshot()))
+    assert [first.act([1.0]) for _ in range(4)] == ["a", "b", "c", "a"]
+    agent.update([1.0], "a", 1.0)
+    agent.remove_arm("b")
+    agent.add_arm("d")
+    second, third = (pickle.loads(pickle.dumps(agent.snapshot())) for _ in range(2))
+    second.count_turns_of(first)
+    assert [second.act([1.0]) for _ in range(3)] == ["d", "c", "d"]
+    third.count_turns_of(second)
+    assert not third._starting
+    assert agent.snapshot()._starting  # it has not been asked
 
 
 @every_agent

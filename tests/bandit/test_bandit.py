@@ -347,6 +347,16 @@ def test_a_snapshot_stays_as_it_was(form: str) -> None:
     assert not hasattr(snapshot, "update")
 
 
+@every_form
+def test_a_snapshot_can_be_pickled(form: str) -> None:
+    bandit = played(form)
+    loaded = pickle.loads(pickle.dumps(bandit.snapshot()))
+    assert loaded.propensities(**question(form)).tobytes() == bandit.propensities(**question(form)).tobytes()
+    assert (loaded.arms, loaded.rounds, loaded.metadata) == (bandit.arms, bandit.rounds, bandit.metadata)
+    loaded.count_turns_of(bandit.snapshot())  # whether or not there are any
+    assert loaded.prepared().decide(**question(form)).arm in loaded.rank(**question(form)).arms
+
+
 def test_snapshots_in_another_thread_are_of_one_moment() -> None:
     """Encoder and agent of a snapshot, of a copy and of a file have learned equally often."""
     bandit, torn, stop = make("items", encoder=Encoder(numbers=4, buckets=4)), list[set[int]](), threading.Event()

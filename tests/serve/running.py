@@ -95,7 +95,7 @@ class Running:
         """End it as a service manager does; it must go in good order."""
         self.process.send_signal(signal.SIGTERM)
         self._ended()
-        assert self.process.returncode in (0, -signal.SIGTERM), self.errors.read_text()
+        assert self.process.returncode == 0, self.errors.read_text()
 
     def _ended(self) -> None:
         self.process.wait(PATIENCE)

@@ -17,6 +17,7 @@ from serve.running import KEY, PATIENCE, Running
 import lim2
 from lim2.serve.home import Folders
 
+MANY = 40  # connections, of which each of two processes gets some
 ITEMS = {"a": {"kind": "x"}, "b": {"kind": "y"}}
 
 
@@ -36,29 +37,21 @@ def test_several_processes_share_the_logs_and_one_learns(tmp_path: Path) -> None
             assert server.call("POST", "/v1/bandits/shop/decide", {"items": ITEMS, "id": f"d{number}"}) == made
             reward = {"id": f"d{number}", "reward": float(made[1]["arm"] == "a")}
             assert server.call("POST", "/v1/bandits/shop/reward", reward)[1] == {"outcome": "recorded"}
-        # Each connection goes to one of the processes; until both have been met and both know everything:
-        known: dict[bool, Any] = {}
 
-        def rounds() -> dict[bool, Any]:
-            own = server.call("GET", "/v1/bandits/shop")[1]
-            known[own["leads"]] = own["rounds"]
-            return known
+        def answers(bandit: str, key: str) -> list[Any]:
+            """Return what the processes know: each connection goes to one of them, so that both are met."""
+            return [server.call("GET", f"/v1/bandits/{bandit}")[1][key] for _ in range(MANY)]
 
-        until(lambda: rounds() == {True: 60, False: 60}, known)
+        until(lambda: answers("shop", "rounds") == [60] * MANY, "both know what was learned")
+        assert answers("shop", "leads") == [True] * MANY
         assert 'lim2_decisions_total{bandit="shop"} 60.0' in server.call("GET", "/metrics")[1].decode()
         assert server.call("PUT", "/v1/bandits/banner", {"arms": ["a"], "algorithm": "LinearTS"})[0] == 201
         added = [f"arm {number}" for number in range(8)]  # by whichever process is asked
         for arm in added:
             assert server.call("POST", "/v1/bandits/banner/arms", {"name": arm})[0] == 201
-
-        def arms() -> dict[bool, Any]:
-            own = server.call("GET", "/v1/bandits/banner")[1]
-            known[own["leads"]] = own["arms"]
-            return known
-
-        until(lambda: arms() == {True: ["a", *added], False: ["a", *added]}, known)
+        until(lambda: answers("banner", "arms") == [["a", *added]] * MANY, "both know the arms")
         assert server.call("DELETE", "/v1/bandits/shop")[0] == 204
-        assert {server.call("GET", "/v1/bandits/shop")[0] for _ in range(40)} == {404}  # whichever process is asked
+        assert {server.call("GET", "/v1/bandits/shop")[0] for _ in range(MANY)} == {404}  # whichever process is asked
         server.kill()
         until(lambda: is_free(tmp_path / "data"), "the workers of a process that was killed end as well")
 

@@ -144,6 +144,17 @@ class RawDecider:
         candidates = next((given for given in (arms, items, self._features) if given is not None), ())
         return len(candidates) * (encoder.width + of_items.width)
 
+    def count_turns_of(self, before: "RawDecider") -> None:
+        """Count the initial turns that an earlier snapshot from another process has given: they are not given again.
+
+        Parameters
+        ----------
+        before
+            The earlier snapshot.
+        """
+        if isinstance(self._inner, Decider) and isinstance(before._inner, Decider) and self._inner._starting:
+            self._inner.count_turns_of(before._inner)
+
     @property
     def chooses_items(self) -> bool:
         """Whether the choices have features, as :meth:`ask` and :meth:`answer` require."""

@@ -37,7 +37,7 @@ def add(hosted: Hosted, name: str, like: str | None, features: dict[str, Any] | 
             new = hosted.log.add_arm(bandit, name, like, features=features, batch=BATCH)
         elif features is not None and bandit.features.get(name) != with_key(features, NAME, name):
             raise ApiError(409, "InvalidRequest", f"there is an arm {shortened(name)}, with other features", "name")
-        hosted.step()
+        hosted.learn_now()
         return new, _arms(bandit)
 
 
@@ -56,7 +56,7 @@ def remove(hosted: Hosted, name: str) -> None:
         if name not in _arms(bandit):
             raise not_found(f"there is no arm {shortened(name)}")
         hosted.log.remove_arm(bandit, name, batch=BATCH)
-        hosted.step()
+        hosted.learn_now()
 
 
 def _latest(hosted: Hosted) -> Bandit:

@@ -24,6 +24,7 @@ from lim2.log.writing import Made
 from lim2.opening import from_bytes
 from lim2.serve import spec as specs
 from lim2.serve.home import Home, NoBanditError, StaleError
+from lim2.serve.learner_link import Report
 from lim2.serve.refusals import refusals
 from lim2.serve.spec import START, Stored
 from lim2.serve.together import Together
@@ -33,6 +34,8 @@ logger = logging.getLogger("lim2.serve")
 LIMIT = 2000  # rewards that are learned before the snapshot is swapped
 LARGE, LONG = 16_000, 32_000  # values that a decision compares, bytes of a request: from here on it takes milliseconds
 OFTEN, SELDOM = 1.0, 5.0  # seconds between looks where logs say what is new: who learns, and who only decides
+
+Ask = Callable[[str, bool], int]  # asks the process that learns to look at a bandit now, and whether to publish it
 
 _encode = msgspec.json.Encoder(order="sorted").encode  # for what msgspec has decoded
 
@@ -67,6 +70,8 @@ class Hosted:
         Seconds between models that are written down, at least.
     wake
         Called, in another thread, when there is something new in the log.
+    ask
+        Asks another process of this service, which learns the bandit; None: there is no such process.
     """
 
     def __init__(
@@ -78,16 +83,19 @@ class Hosted:
         decides: bool = True,
         publish_every: float = 1.0,
         wake: Callable[[], None] = lambda: None,
+        ask: Ask | None = None,
     ) -> None:
         self.name, self.home, self.learns, self.decides = name, home, learns, decides
-        self.publish_every, self._wake = publish_every, wake
+        self.publish_every, self._wake, self._ask = publish_every, wake, ask
         self.stamp = home.stamp(name)
         self.stored = home.read(name)
         self.log = home.open_log(name, self.stored)
         self.position, self.rounds, self.modified = 0, 0, self.stored.created
         self.leads = False
-        self.failure: str | None = None  # why learning fails, if it does
+        self.own_failure: str | None = None  # why a step failed here, if it did
         self.caught_up = False
+        self.mark = -1  # of the latest report of the process that learns
+        self._elsewhere: str | None = None  # why learning fails there
         self._bandit: Bandit | None = None
         self._lease: Lease | None = None
         self._news, self._stepped = True, -math.inf
@@ -235,6 +243,38 @@ class Hosted:
                 logger.warning("another process learns the bandit %s: it has got the right to", self.name)
                 return 0
 
+    def learn_now(self) -> None:
+        """Read the description, and learn what has arrived, in whichever process of this service learns."""
+        self.step()
+        if self._ask is not None:
+            self._ask(self.name, False)
+
+    def take(self, report: Report) -> None:
+        """Take over how the bandit is doing in the process that learns, and its snapshot.
+
+        Parameters
+        ----------
+        report
+            Of that process.
+        """
+        decider = None if report.decider is None else report.decider.prepared()
+        with self._stepping:
+            if self._closed or report.created != self.stored.created:
+                return
+            self.mark, self.leads, self._elsewhere = report.mark, report.leads, report.failure
+            self.caught_up = self.caught_up or report.caught_up
+            if decider is not None:
+                self._put(decider)
+
+    @property
+    def failure(self) -> str | None:
+        """Why learning fails, if it does."""
+        return self.own_failure or self._elsewhere
+
+    def has_news(self) -> None:
+        """Let the next pass of the learner look at the log."""
+        self._news = True
+
     def _heard(self) -> None:
         self._news = True
         self._wake()
@@ -262,15 +302,22 @@ class Hosted:
 
         A bandit whose learner has published nothing of this revision yet has the model that it starts from.
         """
+        if self._ask is not None:
+            self._ask(self.name, True)
+        self.publish()
+        with self._stepping:
+            model = self.log.model()
+            if model is not None and self._is_current(from_bytes(model.data)):
+                return bytes(model.data)
+            return self._fresh()[0].to_bytes()
+
+    def publish(self) -> None:
+        """Write the model to the log, if this process learns it and the log has an older one."""
         with self._stepping:
             if not self._closed:
                 self._refresh()
             if self._revision == self.stored.revision:
                 self._publish_now()
-            model = self.log.model()
-            if model is not None and self._is_current(from_bytes(model.data)):
-                return bytes(model.data)
-            return self._fresh()[0].to_bytes()
 
     def change(self, work: Callable[[Stored], Stored]) -> None:
         """Change the description, for all processes; they take it over when they look next.
@@ -333,9 +380,14 @@ class Hosted:
         return learned
 
     def _swap(self, bandit: Bandit) -> None:
-        self.decider, self.rounds, self.modified = bandit.snapshot().prepared(), bandit.rounds, time.time()
-        self.position = int(bandit.metadata["log_position"])
+        self._put(bandit.snapshot().prepared() if self.decides else bandit.snapshot())
         self._unpublished = True
+
+    def _put(self, decider: RawDecider) -> None:
+        """Let a snapshot decide from now on."""
+        decider.count_turns_of(self.decider)
+        self.decider, self.rounds, self.modified = decider, decider.rounds, time.time()
+        self.position = position_of(decider)
 
     def _publish(self, bandit: Bandit, lease: Lease) -> None:
         self._version = self.log.publish(bandit, lease=lease)
@@ -353,23 +405,33 @@ class Hosted:
             self.log.store.checkpoint()
 
     def _follow(self) -> int:
+        """Take over the latest model that was published, unless the one here has learned more of the same log."""
+        if self._ask is None:
+            self.caught_up = True
+        elif self.leads:  # the process that learns sends its own
+            return 0
         model = self.log.model(after=self._version) if self.decides else None
         if model is not None:
-            self._take(model)
-        self.caught_up = True
+            bandit = self._read(model)
+            before, now = self.decider.metadata, bandit.metadata
+            same = all(before.get(key) == now.get(key) for key in ("log_id", "revision"))
+            if not same or position_of(bandit) > self.position:
+                self._put(bandit.snapshot().prepared())
         return 0
 
-    def _take(self, model: Any) -> Bandit:
+    def _read(self, model: Any) -> Bandit:
         bandit: Bandit = from_bytes(model.data, seed=secrets.randbits(62))  # no two processes draw the same numbers
         self._version, self._revision = model.version, bandit.metadata.get("revision", -1)
-        self.decider, self.rounds, self.modified = bandit.snapshot().prepared(), bandit.rounds, time.time()
-        self.position = int(bandit.metadata.get("log_position", 0))
         return bandit
 
     def _first(self) -> RawDecider:
         """Return what decides until the learner has looked: the latest model, or a fresh one."""
         model = self.log.model()
-        return self._own(specs.made(self.stored.spec) if model is None else self._take(model)).snapshot()
+        if model is None:
+            return self._own(specs.made(self.stored.spec)).snapshot()
+        bandit = self._own(self._read(model))
+        self.rounds, self.modified, self.position = bandit.rounds, time.time(), position_of(bandit)
+        return bandit.snapshot().prepared()
 
     def _own(self, bandit: Bandit) -> Bandit:
         """Return a bandit that decides from a stream of its own: no two processes draw the same numbers."""

@@ -1,13 +1,18 @@
-"""The thread that learns: it applies the logs of all bandits, and swaps the snapshots that decide."""
+"""The thread that learns: it applies the logs of all bandits, and swaps the snapshots that decide.
+
+Where another process learns, the thread asks that one to, and takes the snapshots over from it.
+"""
 
 import logging
 import threading
 import time
+from typing import Protocol
 
+from lim2.info import Info
 from lim2.log import StoreUnavailableError
 from lim2.serve.home import NoBanditError
 from lim2.serve.hosted import Hosted
-from lim2.serve.metrics import Metrics
+from lim2.serve.learner_link import Answer, Link, LinkError, Question
 from lim2.serve.registry import Registry
 
 logger = logging.getLogger("lim2.serve")
@@ -15,6 +20,16 @@ logger = logging.getLogger("lim2.serve")
 GATHER = 0.05  # seconds that rewards are gathered before they are learned: fewer steps, larger batches, less waiting
 RETRY = 5.0  # seconds before a bandit whose learning failed is tried again
 GRACE = 2.0  # seconds after an outage in which nothing is learned: rewards in spools come before what is overdue
+
+
+class Counting(Protocol):
+    """What counts the passes of a learner, as :class:`lim2.serve.metrics.Metrics` does."""
+
+    def learned(self, bandit: str, rewards: int, seconds: float, info: Info | None) -> None:
+        """Count what a bandit has learned in a pass."""
+
+    def learner_failed(self, bandit: str) -> None:
+        """Count a pass that failed."""
 
 
 class Learner:
@@ -28,10 +43,14 @@ class Learner:
         Where it counts.
     poll
         Seconds between looks for what other processes have written, and for what has expired.
+    link
+        The way to the process that learns; None: this one does.
     """
 
-    def __init__(self, registry: Registry, metrics: Metrics, poll: float) -> None:
-        self._registry, self._metrics, self._poll = registry, metrics, poll
+    def __init__(self, registry: Registry, metrics: Counting, poll: float, link: Link | None = None) -> None:
+        self._registry, self._metrics, self._poll, self._link = registry, metrics, poll, link
+        self._answering = threading.Lock()  # answers are taken over in the order in which they come
+        self._answered = True  # whether the process that learns has answered the last time
         self._wake, self._stop = threading.Event(), False
         self._retry: dict[str, float] = {}
         self._resumes = 0.0  # when learning goes on after an outage
@@ -52,6 +71,8 @@ class Learner:
         self._stop = True
         self._wake.set()
         self._thread.join()
+        if self._link is not None:
+            self._link.close()
 
     @property
     def alive(self) -> bool:
@@ -72,7 +93,7 @@ class Learner:
             if self._registry.started:
                 self._registry.discover()
             else:
-                self._registry.start(self.wake)
+                self._registry.start(self.wake, None if self._link is None else self.ask)
         except StoreUnavailableError as error:
             outage.begin(error)
             return False
@@ -114,7 +135,8 @@ class Learner:
             logger.exception("the bandits cannot be looked at")
             self._looks = time.monotonic() + RETRY
             return 0
-        return sum(self._step(hosted) for hosted in self._registry.open)
+        learned = 0 if self._link is None else self.ask()
+        return learned + sum(self._step(hosted) for hosted in self._registry.open)
 
     def _step(self, hosted: Hosted) -> int:
         name, now = hosted.name, time.monotonic()
@@ -131,12 +153,48 @@ class Learner:
             return 0
         except Exception as error:
             notes = "; ".join(getattr(error, "__notes__", ()))
-            hosted.failure = f"{type(error).__name__}: {error} {notes}".strip()
+            hosted.own_failure = f"{type(error).__name__}: {error} {notes}".strip()
             logger.exception("the bandit %s cannot learn: %s", name, notes)
             self._metrics.learner_failed(name)
             hosted.caught_up = True  # it goes on deciding by the model that it has
             self._retry[name] = time.monotonic() + RETRY
             return 0
-        hosted.failure = None
-        self._metrics.learned(hosted, learned, time.perf_counter() - began)
+        hosted.own_failure = None
+        self._metrics.learned(name, learned, time.perf_counter() - began, hosted.info)
         return learned
+
+    # Where another process learns
+
+    def ask(self, now: str | None = None, publish: bool = False) -> int:
+        """Let the process that learns look at the logs now, and take over what it has learned; return how many rewards.
+
+        If it does not answer, it is asked again in the next pass: it is being started.
+
+        Parameters
+        ----------
+        now, publish
+            As for :class:`Question`.
+        """
+        assert self._link is not None
+        with self._answering:
+            marks = {hosted.name: hosted.mark for hosted in self._registry.open}
+            try:
+                answer = self._link.ask(Question(marks, now, publish))
+            except LinkError as error:
+                if self._answered and not self._stop:
+                    logger.warning("nothing is learned at the moment: %s", error)
+                self._answered = False
+                return 0
+            self._answered = True
+            return self._take(answer)
+
+    def _take(self, answer: Answer) -> int:
+        for report in answer.reports:
+            hosted = self._registry.opened.get(report.name)
+            if hosted is not None:
+                hosted.take(report)
+        for lesson in answer.lessons:
+            self._metrics.learned(*lesson)
+        for name in answer.failed:
+            self._metrics.learner_failed(name)
+        return sum(lesson.rewards for lesson in answer.lessons)

@@ -12,6 +12,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 if TYPE_CHECKING:
     from lim2.decision import Decision
+    from lim2.info import Info
     from lim2.serve.hosted import Hosted, Kept
     from lim2.serve.spool import Outage
 
@@ -148,30 +149,30 @@ class Metrics:
         if outcome == "recorded" and reward > 0:
             self._reward_sum.labels(bandit).inc(reward)
 
-    def learned(self, hosted: Hosted, rewards: int, seconds: float) -> None:
+    def learned(self, bandit: str, rewards: int, seconds: float, info: Info | None) -> None:
         """Count a pass of the learner.
 
         Parameters
         ----------
-        hosted
-            The bandit.
+        bandit
+            Whose.
         rewards
             That it has learned.
         seconds
             That it took.
+        info
+            What the latest update did.
         """
-        name = hosted.name
         if not rewards:
             return
-        self._learned.labels(name).inc(rewards)
-        self._learning.labels(name).inc(seconds)
-        info = hosted.info
+        self._learned.labels(bandit).inc(rewards)
+        self._learning.labels(bandit).inc(seconds)
         if info is None:
             return
         known = {self._loss: info.loss, self._drift: info.drift, self._refits: info.refits, self._changes: info.changes}
         for gauge, value in known.items():
             if value is not None:
-                gauge.labels(name).set(value)
+                gauge.labels(bandit).set(value)
 
     def learner_failed(self, bandit: str) -> None:
         """Count a pass of the learner that failed.

@@ -13,7 +13,7 @@ from lim2.serve import spec as specs
 from lim2.serve.config import Config
 from lim2.serve.errors import ApiError, not_found
 from lim2.serve.home import Home, LeftLogError, NoBanditError
-from lim2.serve.hosted import Hosted
+from lim2.serve.hosted import Ask, Hosted
 from lim2.serve.spec import CATEGORIES, BanditSpec, PersonalizerSettings, Stored
 
 # Seconds between models that are published: to restart from, and for other processes. While one is written, which is
@@ -33,26 +33,39 @@ class Registry:
         Home of the bandits.
     wanted
         Returns the names of the bandits that are to be open, whether or not somebody has asked for them. None: all.
+    publish_every
+        Seconds between models that are published. None: as it suits a process that serves alone, or one of several.
     """
 
-    def __init__(self, config: Config, home: Home, wanted: Callable[[], Iterable[str]] | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        home: Home,
+        wanted: Callable[[], Iterable[str]] | None = None,
+        publish_every: float | None = None,
+    ) -> None:
         self.config, self.home = config, home
+        alone = config.workers == 1 and config.role == "all" and not home.shared
+        self._publish_every = (ALONE if alone else SHARED) if publish_every is None else publish_every
         self._wanted, self.opens_all = wanted or home.names, wanted is None
         self.opened: dict[str, Hosted] = {}
         self._opening = threading.RLock()  # Python may collect what lets go of a bandit at any time
         self.started = False  # whether all bandits have been opened that were there at the start
         self._wake: Callable[[], None] = lambda: None
+        self._ask: Ask | None = None
         self._looked = -math.inf
 
-    def start(self, wake: Callable[[], None]) -> None:
+    def start(self, wake: Callable[[], None], ask: Ask | None) -> None:
         """Open the bandits that are wanted, and make the one behind Personalizer's endpoints.
 
         Parameters
         ----------
         wake
             Called when there is something new in the log of a bandit.
+        ask
+            As for :class:`Hosted`.
         """
-        self._wake = wake
+        self._wake, self._ask = wake, ask
         if PERSONALIZER not in self.home.names():
             self.home.create(PERSONALIZER, personalizer_of(self.config, self.home.log_name(PERSONALIZER, 0)))
         self._open_all(self._wanted())
@@ -192,15 +205,15 @@ class Registry:
         with self._opening:
             if name in self.opened:
                 return self.opened[name]
-            own = self.config
-            alone = own.workers == 1 and own.role == "all" and not self.home.shared
+            role = self.config.role
             made = Hosted(
                 name,
                 self.home,
-                learns=own.role != "decide",
-                decides=own.role != "learn",
-                publish_every=ALONE if alone else SHARED,
+                learns=role != "decide" and self._ask is None,
+                decides=role != "learn",
+                publish_every=self._publish_every,
                 wake=self._wake,
+                ask=self._ask,
             )
             made.caught_up = self.started  # what is made later has nothing to catch up with
             self.opened[name] = made

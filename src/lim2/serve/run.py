@@ -3,9 +3,6 @@
 import contextlib
 import errno
 import gc
-import json
-import logging
-import logging.config
 import multiprocessing
 import os
 import shutil
@@ -14,7 +11,6 @@ import socket
 import sys
 import threading
 import warnings
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +26,13 @@ from lim2.serve.errors import ApiError
 from lim2.serve.home import open_home
 from lim2.serve.home.folders import KEY
 from lim2.serve.keys import keys_of
+from lim2.serve.learner_link import link_of_environment
+from lim2.serve.learner_process import SETTINGS, learner_process
+from lim2.serve.log_format import log_settings
 from lim2.serve.metrics import MULTIPROCESS
 from lim2.serve.registry import personalizer_of
 
 APPLICATION = "lim2.serve.run:made"
-SETTINGS = "LIM2_SERVE_SETTINGS"  # the settings, for worker processes
 
 
 def made() -> Any:
@@ -44,11 +42,11 @@ def made() -> Any:
 
     config = msgspec.json.decode(os.environ[SETTINGS], type=Config)
     warnings.simplefilter("ignore", OverlapWarning)  # an evaluation's answer has its warnings
-    ready = application(Service(config))
+    ready = application(Service(config, link=link_of_environment()))
     gc.collect()
     gc.freeze()  # what lives forever is not looked at again
     gc.set_threshold(20_000, 20, 20)
-    sys.setswitchinterval(0.0005)  # seconds; the thread that answers waits less for the one that learns
+    sys.setswitchinterval(0.0005)  # seconds; the thread that answers waits less for others
     _end_with_parent()
     return ready
 
@@ -90,7 +88,8 @@ def run(config: Config) -> None:
         "timeout_keep_alive": 75,
         "timeout_graceful_shutdown": 5,
     }
-    with listening(config) as own:
+    signal.signal(signal.SIGTERM, _end)
+    with listening(config) as own, learner_process(config):
         announce(config, own.getsockname()[1], where, key)
         if config.workers > 1:
             uvicorn.run(APPLICATION, fd=own.fileno(), **settings)
@@ -99,6 +98,11 @@ def run(config: Config) -> None:
         server.run(sockets=[own])
     if not server.started:
         raise SystemExit(3)
+
+
+def _end(_number: int, _frame: Any) -> None:
+    """Leave in good order: uvicorn raises the signal again when it has finished, which would end the process here."""
+    raise SystemExit(0)
 
 
 def prepared(config: Config) -> tuple[str, str]:
@@ -202,41 +206,3 @@ def _prepare_metrics(config: Config) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     os.environ[MULTIPROCESS] = str(folder)
-
-
-class JsonLines(logging.Formatter):
-    """Log records as JSON, one object per line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return a record as a line."""
-        own = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            "process": record.process,
-        }
-        if record.exc_info:
-            own["exception"] = self.formatException(record.exc_info)
-        return json.dumps(own, ensure_ascii=False)
-
-
-def log_settings(config: Config) -> dict[str, Any]:
-    """Return the settings of Python's logging.
-
-    Parameters
-    ----------
-    config
-        The settings of the service.
-    """
-    text = {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
-    formatter: dict[str, Any] = {"()": "lim2.serve.run.JsonLines"} if config.log_format == "json" else text
-    level = config.log_level.upper()
-    own = {"handlers": ["stderr"], "level": level, "propagate": False}
-    return {
-        "version": 1,
-        "disable_existing_loggers": False,
-        "formatters": {"own": formatter},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "own", "stream": "ext://sys.stderr"}},
-        "loggers": {"lim2": own, "uvicorn": {**own, "level": "WARNING" if level == "INFO" else level}},
-    }

@@ -12,6 +12,7 @@ from lim2.serve.hosted import Hosted
 from lim2.serve.keys import Keys, keys_of
 from lim2.serve.labour import Labour
 from lim2.serve.learner import Learner
+from lim2.serve.learner_link import Link
 from lim2.serve.metrics import Metrics
 from lim2.serve.registry import PERSONALIZER, Registry
 
@@ -27,15 +28,19 @@ class Service:
         The settings.
     wanted
         As for :class:`Registry`.
+    link
+        The way to the process that learns; None: this one learns, in a thread.
     """
 
-    def __init__(self, config: Config, wanted: Callable[[], Iterable[str]] | None = None) -> None:
+    def __init__(
+        self, config: Config, wanted: Callable[[], Iterable[str]] | None = None, link: Link | None = None
+    ) -> None:
         self.config = config
         self.home = open_home(config)
         self.keys: Keys = keys_of(config, self.home)[0]
         self.metrics = Metrics()
         self.registry = Registry(config, self.home, wanted)
-        self.learner = Learner(self.registry, self.metrics, config.poll)
+        self.learner = Learner(self.registry, self.metrics, config.poll, link)
         self.learner.reach()  # if the database is unreachable, bandits are opened when it is back
         self.labour = Labour()
         self._jobs: set[asyncio.Task[Any]] = set()
@@ -95,11 +100,11 @@ class Service:
             logger.error("work in the background failed", exc_info=error)
 
     async def stepped(self, hosted: Hosted) -> None:
-        """Let a bandit read its description and learn now, if this process leads it, before a request is answered.
+        """Let a bandit read its description and learn now, before a request is answered.
 
         Parameters
         ----------
         hosted
             The bandit.
         """
-        await asyncio.to_thread(hosted.step)
+        await asyncio.to_thread(hosted.learn_now)

@@ -14,6 +14,7 @@ from log.world import N_FEATURES, make_agent, make_log
 import lim2
 from lim2.log import LogError
 from lim2.log.sqlite import store as stores
+from lim2.log.sqlite.opening import MANY_PAGES
 
 X = np.ones(N_FEATURES)
 
@@ -62,25 +63,26 @@ def test_nobody_waits_for_those_who_read_or_write(tmp_path: Path) -> None:
             connection.execute("ROLLBACK")
             record(log, 1)
         assert len(log.pending()) == 5
-        assert writing(log).execute("PRAGMA wal_autocheckpoint").fetchone()[0] == stores.MANY_PAGES
+        assert writing(log).execute("PRAGMA wal_autocheckpoint").fetchone()[0] == MANY_PAGES
 
 
 def test_what_comes_meanwhile_is_copied_while_writers_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "FEW_PAGES", 1)
-    connect = sqlite3.connect
+    checkpointed, calls = stores._checkpointed, []
 
-    class Slow(sqlite3.Connection):
-        """During whose checkpoint somebody writes."""
-
-        def close(self) -> None:
+    def slow(beside: sqlite3.Connection) -> int:
+        """Somebody writes after the first part; in the second part, nobody can."""
+        calls.append(writing(log).in_transaction)
+        pages = checkpointed(beside)
+        if len(calls) == 1:
             record(log, 1)
-            super().close()
+        return pages
 
     with make_log(tmp_path) as log:
         record(log, 20)
-        monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, factory=Slow, **options))
+        monkeypatch.setattr(stores, "_checkpointed", slow)
         log.store.checkpoint()
-        monkeypatch.undo()
+        assert calls == [False, True]
         assert in_the_file_alone(tmp_path) == 21
 
 

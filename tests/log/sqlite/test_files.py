@@ -210,9 +210,11 @@ def test_the_file_stays_small(tmp_path: Path) -> None:
     agent = make_agent()
     with make_log(tmp_path, keep=50) as log:
         live(log, agent, 200)
+        log.store.checkpoint()
         size = log.state.nbytes
         for seed in range(3):
             live(log, agent, 200, seed=seed)
+            log.store.checkpoint()
         assert log.state.nbytes <= 1.1 * size
 
 

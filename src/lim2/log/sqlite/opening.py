@@ -10,6 +10,8 @@ from pathlib import Path
 from lim2.log.errors import LogError, LogFileError, file_error
 from lim2.log.sqlite.schema import APPLICATION, COLLECTED, COUNTS, FORMAT, MIGRATIONS, SCHEMA
 
+MANY_PAGES = 4000  # in the WAL file, with which a writer makes a checkpoint because nobody else has
+
 
 def connect(path: Path, synchronous: str) -> sqlite3.Connection:
     """Open a file to write, make it if it is not there, and bring it to the present format.
@@ -41,6 +43,7 @@ def connect(path: Path, synchronous: str) -> sqlite3.Connection:
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {MANY_PAGES}")
         connection.execute("PRAGMA journal_size_limit = 16777216")  # of the WAL file, when it starts anew
         connection.execute("PRAGMA secure_delete = ON")  # deleted rows are overwritten
         connection.execute("SELECT 1 FROM meta").fetchone()  # opens the WAL file, so that closing removes it

@@ -23,9 +23,8 @@ from lim2.log.sqlite.opening import connect, connect_to_read
 from lim2.log.sqlite.tables import SQLiteTables
 from lim2.log.store import Result, Span, Tables
 
-# Pages in the WAL file. With the first number of them, a checkpoint that was made beside the writers is finished while
-# they wait. With the second, a writer makes it, because nobody else has.
-FEW_PAGES, MANY_PAGES = 1000, 4000
+# Pages in the WAL file with which a checkpoint that was made beside the writers is finished while they wait.
+FEW_PAGES = 1000
 
 # Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
 _inherited: list[Any] = []
@@ -212,24 +211,19 @@ class SQLiteStore:
 
         What they write meanwhile is left, and is copied while they wait, so that the WAL file begins anew.
         """
-        opened, wal = self._current().writing, self.path.with_name(self.path.name + "-wal")
-        self._refuse_reentry(opened)
+        self._refuse_reentry(self._current().writing)
         try:
-            written = wal.stat().st_mtime_ns
+            written = self.path.with_name(self.path.name + "-wal").stat().st_mtime_ns
             if written == self._checkpointed:
                 return
             self._checkpointed = written
-            beside = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
+            address = f"{self.path.absolute().as_uri()}?mode=rw"
+            beside = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
             try:
-                pages = beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
+                if _checkpointed(beside) >= FEW_PAGES:
+                    self.write(lambda _: _checkpointed(beside))  # those of other processes wait, too
             finally:
                 beside.close()
-            with opened.lock:
-                connection = opened.tables.connection
-                if self._handle is not None and not connection.in_transaction:
-                    connection.execute(f"PRAGMA wal_autocheckpoint = {MANY_PAGES}")
-                    if pages >= FEW_PAGES:
-                        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         except FileNotFoundError as error:
             raise self._gone() from error
         except sqlite3.Error as error:
@@ -305,6 +299,12 @@ def _next_epoch(tables: Tables) -> int:
 
 def _leader_of(path: Path) -> Path:
     return path.with_name(path.name + "-leader")
+
+
+def _checkpointed(beside: sqlite3.Connection) -> int:
+    """Copy what can be copied without waiting for anybody; return how many pages the WAL file has."""
+    pages: int = beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
+    return pages
 
 
 def _locked(connection: sqlite3.Connection) -> _Connection:

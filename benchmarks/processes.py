@@ -1,0 +1,28 @@
+"""The CPU time of processes and of their children, to the nanosecond, by the clocks that the system keeps (Linux)."""
+
+import time
+from pathlib import Path
+
+LEARNER = b"lim2.serve.learner_process"
+
+
+def cpu_of(pid: int) -> float:
+    """Return the CPU seconds of all threads of a process so far; 0 if it has ended."""
+    try:
+        return time.clock_gettime((~pid << 3) | 2)  # what clock_getcpuclockid(3) returns
+    except OSError:
+        return 0.0
+
+
+def children(pid: int) -> list[int]:
+    """Return the children of a process."""
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for thread in threads for child in thread.read_text().split()]
+
+
+def is_learner(pid: int) -> bool:
+    """Return whether a process is one that learns beside those that decide."""
+    try:
+        return LEARNER in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return False

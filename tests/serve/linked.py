@@ -1,0 +1,30 @@
+"""Services within this process, and one that learns for them in a thread, over a real socket."""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lim2.serve.config import Config
+from lim2.serve.learner_process import Answering, own_settings, serve
+
+
+@contextmanager
+def learning(config: Config, folder: Path) -> Iterator[tuple[str, Answering]]:
+    """Give the address of what learns, and who answers there; it ends as it does when its parent ends."""
+    address, answering = folder / "learner", Answering(own_settings(config))
+    reading, writing = os.pipe()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen()
+        thread = threading.Thread(target=serve, args=(listener, reading, answering))
+        thread.start()
+        try:
+            yield str(address), answering
+        finally:
+            os.close(writing)
+            thread.join()
+            os.close(reading)
+            answering.close()

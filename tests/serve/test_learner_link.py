@@ -1,0 +1,261 @@
+"""Processes that decide and one that learns, played by services of this process: what one knows, the others get."""
+
+import socket
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from serve.linked import learning
+from serve.running import KEY
+from serve.stores import over_all
+from starlette.testclient import TestClient
+
+import lim2
+from lim2.log.learning import position_of
+from lim2.serve import learner_process
+from lim2.serve.app import application
+from lim2.serve.config import load
+from lim2.serve.hosted import Hosted
+from lim2.serve.learner_link import Link, LinkError, Question, Report
+from lim2.serve.learner_process import Answering
+from lim2.serve.service import Service
+
+pytestmark = over_all
+
+SHOP, P = "/v1/bandits/shop", "/personalizer/v1.1-preview.3"
+ITEMS = {"a": {"kind": "x"}, "b": {"kind": "y"}}
+
+
+class Decides(NamedTuple):
+    """A service that decides, whose thread asks only when a test says so, and a client of it."""
+
+    service: Service
+    client: TestClient
+
+    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        answer = self.client.request(method, path, **({"content": body} if isinstance(body, bytes) else {"json": body}))
+        is_json = answer.headers.get("content-type", "").startswith("application/json")
+        return answer.status_code, answer.json() if is_json else answer.content
+
+    def look(self) -> int:
+        return self.service.learner.look()
+
+    def hosted(self, name: str = "shop") -> Hosted:
+        return self.service.registry.opened[name]
+
+    def rewarded(self, id: str, reward: float = 1.0) -> None:
+        assert self.call("POST", f"{SHOP}/decide", {"items": ITEMS, "id": id})[0] == 200
+        assert self.call("POST", f"{SHOP}/reward", {"id": id, "reward": reward}) == (200, {"outcome": "recorded"})
+
+    @property
+    def caught_up(self) -> bool:
+        return all(hosted.caught_up for hosted in self.service.registry.open)
+
+    def counted(self, metric: str) -> float:
+        lines = self.call("GET", "/metrics")[1].decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(f'{metric}{{bandit="shop"}}'))
+
+
+class Linked(NamedTuple):
+    """Two services that decide, and the one that learns for them."""
+
+    one: Decides
+    two: Decides
+    answering: Answering
+
+
+@pytest.fixture
+def linked(tmp_path: Path, store: str | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Linked]:
+    monkeypatch.setattr("lim2.serve.learner.Learner._run", lambda self: self._wake.wait())
+    given = {"api_key": KEY, "data": str(tmp_path / "data"), "synchronous": "normal", "store": store, "poll": 0.001}
+    config, headers = load(environment={}, given=given), {"Ocp-Apim-Subscription-Key": KEY}
+    with learning(config, tmp_path) as (address, answering):
+        services = [Service(config, link=Link(address)) for _ in range(2)]
+        clients = [TestClient(application(own), headers=headers, raise_server_exceptions=False) for own in services]
+        with clients[0], clients[1]:
+            one, two = (Decides(*pair) for pair in zip(services, clients, strict=True))
+            yield Linked(one, two, answering)
+
+
+def test_what_is_learned_reaches_all_who_decide_and_is_counted_once(linked: Linked) -> None:
+    one, two, _ = linked
+    assert not one.caught_up and not two.caught_up  # nobody has said whether there is something to catch up with
+    assert one.call("PUT", SHOP, {"exploration": 0.1})[0] == 201
+    for number in range(5):
+        one.rewarded(str(number))
+    assert (one.look(), two.look()) == (5, 0)
+    assert one.caught_up and two.caught_up
+    for process in (one, two):
+        own = process.call("GET", SHOP)[1]
+        assert (own["rounds"], own["lag"], own["leads"], own["failure"]) == (5, 0, True, None)
+        assert process.hosted()._bandit is None  # it only decides
+    assert (one.counted("lim2_learned_rewards_total"), two.counted("lim2_learned_rewards_total")) == (5, 0)
+    question = {"x": 1.0}, ITEMS
+    deciders = [process.hosted().decider for process in (one, two)]
+    assert deciders[0].propensities(*question).tobytes() == deciders[1].propensities(*question).tobytes()
+    assert deciders[0]._inner._inner._streams.serve.random() != deciders[1]._inner._inner._streams.serve.random()
+    before = one.hosted().decider
+    assert one.look() == 0 and one.hosted().decider is before  # nothing has changed, so nothing is sent
+
+
+def test_a_change_holds_when_it_is_answered(linked: Linked) -> None:
+    one, two, _ = linked
+    assert one.call("PUT", "/v1/bandits/banner", {"arms": ["a"], "algorithm": "LinearTS"})[0] == 201
+    assert one.call("POST", "/v1/bandits/banner/arms", {"name": "b"})[0] == 201
+    assert one.hosted("banner").decider.arms == ("a", "b")
+    two.look()
+    assert two.call("DELETE", "/v1/bandits/banner/arms/a")[0] == 204
+    assert two.hosted("banner").decider.arms == ("b",)
+    one.call("PUT", SHOP, {"exploration": 0.1})
+    one.look()
+    assert one.call("PATCH", SHOP, {"exploration": 0.4})[0] == 200
+    assert one.hosted().decider._inner.algorithm.min_propensity == 0.4
+    assert one.call("PUT", f"{P}/model", lim2.Bandit(algorithm="LinearTS", seed=5).to_bytes())[0] == 204
+    assert one.hosted("personalizer").decider._inner.name == "LinearTS"
+
+
+def test_the_model_that_is_given_has_learned_everything(linked: Linked) -> None:
+    one, two, _ = linked
+    one.call("PUT", SHOP, {"seed": 1})
+    for number in range(4):
+        one.rewarded(str(number), number / 4)
+    given = lim2.from_bytes(two.call("GET", f"{SHOP}/snapshot")[1])
+    assert (given.rounds, position_of(given)) == (4, 4)
+    model = two.hosted().log.model()
+    assert model is not None and model.position == 4
+
+
+def test_a_bandit_made_anew_is_not_mixed_up_with_the_one_before(linked: Linked) -> None:
+    one, two, _ = linked
+    one.call("PUT", SHOP, {"arms": ["a"], "algorithm": "LinearTS"})
+    one.look()
+    assert two.call("DELETE", SHOP)[0] == 204
+    assert two.call("PUT", SHOP, {"arms": ["b"], "algorithm": "LinearTS"})[0] == 201
+    for process in (one, two, one):
+        process.look()
+        assert process.call("POST", f"{SHOP}/decide", {})[1]["arm"] == "b"
+    assert one.hosted().leads and two.hosted().leads
+    late = two.hosted()
+    two.call("DELETE", SHOP)
+    assert late.mark != -1
+    report = _report(linked, "personalizer")._replace(name="shop")
+    late.take(report)
+    assert late.decider.arms == ("b",)  # it is closed
+    two.call("PUT", SHOP, {"arms": ["c"], "algorithm": "LinearTS"})
+    two.hosted().take(report)
+    assert two.hosted().decider.arms == ("c",)  # it is another bandit
+
+
+def _report(linked: Linked, name: str) -> Report:
+    (found,) = [own for own in linked.answering.answer(Question({})).reports if own.name == name]
+    return found
+
+
+def test_who_opens_a_bandit_later_gets_what_was_learned_before(linked: Linked, store: str | None) -> None:
+    one, two, _ = linked
+    one.call("PUT", SHOP, {})
+    for id in ("published", "not"):
+        one.rewarded(id)
+        one.hosted().learn_now()
+    two.look()
+    two.service.registry.drop("shop")
+    published = two.call("GET", SHOP)[1]["rounds"]
+    assert published == 1 or store is not None  # to a database, models are published every second
+    two.look()
+    assert two.call("GET", SHOP)[1]["rounds"] == 2
+
+
+def test_a_failure_to_learn_is_said_by_those_who_decide(linked: Linked, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, answering = linked
+    one.call("PUT", SHOP, {})
+    one.look()
+    one.rewarded("a")
+    hosted = answering._registry.opened["shop"]
+
+    def broken(*_: Any, **__: Any) -> int:
+        raise ArithmeticError("it does not add up")
+
+    monkeypatch.setattr(hosted.log, "apply", broken)
+    one.look()
+    two.look()
+    for process in (one, two):
+        assert process.call("GET", "/readyz")[1]["failures"] == {"shop": "ArithmeticError: it does not add up"}
+        assert process.call("POST", f"{SHOP}/decide", {"items": ITEMS})[0] == 200
+    assert (one.counted("lim2_learner_failures_total"), two.counted("lim2_learner_failures_total")) == (1, 0)
+    monkeypatch.undo()
+    answering._learner._retry.clear()
+    one.hosted().learn_now()
+    assert one.hosted().rounds == 1
+    assert one.call("GET", "/readyz")[1]["failures"] == {}
+
+
+def test_without_the_process_that_learns_decisions_go_on_and_it_is_asked_again(
+    linked: Linked, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, _, _ = linked
+    one.call("PUT", SHOP, {})
+    one.rewarded("a")
+    one.look()
+    link = one.service.learner._link
+    assert link is not None
+    there, link._address = link._address, link._address + "-gone"
+    link.close()
+    with pytest.raises(LinkError, match="does not answer"):
+        link.ask(Question({}))
+    one.rewarded("b")
+    assert (one.look(), one.look()) == (0, 0)
+    assert [record.message for record in caplog.records if "nothing is learned" in record.message][1:] == []
+    assert one.call("PATCH", SHOP, {"expire_after": 5, "default_reward": 0.0})[0] == 200  # learned later
+    assert (one.hosted().rounds, one.hosted().lag) == (1, 1)
+    link._address = there
+    assert one.look() == 1
+    assert (one.hosted().rounds, one.hosted().lag) == (2, 0)
+
+
+def test_models_of_another_service_are_followed_and_never_back(linked: Linked, store: str | None) -> None:
+    one, _, answering = linked
+    one.call("PUT", SHOP, {})
+    for number in range(3):
+        one.rewarded(str(number))
+    one.look()
+    mine = answering._registry.opened["shop"]
+    mine.publish()
+    one.rewarded("more")
+    one.look()
+    assert (one.hosted().rounds, one.hosted().leads) == (4, True)
+    newest = one.hosted().decider
+    mine._release()
+    other = Hosted("shop", answering._home, publish_every=0.0)
+    try:
+        other._stand()  # another service learns it from now on
+        one.look()
+        assert not one.hosted().leads
+        assert one.hosted().decider is newest  # what is published has learned less
+        one.rewarded("last")
+        other.step()
+        one.hosted()._news = True
+        one.look()
+        assert (one.hosted().rounds, one.hosted().lag) == (5, 0)
+    finally:
+        other.close()
+
+
+def test_a_process_that_takes_no_answer_is_left_alone(linked: Linked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner_process, "SEND", 1)
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as stuck:
+        listener.bind("\0lim2-test-" + linked.one.service.home.name[-20:].replace("/", "-"))
+        listener.listen()
+        stuck.connect(listener.getsockname())
+        client = learner_process._accepted(listener)
+
+        class Long:
+            """Answers more than a socket holds."""
+
+            def answer(self, _: Question) -> bytes:
+                return bytes(10_000_000)
+
+        Connection(stuck.detach()).send(Question({}))
+        assert not learner_process._served(client, Long())  # type: ignore[arg-type]
+        client.close()
