@@ -163,8 +163,9 @@ class Decider:
         with one_thread:
             score = self.algorithm.score(core.state, x)
             own = score if subset is None else score.of(subset)
-            propensities = self._propensities(own, subset, exploit)  # before a turn is taken
-            first = None if exploit else self._unscored(subset)
+            turn = None if exploit else self._whose_turn(subset)
+            propensities = self._propensities(own, subset, turn, exploit)  # before anything is drawn
+            first = None if exploit else self._unscored(subset, turn)
             drawn = None
             if first is None or count > 1:
                 drawn = score.mean if exploit else self._policy.scores(score, self._rng())
@@ -201,8 +202,8 @@ class Decider:
         """
         subset = None if arms is None else self._eligible(arms)
         with one_thread:
-            score = self._score(contexts)
-            return self._propensities(score if subset is None else score.of(subset), subset, exploit)
+            score, turn = self._score(contexts), self._whose_turn(subset)
+            return self._propensities(score if subset is None else score.of(subset), subset, turn, exploit)
 
     def means(self, contexts: ArrayLike) -> Array:
         """Return the posterior mean of every arm's score: (n_arms,) for one context, (n, n_arms) for n rows.
@@ -229,11 +230,10 @@ class Decider:
         with one_thread:
             return self.algorithm.score(self._core.state, xs)
 
-    def _propensities(self, score: StudentT, eligible: Ints | None, exploit: bool) -> Array:
-        """Return the probability of each eligible arm, given their scores, (k,) or (n, k)."""
+    def _propensities(self, score: StudentT, eligible: Ints | None, turn: int | None, exploit: bool) -> Array:
+        """Return the probability of each eligible arm, given their scores, (k,) or (n, k), and whose turn it is."""
         if exploit:
             return one_hot(score.mean)
-        turn = self._whose_turn(eligible) if self._starting else None
         if turn is not None:
             policy = np.zeros(score.mean.shape)
             policy[..., [turn] if eligible is None else eligible == turn] = 1.0
@@ -248,8 +248,11 @@ class Decider:
     def _rng(self) -> np.random.Generator:
         return self._streams.serve if self._serves else self._streams.act
 
-    def _unscored(self, eligible: Ints | None) -> int | None:
-        """Return the arm that ``min_propensity`` or the initial turns choose; None if the scores decide."""
+    def _unscored(self, eligible: Ints | None, turn: int | None = None) -> int | None:
+        """Return the arm that ``min_propensity`` or the initial turns choose; None if the scores decide.
+
+        A turn that was promised is kept, even if another thread has taken it meanwhile: the propensities say so.
+        """
         chosen = None
         if self._floor:
             # One draw says whether, and which: each arm has a piece of length min_propensity.
@@ -259,7 +262,7 @@ class Decider:
         if self._starting:
             with streams.lock:
                 if chosen is None:
-                    chosen = self._whose_turn(eligible)
+                    chosen = self._whose_turn(eligible) if turn is None else turn
                 if chosen is not None:
                     self._asked[chosen] += 1
                 self._starting = bool(self._owed().max() > 0)
@@ -280,6 +283,8 @@ class Decider:
 
     def _whose_turn(self, eligible: Ints | None) -> int | None:
         """Return the eligible arm whose initial turn it is; None if no eligible arm has one left."""
+        if not self._starting:
+            return None
         owed = self._owed()
         candidates = owed if eligible is None else owed[eligible]
         first = int(candidates.argmax())

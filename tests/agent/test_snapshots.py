@@ -304,3 +304,21 @@ def test_turns_of_threads_at_once() -> None:
     for thread in threads:
         thread.join()
     assert np.bincount(chosen).tolist() == [40] * 5
+
+
+def test_a_decision_has_the_propensity_of_its_turn_if_another_thread_takes_the_turn_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    agent = lim2.LinearTS(3, 1, initial_pulls=1, seed=0)
+    first, second = agent.snapshot(), agent.snapshot()
+    known = first._propensities
+
+    def interrupted(*given: Any) -> Any:
+        found = known(*given)
+        assert second.decide([1.0]).arm == 0
+        return found
+
+    monkeypatch.setattr(first, "_propensities", interrupted)
+    made = first.decide([1.0])
+    assert (made.arm, made.propensity) == (0, 1.0)
+    assert [second.decide([1.0]).arm for _ in range(2)] == [1, 2]

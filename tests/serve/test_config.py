@@ -162,3 +162,4 @@ def test_what_keeps_it_from_starting_is_one_line_and_status_2(tmp_path: Path) ->
     for (status, errors), line in zip(found, expected, strict=True):
         assert status == 2, errors
         assert re.fullmatch(line, errors.strip()), errors
+    assert not (tmp_path / "data").exists()  # of a service that runs, nothing is touched

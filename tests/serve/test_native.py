@@ -2,6 +2,7 @@
 
 import http.client
 import socket
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +13,8 @@ from serve.stores import over_all
 from starlette.testclient import TestClient
 
 import lim2
+from lim2.serve.app import application
+from lim2.serve.config import load
 from lim2.serve.scraping import MetricsServer
 from lim2.serve.service import Service
 
@@ -204,6 +207,22 @@ def test_the_page_logs_in_by_a_cookie(client: TestClient) -> None:
     assert page.get("/v1/whoami").status_code == 401
     page.cookies.set("lim2_session", "99999999999.abcdef")
     assert page.get("/v1/whoami").status_code == 401
+
+
+def test_logins_to_two_services_on_one_host(service: Service, tmp_path: Path) -> None:
+    other = Service(load(environment={}, given={"api_key": "another-key-of-tests", "data": str(tmp_path / "other")}))
+    first = TestClient(application(service), base_url="http://lim2.test:8300")
+    second = TestClient(application(other), base_url="http://lim2.test:9000")
+    second.cookies = first.cookies.jar  # a browser sends a cookie to all ports of a host
+    first.cookies.set("theme", '{"dark": true}', domain="lim2.test")
+    for page, key in ((first, READ), (second, "another-key-of-tests")):
+        assert page.post("/login", json={"key": key}).status_code == 200
+    assert first.get("/v1/whoami").json() == {"role": "read"}
+    assert second.get("/v1/whoami").json() == {"role": "full"}
+    assert second.post("/logout").status_code == 204
+    assert (first.get("/v1/whoami").status_code, second.get("/v1/whoami").status_code) == (200, 401)
+    for own in (service, other):
+        own.registry.close()
 
 
 @over_all

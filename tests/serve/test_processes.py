@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -92,13 +93,17 @@ def test_a_key_is_made_and_kept_for_its_owner_only(tmp_path: Path) -> None:
 def test_metrics_have_a_port_of_their_own_and_logs_are_json(tmp_path: Path) -> None:
     free = free_port()
     running = Running(tmp_path / "data", metrics="off", metrics_port=free, log_format="json", access_log="true")
+    paths = ("/metrics", "/v1/bandits/personalizer/decisions/a%0Db", "/nowhere%0A")
     with running as server:
-        assert server.call("GET", "/metrics")[0] == 404
         with urllib.request.urlopen(f"http://{server.host}:{free}/metrics") as answer:
             assert b"lim2_requests_total" in answer.read()
+        for path in paths:
+            assert server.call("GET", path)[0] == 404
     lines = [json.loads(line) for line in running.errors.read_text().splitlines()]
     assert {"time", "level", "logger", "message", "process"} <= set(lines[0])
-    assert any(line["message"] == "GET /metrics 404" for line in lines)
+    assert datetime.fromisoformat(lines[0]["time"]).utcoffset() == timedelta(0)
+    said = {line["message"] for line in lines}
+    assert {f"GET {path} 404" for path in paths} <= said
 
 
 def test_the_demo_lives(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Corners of Personalizer's protocol that its clients meet: null, ids, large models, times, paths."""
 
+import re
 import threading
 import time
 from pathlib import Path
@@ -68,7 +69,7 @@ def test_an_evaluation_is_read_over_any_span_of_time(client: TestClient) -> None
         time.sleep(0.01)
     content = found["content"]
     assert [len(one["timeseries"]["data"]) for one in content["value"]] == [1, 1, 1]
-    assert content["intervalInMinutes"] == 175_316  # a hundred years in 300 parts
+    assert content["intervalInMinutes"] == 5  # the decisions are of seconds, though a hundred years were asked for
     assert [len(one["timeseries"]["data"]) for one in read("2020-01-01", "2020-01-02")["content"]["value"]] == [0, 0, 0]
 
 
@@ -105,6 +106,33 @@ def test_many_decisions_are_made_beside_the_event_loop(client: TestClient, monke
     assert client.post("/v1/bandits/personalizer/decide_many", json=many).status_code == 200
     assert client.post("/v1/bandits/personalizer/rank", json={"items": {"a": {}, "b": {}}}).status_code == 200
     assert len(threads) == 5 and all(name.startswith("asyncio_") for name in threads)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "target", "words"),
+    [
+        (
+            "PUT",
+            f"{V11}/configurations/service",
+            {"learningMode": "on"},
+            "learningMode",
+            "Apprentice, LoggingOnly, Online",
+        ),
+        ("PUT", "/v1/bandits/x", {"aggregate": "median"}, "aggregate", "first, last, max, mean, sum"),
+        ("PUT", "/v1/bandits/x", {"settings": {"memory": 3}}, "settings", "no setting 'memory': it has .*buffer"),
+        ("GET", f"{V2022}/evaluations/e?window=Open", None, "window", "Expanding, Rolling"),
+        ("GET", "/v1/bandits?limit=0", None, "limit", ">= 1"),
+        ("POST", f"{V1}/rank", b"", None, "the body is empty"),
+    ],
+)
+def test_an_error_says_where_it_is_and_what_is_allowed(
+    method: str, path: str, body: Any, target: str | None, words: str, client: TestClient
+) -> None:
+    sent: dict[str, Any] = {"content": body} if isinstance(body, bytes) else {"json": body}
+    answer = client.request(method, path, **sent)
+    found = answer.json()["error"]
+    assert (answer.status_code, found["target"]) == (400, target)
+    assert re.search(words, found["message"]), found["message"]
 
 
 def test_paths_that_are_not_there_are_counted_and_not_redirected(client: TestClient) -> None:

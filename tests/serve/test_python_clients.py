@@ -227,11 +227,39 @@ def test_the_administration_client_follows_the_pages_of_lists(server: Running) -
     for name in names:
         admin.create_evaluation(name, {"name": "e", "policies": None, **SPAN})
         admin.create_feature_importance(name, {"name": "f", **SPAN})
-    assert [one["id"] for one in admin.list_evaluations(top=1)] == names
-    assert [one["id"] for one in admin.list_feature_importances(top=2)] == names
+    for listed in (admin.list_evaluations, admin.list_feature_importances):
+        for size in (1, 2, 3, 100):
+            assert [one["id"] for one in listed(params={"maxpagesize": size})] == names
+            assert [one["id"] for one in listed(top=2, params={"maxpagesize": size})] == names[:2]
+            assert [one["id"] for one in listed(skip=1, top=1, params={"maxpagesize": size})] == names[1:2]
+        assert list(listed(skip=3)) == []
+        with pytest.raises(HttpResponseError) as raised:
+            list(listed(params={"maxpagesize": 0}))
+        assert raised.value.status_code == 400
     for name in names:
         admin.delete_evaluation(name)
         admin.delete_feature_importance(name)
+
+
+def test_the_administration_client_filters_evaluations(server: Running) -> None:
+    admin = administration(server)
+    for name in ("filter/1", "filter/2", "filter/3"):
+        admin.create_evaluation(name, {"name": "Jo's & Ann's" if name.endswith("1") else "e", **SPAN})
+
+    def found(text: str) -> list[str]:
+        return [one["id"] for one in admin.list_evaluations(filter_expression=text, params={"maxpagesize": 1})]
+
+    assert found("metadata=evaluationType eq 'Manual'") == ["filter/1", "filter/2", "filter/3"]
+    assert found("evaluationType eq 'Auto'") == []
+    assert found("name eq 'Jo''s & Ann''s'") == ["filter/1"]
+    assert found("name eq 'e' and id ne 'filter/2'") == ["filter/3"]
+    for wrong in ("Manual", "evaluationType = 'Manual'", "evaluationType eq Manual", "color eq 'red'", ""):
+        with pytest.raises(HttpResponseError) as raised:
+            found(wrong)
+        assert raised.value.status_code == 400 and raised.value.error is not None
+        assert raised.value.error.message is not None and "filter" in raised.value.error.message
+    for name in ("filter/1", "filter/2", "filter/3"):
+        admin.delete_evaluation(name)
 
 
 def test_the_administration_client_moves_the_model(server: Running) -> None:

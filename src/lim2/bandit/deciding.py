@@ -1,7 +1,7 @@
 """Decisions on raw contexts: base class of bandits and their snapshots."""
 
 import time
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -129,6 +129,20 @@ class RawDecider:
         if isinstance(self._inner, ItemDecider):
             self._inner.prepare()
         return self
+
+    def size(self, items: RawItems | None = None, arms: Sized | None = None) -> int:
+        """Return how many values a decision compares: the number of candidates times the width of their rows.
+
+        Parameters
+        ----------
+        items, arms
+            The same as for :meth:`decide`.
+        """
+        encoder, of_items = self._encoders
+        if of_items is None:  # all arms are scored, eligible or not
+            return len(self.arms or ()) * encoder.width
+        candidates = next((given for given in (arms, items, self._features) if given is not None), ())
+        return len(candidates) * (encoder.width + of_items.width)
 
     def count_turns_of(self, before: "RawDecider") -> None:
         """Count the initial turns that an earlier snapshot from another process has given: they are not given again.

@@ -76,7 +76,7 @@ def _again(tables: Tables, decision: Found, reward: Reward, first: float, now: f
         return "ignored"
     raise ConflictingRewardError(
         f"decision {reward.id!r} already has the reward {first!r}, got {reward.value!r}: a decision has one "
-        f"reward, unless the log has aggregate=. Nothing has changed."
+        f"reward, unless the setting aggregate says otherwise. Nothing has changed."
     )
 
 
@@ -187,7 +187,7 @@ def unknown(tables: Tables, id: str) -> UnknownDecisionError:
             f"{row_id(id, 1)!r}, {row_id(id, 2)!r}, ..."
         )
     return UnknownDecisionError(
-        f"no decision {id!r} is in the log: it was never recorded, or it was settled and has been deleted since (keep)"
+        f"no decision {id!r} is in the log: it was never recorded, or it was settled and has been deleted since"
     )
 
 

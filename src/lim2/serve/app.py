@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lim2.serve import demo, native, site
 from lim2.serve.errors import ApiError
-from lim2.serve.operations import Endpoint, Operation, refusal
+from lim2.serve.operations import Endpoint, Operation, log_access, refusal
 from lim2.serve.personalizer.routes import DIALECTS, operations
 from lim2.serve.scraping import MetricsServer
 from lim2.serve.service import Service
@@ -113,6 +113,7 @@ def _unrouted(service: Service) -> Any:
         made = ApiError(error.status_code, codes.get(error.status_code, "BadRequest"), message)
         reply = refusal(made)
         service.metrics.bad(made.code)
+        log_access(service, request.scope, error.status_code)
         headers = {**reply.headers, **(error.headers or {})}
         return Response(msgspec.json.encode(reply.content), error.status_code, headers, "application/json")
 

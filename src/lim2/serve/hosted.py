@@ -32,6 +32,7 @@ from lim2.serve.together import Together
 logger = logging.getLogger("lim2.serve")
 
 LIMIT = 2000  # rewards that are learned before the snapshot is swapped
+LARGE, LONG = 16_000, 32_000  # values that a decision compares, bytes of a request: from here on it takes milliseconds
 OFTEN, SELDOM = 1.0, 5.0  # seconds between looks where logs say what is new: who learns, and who only decides
 
 Ask = Callable[[str, bool], int]  # asks the process that learns to look at a bandit now, and whether to publish it
@@ -120,6 +121,7 @@ class Hosted:
         key: str | None = None,
         metadata: Any = None,
         active: bool = True,
+        size: int = 0,
     ) -> Any:
         """Decide by the snapshot, and return the decision when it is on disk; a taken id gives its first decision.
 
@@ -129,15 +131,40 @@ class Hosted:
             As :meth:`lim2.Bandit.decide` takes them; context and items as they came out of JSON.
         id, key, metadata, active
             As :meth:`lim2.DecisionLog.arecord` takes them.
+        size
+            Bytes of the request.
         """
         with refusals("a decision"):
             decider = self.decider
-            if decider.chooses_items:
-                question = decider.ask(context, items, arms=arms, exploit=exploit)
-                made = await self._together.decide(decider, question)
-            else:
-                made = decider.choose(context, items, arms=arms, exploit=exploit)
-            return await self.record(made, context, items, decider, id=id, key=key, metadata=metadata, active=active)
+            made = await self.choose(decider, context, items, arms, exploit=exploit, size=size)
+            return await self.record(
+                made, context, items, decider, id=id, key=key, metadata=metadata, active=active, size=size
+            )
+
+    async def choose(
+        self,
+        decider: RawDecider,
+        context: Any,
+        items: Mapping[str, Any] | None,
+        arms: Sequence[str] | None = None,
+        *,
+        exploit: bool = False,
+        size: int = 0,
+    ) -> Decision:
+        """Return a decision. A large one is computed in a thread, so that others are answered meanwhile.
+
+        Parameters
+        ----------
+        decider
+            The snapshot.
+        context, items, arms, exploit, size
+            As for :meth:`decide`.
+        """
+        if size >= LONG or decider.size(items, arms) >= LARGE:
+            return await asyncio.to_thread(decider.choose, context, items, arms=arms, exploit=exploit)
+        if not decider.chooses_items:
+            return decider.choose(context, items, arms=arms, exploit=exploit)
+        return await self._together.decide(decider, decider.ask(context, items, arms=arms, exploit=exploit))
 
     async def record(
         self,
@@ -150,6 +177,7 @@ class Hosted:
         key: str | None = None,
         metadata: Any = None,
         active: bool = True,
+        size: int = 0,
     ) -> Any:
         """Write a decision down, and return it when it is on disk; a taken id gives its first decision.
 
@@ -161,15 +189,16 @@ class Hosted:
             What it is about, as they came out of JSON, and a decider has accepted them.
         decider
             By whom it was made.
-        id, key, metadata, active
+        id, key, metadata, active, size
             As for :meth:`decide`.
         """
-        about = Situation(None, None, context, items, _encode)  # type: ignore[arg-type]
+        log, about = self.log, Situation(None, None, context, items, _encode)  # type: ignore[arg-type]
         try:
-            work, finish = keep(self.log, Made(made, about, id, extras(key, metadata, active)), decider)
-            kept = finish(await self.log.store.awrite(work))
+            given = log, Made(made, about, id, extras(key, metadata, active)), decider
+            work, finish = keep(*given) if size < LONG else await asyncio.to_thread(keep, *given)
+            kept = finish(await log.store.awrite(work))
         except TakenIdError:
-            return await asyncio.to_thread(self.log.get, id)  # type: ignore[arg-type]
+            return await asyncio.to_thread(log.get, id)  # type: ignore[arg-type]
         return Kept(kept, made.arm, made.propensity, made.arms, made.propensities, metadata)
 
     def get(self, id: str) -> Any:

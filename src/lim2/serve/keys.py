@@ -3,8 +3,7 @@
 import hashlib
 import hmac
 import time
-from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Iterable, Mapping
 
 from lim2.serve.config import Config
 from lim2.serve.home import Home
@@ -90,24 +89,42 @@ def _signed(key: bytes, until: str) -> str:
     return hmac.new(key, f"lim2 session {until}".encode(), hashlib.sha256).hexdigest()
 
 
-def cookie_of(header: str) -> str | None:
-    """Return the session from a Cookie header, None if it has none.
+def cookie_name(headers: Mapping[bytes, bytes]) -> str:
+    """Return the name of the service's cookie; it has the port, as browsers send a cookie to all ports of a host.
 
     Parameters
     ----------
-    header
-        The header's value.
+    headers
+        Of a request.
 
     Examples
     --------
-    >>> cookie_of("theme=dark; lim2_session=17.ab")
+    >>> cookie_name({b"host": b"127.0.0.1:8300"}), cookie_name({b"host": b"lim2.example.com"})
+    ('lim2_session_8300', 'lim2_session')
+    """
+    port = headers.get(b"host", b"").rpartition(b":")[2]
+    return f"{COOKIE}_{int(port)}" if port.isdigit() and len(port) < 6 else COOKIE
+
+
+def cookie_of(headers: Mapping[bytes, bytes]) -> str | None:
+    """Return the session that the cookies of a request have, None if they have none.
+
+    Parameters
+    ----------
+    headers
+        Of the request.
+
+    Examples
+    --------
+    >>> cookie_of({b"host": b"localhost:8300", b"cookie": b'theme={"dark": 1}; lim2_session_8300=17.ab'})
     '17.ab'
     """
-    try:
-        found = SimpleCookie(header).get(COOKIE)
-    except CookieError:
-        return None
-    return None if found is None else found.value
+    own = cookie_name(headers)
+    for cookie in headers.get(b"cookie", b"").decode("latin-1").split(";"):  # others may have values of any form
+        name, _, value = cookie.strip().partition("=")
+        if name == own:
+            return value
+    return None
 
 
 def keys_of(config: Config, home: Home) -> tuple[Keys, str]:

@@ -44,7 +44,7 @@ async def decide(call: Call) -> wire.DecideResponse:
     hosted, request = await hosted_of(call), call.body
     made = await hosted.decide(
         request.context, request.items, request.arms, exploit=request.exploit, id=request.id, key=request.key,
-        metadata=request.metadata, active=request.active,
+        metadata=request.metadata, active=request.active, size=call.size,
     )  # fmt: skip
     if isinstance(made, Kept):  # not one that was made before
         call.service.metrics.decided(hosted.name, made)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import msgspec
 
@@ -56,6 +56,8 @@ class Call:
         What the key of the client allows; None for an operation that asks for no key.
     location
         The path of the request.
+    size
+        Bytes of the body.
     """
 
     service: "Service"
@@ -65,6 +67,7 @@ class Call:
     headers: dict[bytes, bytes]
     role: str | None
     location: str
+    size: int = 0
 
 
 Handler = Callable[[Call], Awaitable[Any]]
@@ -170,21 +173,21 @@ class Endpoint:
             await respond(send, reply)
         status = reply.status or 200
         self.service.metrics.request(operation.name, status, time.perf_counter() - began)
-        if self.service.config.access_log:
-            logger.info("%s %s %d", scope["method"], scope["path"], status)
+        log_access(self.service, scope, status)
 
     async def _answer(self, scope: Any, receive: Any) -> Reply:
         operation, service = self.operation, self.service
         headers: dict[bytes, bytes] = dict(scope["headers"])
         role = None if operation.open else allowed(service, headers, operation.reads)
-        body: Any = None
+        body, size = None, 0
         if operation.body is not None:
             most = max(service.config.max_body, operation.most)
             content = await read_body(headers, receive, most, service.config.body_timeout)
+            size = len(content)
             body = content if self._decoder is None else decoded(self._decoder, content, operation.invalid)
         query = None if operation.query is None else query_of(scope["query_string"], operation.query)
         parts = scope.get("path_params") or {}
-        result = await self._handled(Call(service, parts, body, query, headers, role, scope["path"]))
+        result = await self._handled(Call(service, parts, body, query, headers, role, scope["path"], size))
         reply = result if isinstance(result, Reply) else Reply(result)
         if reply.status is None:
             reply.status = operation.status
@@ -200,6 +203,22 @@ class Endpoint:
             return await self.operation.handler(call)
         except NoBanditError as error:
             raise not_found(str(error)) from error
+
+
+def log_access(service: "Service", scope: Any, status: int) -> None:
+    """Log a request that was answered, if the settings ask for it.
+
+    Parameters
+    ----------
+    service
+        Who has answered.
+    scope
+        Of the request.
+    status
+        Of the answer.
+    """
+    if service.config.access_log:
+        logger.info("%s %s %d", scope["method"], quote(scope["path"]), status)  # a path may have line breaks
 
 
 def away() -> ApiError:
@@ -234,9 +253,8 @@ def allowed(service: "Service", headers: Mapping[bytes, bytes], reads: bool) -> 
     elif (given := headers.get(b"authorization")) is not None:
         kind, _, key = given.decode("latin-1").partition(" ")
         role = service.keys.role(key.strip()) if kind.lower() == "bearer" else None
-    elif (cookies := headers.get(b"cookie")) is not None:
-        session = cookie_of(cookies.decode("latin-1"))
-        role = None if session is None else service.keys.role_of_session(session)
+    elif (session := cookie_of(headers)) is not None:
+        role = service.keys.role_of_session(session)
         if not reads and headers.get(b"sec-fetch-site", SAME) != SAME:  # its cookie comes along from other ports, too
             raise ApiError(403, "OperationNotAllowed", "a page of another origin may not use the dashboard's login")
     if role is None:
@@ -303,10 +321,10 @@ def decoded(decoder: Any, content: bytes, code: str) -> Any:
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
-        message, _, where = str(error).partition(" - at ")
-        raise bad_request(message, where.strip("`").removeprefix("$").removeprefix(".") or None, code) from error
+        raise mistake(error, decoder.type, code) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise bad_request(f"the body is not JSON: {error}", None, code) from error
+        message = f"the body is not JSON: {error}" if content else "the body is empty: send JSON"
+        raise bad_request(message, None, code) from error
     except RecursionError as error:
         raise bad_request("the body is nested too deeply", None, code) from error
 
@@ -324,8 +342,32 @@ def query_of(text: bytes, kind: Any) -> Any:
     try:
         given = dict(parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=50))
         return msgspec.convert(given, kind, strict=False)
-    except (ValueError, OverflowError) as error:  # a ValidationError of msgspec is a ValueError
+    except msgspec.ValidationError as error:
+        raise mistake(error, kind) from error
+    except (ValueError, OverflowError) as error:
         raise bad_request(f"the query is wrong: {error}") from error
+
+
+def mistake(error: msgspec.ValidationError, kind: Any, code: str = "BadRequest") -> ApiError:
+    """Return the answer to a body or a query that is not of its type: what is wrong, and where.
+
+    Parameters
+    ----------
+    error
+        What msgspec says.
+    kind
+        The type.
+    code
+        Of the error.
+    """
+    message, _, where = str(error).partition(" - at ")
+    target = where.strip("`").removeprefix("$").removeprefix(".") or None
+    if message.startswith("Invalid enum value"):
+        fields = getattr(msgspec.inspect.type_info(kind), "fields", ())
+        types = [one for own in fields if own.encode_name == target for one in getattr(own.type, "types", (own.type,))]
+        allowed = [value for one in types for value in getattr(one, "values", ())]
+        message = f"{message}: use {', '.join(allowed)}" if allowed else message
+    return bad_request(message, target, code)
 
 
 def refusal(error: ApiError, plain_codes: bool = False) -> Reply:

@@ -72,9 +72,7 @@ def run(config: Config) -> None:
     config
         The settings.
     """
-    where, key = prepared(config)
     os.environ[SETTINGS] = msgspec.json.encode(config).decode()
-    _prepare_metrics(config)
     settings: dict[str, Any] = {
         "factory": True,
         "http": Guarded,
@@ -89,7 +87,11 @@ def run(config: Config) -> None:
         "timeout_graceful_shutdown": 5,
     }
     signal.signal(signal.SIGTERM, _end)
-    with listening(config) as own, learner_process(config):
+    with contextlib.ExitStack() as held:
+        own = held.enter_context(listening(config))  # first: where it cannot listen, it leaves the folder alone
+        where, key = prepared(config)
+        _prepare_metrics(config)
+        held.enter_context(learner_process(config))
         announce(config, own.getsockname()[1], where, key)
         if config.workers > 1:
             uvicorn.run(APPLICATION, fd=own.fileno(), **settings)

@@ -17,7 +17,7 @@ from lim2.log import LogError, StoreUnavailableError
 from lim2.log.errors import GoneLogError
 from lim2.serve import openapi, wire
 from lim2.serve.errors import ApiError, not_found
-from lim2.serve.keys import COOKIE, SESSION
+from lim2.serve.keys import SESSION, cookie_name
 from lim2.serve.metrics import CONTENT_TYPE
 from lim2.serve.operations import Call, Operation, Reply, allowed
 from lim2.serve.overview import info_of
@@ -169,7 +169,7 @@ async def logout(call: Call) -> Reply:
 
 def _cookie(call: Call, value: str, seconds: int) -> str:
     secure = "; Secure" if call.service.config.secure_cookie else ""
-    return f"{COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    return f"{cookie_name(call.headers)}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
 
 
 async def who(call: Call) -> wire.LoginResponse:

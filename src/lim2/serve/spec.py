@@ -4,11 +4,13 @@ import re
 import time
 from dataclasses import replace
 from datetime import timedelta
+from inspect import signature
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from lim2.agents import AGENTS
 from lim2.bandit import Bandit
 from lim2.encoding import Encoder
 from lim2.items import ItemAgent
@@ -153,6 +155,8 @@ def made(spec: BanditSpec) -> Bandit:
     for name in spec.settings:
         if name in TAKEN:
             raise bad_request(f"{name!r} is no setting of an algorithm here: use {TAKEN[name]}", "settings")
+        if spec.algorithm in AGENTS and name not in (known := settings_of(spec.algorithm)):
+            raise bad_request(f"{spec.algorithm} has no setting {name!r}: it has {', '.join(known)}", "settings")
     plain = isinstance(spec.arms, list)
     floor = spec.exploration / len(spec.arms) if plain and spec.arms else spec.exploration
     settings: dict[str, Any] = {"min_propensity": floor, **spec.settings}
@@ -160,6 +164,24 @@ def made(spec: BanditSpec) -> Bandit:
         return Bandit(spec.arms, algorithm=spec.algorithm, seed=spec.seed, **encoders, **settings)
     except (ValueError, TypeError, OverflowError, MemoryError, ModuleNotFoundError) as error:
         raise bad_request(f"no bandit can be made of this: {error}", "spec") from error
+
+
+def settings_of(algorithm: str) -> list[str]:
+    """Return the names of the settings that an algorithm has here.
+
+    Parameters
+    ----------
+    algorithm
+        Its name.
+
+    Examples
+    --------
+    >>> settings_of("Uniform")
+    ['initial_pulls']
+    """
+    names = signature(AGENTS[algorithm]).parameters
+    objects = ("representation", "n_arms", "n_features", "n_item_features")  # that JSON does not have, or that follow
+    return [name for name in names if name not in TAKEN and name not in objects]
 
 
 def explored(bandit: Bandit, share: float) -> bool:

@@ -23,6 +23,7 @@ from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer import wire
 from lim2.serve.personalizer.configuration import OPTION, algorithm_of, apply_policy, own_of
 from lim2.serve.personalizer.jobs import Jobs, span_of
+from lim2.serve.personalizer.listing import page
 from lim2.serve.personalizer.times import duration_of, moment_of, seconds_of, time_of
 
 Array = NDArray[np.float64]
@@ -42,15 +43,6 @@ class Window(msgspec.Struct, rename="camel"):
     end_time: Annotated[str, Meta(max_length=64)] | None = None
     interval_in_minutes: Annotated[int, Meta(ge=1, le=1440)] | None = None
     window: Literal["Expanding", "Rolling"] | None = None
-
-
-class Listing(msgspec.Struct, rename={"filter_": "filterCriteria", "sort_by": "sortBy"}):
-    """Which part of the list is wanted, in 2022."""
-
-    filter_: str | None = None
-    sort_by: str | None = None
-    top: Annotated[int, Meta(ge=1, le=10000)] = 1000
-    skip: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
 
 
 # Operations
@@ -112,28 +104,6 @@ async def apply(call: Call) -> Reply:
     raise not_found("the evaluation has no policy of this name that can learn", "LearningSettingsNotFound")
 
 
-def page(found: Sequence[Any], query: Any, kind: Any, path: str) -> tuple[list[Any], str | None]:
-    """Return a part of a list in its short form, and the link to the next part.
-
-    Parameters
-    ----------
-    found
-        The list.
-    query
-        Has ``skip`` and ``top``.
-    kind
-        The short form.
-    path
-        Path of the list, for the link.
-    """
-    end = query.skip + query.top
-    names = [field.name for field in msgspec.structs.fields(kind)]
-    part = [kind(**{name: getattr(job, name) for name in names}) for job in found[query.skip : end]]
-    # Relative, as the clients join it to the address of the service, and browsers to that of the list.
-    more = f"{path}?api-version=2022-09-01-preview&skip={end}&top={query.top}"
-    return part, more if end < len(found) else None
-
-
 def _id(call: Call) -> str:
     id: str = call.path["id"]
     if len(id) > 256:
@@ -193,7 +163,8 @@ def evaluated(
     ]
     if len(decisions) < 4:
         raise bad_request(too_few(len(decisions)))
-    interval = max(INTERVAL, math.ceil((ends - begins) / 60 / POINTS))
+    lasted = decisions[-1].time - decisions[0].time  # the span that was asked for may be years longer
+    interval = max(INTERVAL, math.ceil(lasted / 60 / POINTS))
     table = table_of(decisions)
     own = own_of(hosted.stored)
 

@@ -11,8 +11,8 @@ from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Reply
 from lim2.serve.overview import learned
 from lim2.serve.personalizer import wire
-from lim2.serve.personalizer.evaluations import page
 from lim2.serve.personalizer.jobs import Jobs, span_of
+from lim2.serve.personalizer.listing import page
 from lim2.serve.personalizer.times import time_of
 
 JOBS: Jobs[wire.FeatureImportance] = Jobs(wire.FeatureImportance, "importances", "FeatureImportance")

@@ -88,7 +88,7 @@ class Jobs(Generic[Job]):
         """
         added = self._of(hosted).add(job.id, msgspec.json.encode(job), MOST)
         if added == "taken":
-            message = f"there is a {self._words} {shortened(job.id)} already: delete it first"
+            message = f"the {self._words} {shortened(job.id)} exists already: delete it first, or use another id"
             raise ApiError(409, f"{self._what}AlreadyExists", message, "id")
         if added == "full":
             raise ApiError(409, "OperationNotAllowed", f"{MOST} are kept at most: delete some first")
@@ -126,10 +126,10 @@ class Jobs(Generic[Job]):
         try:
             return work()
         except (ApiError, ValueError, ArithmeticError, MemoryError, NotImplementedError) as error:
-            logger.warning("%s %s failed: %s", self._words, job.id, error)
+            logger.warning("%s %r failed: %s", self._words, job.id, error)
             return msgspec.structs.replace(job, status="Failed", description=str(error))
         except Exception:  # whoever waits for the result must see that there will be none
-            logger.exception("%s %s failed", self._words, job.id)
+            logger.exception("%s %r failed", self._words, job.id)
             return msgspec.structs.replace(job, status="Failed", description="the service failed; see its log")
 
     @property

@@ -30,16 +30,22 @@ async def rank(call: Call) -> RankResponse:
     metadata = {EXCLUDED: excluded} if excluded else None
     own = hosted.stored.personalizer
     if own is None or own.learning_mode == "Online":
-        made = await hosted.decide(context, items, None, id=event, metadata=metadata, active=active)
+        made = await hosted.decide(context, items, None, id=event, metadata=metadata, active=active, size=call.size)
     else:
-        made = await apprentice(hosted, context, items, event, metadata or {}, active)
+        made = await apprentice(hosted, context, items, event, metadata or {}, active, call.size)
     if isinstance(made, Kept):  # not one that was made before
         call.service.metrics.decided(hosted.name, made)
     return response(made)
 
 
 async def apprentice(
-    hosted: Hosted, context: Any, items: dict[str, Any], event: str | None, metadata: dict[str, Any], active: bool
+    hosted: Hosted,
+    context: Any,
+    items: dict[str, Any],
+    event: str | None,
+    metadata: dict[str, Any],
+    active: bool,
+    size: int = 0,
 ) -> Any:
     """Return the application's own choice, the first action, written down beside what the model would have chosen.
 
@@ -55,12 +61,15 @@ async def apprentice(
         Kept with it.
     active
         Whether it learns without activation.
+    size
+        Bytes of the request.
     """
     with refusals("a decision"):
-        best = hosted.decider.choose(context, items, exploit=True)
+        decider = hosted.decider
+        best = await hosted.choose(decider, context, items, exploit=True, size=size)
         return await hosted.record(
-            chosen_by_application(best), context, items, hosted.decider, id=event,
-            metadata={**metadata, MODEL: best.arm}, active=active,
+            chosen_by_application(best), context, items, decider, id=event,
+            metadata={**metadata, MODEL: best.arm}, active=active, size=size,
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from lim2.serve.operations import Handler, Operation
 from lim2.serve.personalizer import administration, configuration, evaluations, importances, multislot, ranking, wire
+from lim2.serve.personalizer.listing import Listing
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,13 @@ def _add_evaluations(add: Any, dialect: Dialect) -> None:
     new = dialect is V2022
     if new:
         add("evaluations.list", "GET", all_, evaluations.listed_2022, "List the evaluations.",
-            query=evaluations.Listing, answer=wire.Evaluations, reads=True)  # fmt: skip
+            query=Listing, answer=wire.Evaluations, reads=True)  # fmt: skip
         add("evaluations.put", "PUT", one, evaluations.put, "Evaluate policies on logged decisions.",
             body=wire.EvaluationContract, answer=wire.Evaluation2022)  # fmt: skip
         add("evaluations.get", "GET", one, evaluations.get_2022, "Read an evaluation.",
             query=evaluations.Window, answer=wire.Evaluation2022, reads=True)  # fmt: skip
         add("importances.list", "GET", "/featureImportances", importances.listed, "List feature importances.",
-            query=wire.Paging, answer=wire.FeatureImportances, reads=True)  # fmt: skip
+            query=Listing, answer=wire.FeatureImportances, reads=True)  # fmt: skip
         importance = "/featureImportances/{id:path}"
         add("importances.put", "PUT", importance, importances.put, "Compute feature importances.",
             body=wire.FeatureImportanceContract, answer=wire.FeatureImportance)  # fmt: skip

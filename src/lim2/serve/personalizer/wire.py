@@ -315,10 +315,3 @@ class ModelProperties(msgspec.Struct, rename="camel"):
 
     creation_time: str
     last_modified_time: str
-
-
-class Paging(msgspec.Struct):
-    """A part of a list."""
-
-    top: Annotated[int, Meta(ge=1, le=10000)] = 1000
-    skip: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
