@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lim2.serve.config import Config
-from lim2.serve.learner_process import Answering, own_settings, serve
+from lim2.serve.learner_main import Answering, serve
+from lim2.serve.learner_process import own_settings
 
 
 @contextmanager

@@ -76,7 +76,8 @@ def test_a_new_description_reaches_all_and_the_old_model_decides_until_the_new_o
     rewarded(first, 6)
     first.step()
     second.step()
-    monkeypatch.setattr("lim2.serve.hosted.LIMIT", 2)
+    monkeypatch.setattr("lim2.serve.hosted.FEW", 2)
+    monkeypatch.setattr("lim2.serve.hosted.A_WHILE", 0.0)
 
     def changed(stored: Stored) -> Stored:
         other = msgspec.structs.replace(stored.spec, algorithm="LinearTS")

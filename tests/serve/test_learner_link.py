@@ -13,12 +13,12 @@ from starlette.testclient import TestClient
 
 import lim2
 from lim2.log.learning import position_of
-from lim2.serve import learner_process
+from lim2.serve import learner_main
 from lim2.serve.app import application
 from lim2.serve.config import load
 from lim2.serve.hosted import Hosted
 from lim2.serve.learner_link import Link, LinkError, Question, Report
-from lim2.serve.learner_process import Answering
+from lim2.serve.learner_main import Answering
 from lim2.serve.messages import receive, send
 from lim2.serve.service import Service
 
@@ -201,7 +201,7 @@ def test_without_the_process_that_learns_decisions_go_on_and_it_is_asked_again(
     link = one.service.learner._link
     assert link is not None
     there, link._address = link._address, link._address + "-gone"
-    link.close()
+    link._hang_up()
     with pytest.raises(LinkError, match="does not answer"):
         link.ask(Question({}))
     one.rewarded("b")
@@ -243,7 +243,7 @@ def test_models_of_another_service_are_followed_and_never_back(linked: Linked, s
 
 
 def test_a_process_that_takes_no_answer_is_left_alone(linked: Linked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learner_process, "SEND", 1)
+    monkeypatch.setattr(learner_main, "SEND", 1)
     linked.one.call("PUT", SHOP, {})
     link = linked.one.service.learner._link
     assert link is not None
@@ -256,3 +256,158 @@ def test_a_process_that_takes_no_answer_is_left_alone(linked: Linked, monkeypatc
         assert linked.one.hosted().rounds == 1
         with pytest.raises((EOFError, OSError)):
             receive(stuck)
+
+
+def restarted(answering: Answering) -> Hosted:
+    """Return a bandit as a process has it that learns from now on: with the model that was published last."""
+    answering._registry.let_go(answering._registry.opened["shop"], publish=False)
+    answering._reports.clear()
+    return answering._registry.opening("shop")
+
+
+def test_a_process_that_learns_and_begins_anew_does_not_take_anybody_back(
+    linked: Linked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _, answering = linked
+    one.call("PUT", SHOP, {})
+    one.rewarded("published")
+    one.hosted().learn_now()
+    monkeypatch.setattr(answering._registry, "_publish_every", 1e9)
+    answering._registry.opened["shop"].publish_every = 1e9
+    for number in range(9):
+        one.rewarded(str(number))
+    one.hosted().learn_now()
+    assert one.hosted().rounds == 10
+    monkeypatch.setattr("lim2.serve.hosted.FEW", 2)
+    monkeypatch.setattr("lim2.serve.hosted.A_WHILE", 0.0)
+    again = restarted(answering)
+    assert again.rounds == 1
+    for _ in range(8):  # it learns two at a time
+        one.hosted().learn_now()
+        assert one.hosted().rounds == 10
+    assert again.rounds == 10
+
+
+def test_a_process_that_takes_over_and_fails_does_not_take_anybody_back(
+    linked: Linked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _, answering = linked
+    one.call("PUT", SHOP, {})
+    one.rewarded("a")
+    one.hosted().learn_now()
+    again = restarted(answering)
+    empty = lim2.Bandit(min_propensity=0.05).snapshot()
+    again.decider, again.rounds = empty, 0  # as it was when this process opened it
+
+    def broken(*_: Any, **__: Any) -> int:
+        raise ArithmeticError("it does not add up")
+
+    monkeypatch.setattr(again.log, "apply", broken)
+    one.hosted().learn_now()
+    assert one.hosted().failure is not None
+    assert one.hosted().rounds == 1
+
+
+def test_a_pass_ends_after_a_while_and_the_next_one_goes_on(linked: Linked, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, _, answering = linked
+    names = ["a", "b", "c"]
+    for name in names:
+        assert one.call("PUT", f"/v1/bandits/{name}", {"arms": ["x"], "algorithm": "LinearTS"})[0] == 201
+    one.look()
+    monkeypatch.setattr(learner_main, "PASS", 0.0)  # there is time for one bandit
+    seen: list[str] = []
+    step = answering._learner._step
+
+    def noted(hosted: Hosted) -> int:
+        seen.append(hosted.name)
+        return step(hosted)
+
+    monkeypatch.setattr(answering._learner, "_step", noted)
+    answers = [answering.answer(Question({})) for _ in range(4)]
+    assert sorted(seen) == ["a", "b", "c", "personalizer"]
+    assert [answer.unfinished for answer in answers] == [True, True, True, False]
+    one.service.learner._wake.clear()
+    one.look()
+    assert one.service.learner._wake.is_set()  # it asks again at once
+    last = seen[-1]
+    other = next(name for name in names if name != last)
+    answering.answer(Question({}, other))
+    assert seen[-1] == other  # a request waits for it
+
+
+def test_what_nobody_received_is_said_again(linked: Linked) -> None:
+    one, _, answering = linked
+    one.call("PUT", SHOP, {})
+    one.rewarded("a")
+    lost = answering.answer(Question({}, "shop"))
+    assert [lesson.rewards for lesson in lost.lessons] == [1]
+    answering.not_received(lost)
+    one.look()
+    assert (one.hosted().rounds, one.counted("lim2_learned_rewards_total")) == (1, 1)
+
+
+def test_an_answer_that_cannot_be_read_is_as_if_there_were_none(
+    linked: Linked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _, answering = linked
+    one.call("PUT", SHOP, {})
+    one.rewarded("a")
+
+    def unreadable(_: Any) -> Any:
+        raise AttributeError("of another version")
+
+    monkeypatch.setattr("lim2.serve.learner_link.receive", unreadable)
+    assert one.look() == 0 and not one.service.learner.answers
+    monkeypatch.undo()
+    monkeypatch.setattr(answering, "answer", unreadable)
+    assert one.look() == 0
+    monkeypatch.undo()
+    one.look()
+    assert one.service.learner.answers and one.hosted().rounds == 1
+
+
+def test_a_log_that_was_begun_anew_is_still_learned_by_this_service(linked: Linked) -> None:
+    one, two, _ = linked
+    one.look()
+    hosted = one.hosted("personalizer")
+    assert hosted.leads
+    refresh = hosted._refresh
+    hosted._refresh = lambda: None  # type: ignore[method-assign]
+    assert two.call("DELETE", f"{P}/logs")[0] == 204
+    one.look()  # a report of the new log comes first
+    hosted._refresh = refresh  # type: ignore[method-assign]
+    hosted.step()
+    one.look()
+    assert hosted.leads
+
+
+def test_a_bandit_made_anew_is_changed_when_it_is_answered(linked: Linked) -> None:
+    one, _, answering = linked
+    one.call("PUT", SHOP, {})
+    one.look()
+    one.call("DELETE", SHOP)
+    one.call("PUT", SHOP, {"seed": 1})
+    assert one.call("PATCH", SHOP, {"exploration": 0.4})[0] == 200
+    assert one.hosted().decider._inner.algorithm.min_propensity == 0.4
+    one.call("DELETE", SHOP)
+    one.look()
+    assert set(answering._reports) == {"personalizer"}
+
+
+def test_a_change_is_tried_at_once_although_learning_has_just_failed(
+    linked: Linked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _, answering = linked
+    one.call("PUT", SHOP, {})
+    one.look()
+    hosted = answering._registry.opened["shop"]
+
+    def broken() -> int:
+        raise ArithmeticError("it does not add up")
+
+    monkeypatch.setattr(hosted, "step", broken)
+    one.look()
+    monkeypatch.undo()
+    assert one.call("PATCH", SHOP, {"exploration": 0.4})[0] == 200
+    assert one.hosted().decider._inner.algorithm.min_propensity == 0.4
+    assert one.hosted().failure is None

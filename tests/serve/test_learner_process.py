@@ -1,7 +1,14 @@
 """The process that learns is killed, stopped, and left alone: requests are answered, and nothing is learned twice."""
 
+import contextlib
+import errno
 import os
 import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,20 +16,20 @@ from serve.running import Running
 from serve.test_processes import ITEMS, is_free, until
 
 import lim2
+from lim2.serve import learner_process
+from lim2.serve.config import ConfigError, load
+from lim2.serve.learner_process import LearnerProcess
 
-SHOP = "/v1/bandits/shop"
+SHOP, LEARNER = "/v1/bandits/shop", b"lim2.serve.learner_main"
 
 
 def learner_of(server: Running) -> int:
     """Return the number of the process that learns; 0 while there is none."""
-    threads = Path(f"/proc/{server.process.pid}/task").glob("*/children")
-    for child in [child for thread in threads for child in thread.read_text().split()]:
-        try:
-            command = Path(f"/proc/{child}/cmdline").read_bytes()
-        except OSError:  # it has ended meanwhile
-            continue
-        if b"lim2.serve.learner_process" in command:
-            return int(child)
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it may have ended meanwhile
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+            if parent == server.process.pid and LEARNER in (path.parent / "cmdline").read_bytes():
+                return int(path.parent.name)
     return 0
 
 
@@ -104,3 +111,99 @@ def test_the_process_that_learns_ends_with_one_that_is_killed(tmp_path: Path) ->
     server.kill()
     until(lambda: is_free(tmp_path / "data"), "nobody uses the folder")
     until(lambda: not Path(f"/proc/{learner}").exists(), "it has ended")
+
+
+def test_requests_that_change_a_bandit_wait_only_a_little_for_a_process_that_stands_still(tmp_path: Path) -> None:
+    with Running(tmp_path / "data", synchronous="normal") as server:
+        server.call("PUT", SHOP, {})
+        until(lambda: server.call("GET", SHOP)[1]["leads"], "it learns")
+        learner = learner_of(server)
+        os.kill(learner, signal.SIGSTOP)
+        try:
+            with ThreadPoolExecutor(8) as threads:
+                change = {"expire_after": 5.0, "default_reward": 0.0}
+                changes = [threads.submit(server.call, "PATCH", SHOP, change) for _ in range(8)]
+                large = {f"item {number}": {"kind": number} for number in range(900)}
+                assert server.call("POST", f"{SHOP}/decide", {"items": large})[0] == 200
+                assert [one.result()[0] for one in changes] == [200] * 8
+            until(lambda: b"lim2_learner_answers 0.0" in server.call("GET", "/metrics")[1], "it is said")
+            assert server.call("GET", f"{SHOP}/snapshot")[0] == 200
+        finally:
+            os.kill(learner, signal.SIGCONT)
+        until(lambda: b"lim2_learner_answers 1.0" in server.call("GET", "/metrics")[1], "it answers again")
+
+
+def test_a_process_that_learns_and_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = load(environment={}, given={"data": str(tmp_path / "data"), "api_key": "a-key-for-the-tests"})
+    monkeypatch.setattr(learner_process, "END", 0.1)
+    process = LearnerProcess(config)
+    os.kill(process._process.pid, signal.SIGSTOP)
+    process.stop()
+    assert process._process.returncode == -signal.SIGKILL
+    assert not Path(process.address).parent.exists()
+
+
+def test_a_process_that_cannot_be_started_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = load(environment={}, given={"data": str(tmp_path / "data"), "api_key": "a-key-for-the-tests"})
+    monkeypatch.setattr(learner_process, "AGAIN", 0.0)
+    process = LearnerProcess(config)
+    started, tries = process._started, list[int]()
+
+    def failing() -> "subprocess.Popen[bytes]":
+        tries.append(1)
+        if len(tries) < 3:
+            raise BlockingIOError("too many processes")
+        return started()
+
+    monkeypatch.setattr(process, "_started", failing)
+    first = process._process
+    first.kill()
+    until(lambda: process._process is not first, "it is started again")
+    process.stop()
+    assert len(tries) == 3 and process._process.returncode == 0
+
+
+def test_a_program_in_the_working_directory_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "msgspec.py").write_text("raise SystemExit(7)\n")
+    command = [str(Path(sys.executable).parent / "lim2"), "serve"]
+    own = {**os.environ, "LIM2_PORT": "0", "LIM2_LOG_LEVEL": "warning"}
+    with subprocess.Popen(command, cwd=tmp_path, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as served:
+        assert served.stdout is not None and served.stderr is not None
+        url = served.stdout.readline().split()[-1].decode()
+        try:
+            until(lambda: _is_ready(url), "it learns")
+        finally:
+            served.terminate()
+        assert served.stderr.read() == b""
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/readyz") as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("place", ["a long one", "none that can be written"])
+def test_a_socket_finds_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    wanted = str(tmp_path / ("x" * 100)) if place == "a long one" else str(tmp_path / "missing")
+    monkeypatch.setattr("tempfile.tempdir", wanted)
+    found = learner_process.private_folder(str(tmp_path))
+    assert found.parent == Path("/tmp")
+    found.rmdir()
+    make = tempfile.mkdtemp
+
+    def refused(prefix: str, dir: str) -> str:
+        if dir == "/tmp":
+            raise OSError(errno.EROFS, "Read-only file system")
+        return make(prefix=prefix, dir=dir)
+
+    monkeypatch.setattr("tempfile.mkdtemp", refused)
+    with pytest.raises(ConfigError, match="TMPDIR names another place"):
+        learner_process.private_folder(str(tmp_path / "neither"))
+    data = make(prefix="lim2-data-", dir="/tmp")
+    inside = learner_process.private_folder(data)
+    assert str(inside.parent) == data
+    inside.rmdir()
+    Path(data).rmdir()

@@ -31,7 +31,7 @@ from lim2.serve.together import Together
 
 logger = logging.getLogger("lim2.serve")
 
-LIMIT = 2000  # rewards that are learned before the snapshot is swapped
+FEW, A_WHILE = 64, 0.5  # rewards that are learned at least, and seconds, before the snapshot is swapped
 LARGE, LONG = 16_000, 32_000  # values that a decision compares, bytes of a request: from here on it takes milliseconds
 OFTEN, SELDOM = 1.0, 5.0  # seconds between looks where logs say what is new: who learns, and who only decides
 
@@ -263,7 +263,7 @@ class Hosted:
             self.mark, self.leads, self._elsewhere = report.mark, report.leads, report.failure
             self.caught_up = self.caught_up or report.caught_up
             if report.decider is not None:
-                self._put(report.decider)
+                self._go_on(report.decider)
 
     @property
     def failure(self) -> str | None:
@@ -361,12 +361,12 @@ class Hosted:
         if self._bandit is None or self._revision != self.stored.revision:
             self._bandit, self._revision = self._started(), self.stored.revision
             self._behind = True  # until it has caught up, the model before goes on deciding
-        bandit, limit, learned = self._bandit, LIMIT, 0
+        bandit, learned, arrived = self._bandit, 0, True
         changed = specs.explored(bandit, self.stored.spec.exploration)
         own = self.stored.personalizer
         if own is None or own.learning_mode != "LoggingOnly":
-            learned = self.log.apply(bandit, limit=limit, batch="auto", lease=lease)
-        arrived, changed = learned < limit, changed or bandit.arms != self.decider.arms
+            learned, arrived = self._learn(bandit, lease)
+        changed = changed or bandit.arms != self.decider.arms
         moved = position_of(bandit) != self.position  # also past events from which nothing is learned
         self._news = self._news or not arrived
         if (moved or changed or self._behind) and (arrived or not self._behind):
@@ -378,9 +378,31 @@ class Hosted:
         self.caught_up = self.caught_up or arrived
         return learned
 
+    def _learn(self, bandit: Bandit, lease: Lease) -> tuple[int, bool]:
+        """Learn what has arrived, for a while; return how many rewards, and whether that was all."""
+        until, limit, learned = time.monotonic() + A_WHILE, FEW, 0
+        while True:
+            count = self.log.apply(bandit, limit=limit, batch="auto", lease=lease)
+            learned += count
+            if count < limit or time.monotonic() >= until:
+                return learned, count < limit
+            limit *= 2
+
+    @property
+    def latest(self) -> RawDecider | None:
+        """The snapshot of what this process has learned; None if it does not learn, or has not caught up yet."""
+        return self.decider if self.leads and not self._behind else None
+
     def _swap(self, bandit: Bandit) -> None:
         self._put(bandit.snapshot().prepared())
         self._unpublished = True
+
+    def _go_on(self, decider: RawDecider) -> None:
+        """Let a snapshot decide, unless the one that does has learned more of the same log."""
+        before, now = self.decider.metadata, decider.metadata
+        same = all(before.get(key) == now.get(key) for key in ("log_id", "revision"))
+        if not same or position_of(decider) >= self.position:
+            self._put(decider)
 
     def _put(self, decider: RawDecider) -> None:
         """Let a snapshot decide from now on."""
@@ -404,18 +426,14 @@ class Hosted:
             self.log.store.checkpoint()
 
     def _follow(self) -> int:
-        """Take over the latest model that was published, unless the one here has learned more of the same log."""
+        """Take over the latest model that was published."""
         if self._ask is None:
             self.caught_up = True
         elif self.leads:  # the process that learns sends its own
             return 0
         model = self.log.model(after=self._version) if self.decides else None
         if model is not None:
-            bandit = self._read(model)
-            before, now = self.decider.metadata, bandit.metadata
-            same = all(before.get(key) == now.get(key) for key in ("log_id", "revision"))
-            if not same or position_of(bandit) > self.position:
-                self._put(bandit.snapshot().prepared())
+            self._go_on(self._read(model).snapshot().prepared())
         return 0
 
     def _read(self, model: Any) -> Bandit:
@@ -491,7 +509,7 @@ class Hosted:
             new = self.home.open_log(self.name, now)
             self._release()
             self._unlisten()
-            old, self.log, self._version = self.log, new, 0
+            old, self.log, self._version, self.mark = self.log, new, 0, -1
             self._unlisten = self.log.store.listen(self._heard)
             old.close()
         self.stored, self.stamp = now, stamp  # last: if the new log cannot be opened, it is tried again

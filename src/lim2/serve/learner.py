@@ -4,6 +4,7 @@ Where another process learns, the thread asks that one to, and takes the snapsho
 """
 
 import logging
+import math
 import threading
 import time
 from typing import Protocol
@@ -19,6 +20,7 @@ logger = logging.getLogger("lim2.serve")
 
 GATHER = 0.05  # seconds that rewards are gathered before they are learned: fewer steps, larger batches, less waiting
 RETRY = 5.0  # seconds before a bandit whose learning failed is tried again
+WAIT = 2.0  # seconds that a request waits until the process that learns has answered others
 GRACE = 2.0  # seconds after an outage in which nothing is learned: rewards in spools come before what is overdue
 
 
@@ -49,8 +51,10 @@ class Learner:
 
     def __init__(self, registry: Registry, metrics: Counting, poll: float, link: Link | None = None) -> None:
         self._registry, self._metrics, self._poll, self._link = registry, metrics, poll, link
+        registry.attach(self.wake, None if link is None else self.ask)
         self._answering = threading.Lock()  # answers are taken over in the order in which they come
-        self._answered = True  # whether the process that learns has answered the last time
+        self.answers = True  # whether the process that learns has answered the last time
+        self._left: set[str] = set()  # bandits for which the last pass had no time
         self._wake, self._stop = threading.Event(), False
         self._retry: dict[str, float] = {}
         self._resumes = 0.0  # when learning goes on after an outage
@@ -70,9 +74,9 @@ class Learner:
         """End after the pass that is under way."""
         self._stop = True
         self._wake.set()
-        self._thread.join()
         if self._link is not None:
-            self._link.close()
+            self._link.close()  # whatever it waits for
+        self._thread.join()
 
     @property
     def alive(self) -> bool:
@@ -93,7 +97,7 @@ class Learner:
             if self._registry.started:
                 self._registry.discover()
             else:
-                self._registry.start(self.wake, None if self._link is None else self.ask)
+                self._registry.start()
         except StoreUnavailableError as error:
             outage.begin(error)
             return False
@@ -119,13 +123,28 @@ class Learner:
         if not self._stop:
             time.sleep(GATHER)
 
-    def look(self) -> int:
-        """Pass over all bandits once; return how many rewards were learned."""
-        learned = self._pass()
+    def look(self, first: str | None = None, seconds: float = math.inf) -> int:
+        """Pass over all bandits once; return how many rewards were learned.
+
+        Parameters
+        ----------
+        first
+            Name of a bandit that comes first, even if it has failed just now.
+        seconds
+            After which the pass ends; the next one goes on with the bandits that are left.
+        """
+        if first is not None:
+            self._retry.pop(first, None)
+        learned = self._pass(first, time.monotonic() + seconds)
         self.rounds += 1
         return learned
 
-    def _pass(self) -> int:
+    @property
+    def unfinished(self) -> bool:
+        """Whether the last pass had no time for some bandits."""
+        return bool(self._left)
+
+    def _pass(self, first: str | None, until: float) -> int:
         if self._looks > time.monotonic():
             return 0
         try:
@@ -136,7 +155,18 @@ class Learner:
             self._looks = time.monotonic() + RETRY
             return 0
         learned = 0 if self._link is None else self.ask()
-        return learned + sum(self._step(hosted) for hosted in self._registry.open)
+        left = self._left or set(
+            self._registry.opened
+        )  # it goes on with the others, if the last one had no time for all
+        waiting = [hosted for hosted in self._registry.open if hosted.name in left or hosted.name == first]
+        waiting.sort(key=lambda hosted: hosted.name != first)
+        self._left = {hosted.name for hosted in waiting}
+        for hosted in waiting:
+            learned += self._step(hosted)
+            self._left.discard(hosted.name)
+            if time.monotonic() >= until:
+                break
+        return learned
 
     def _step(self, hosted: Hosted) -> int:
         name, now = hosted.name, time.monotonic()
@@ -168,25 +198,40 @@ class Learner:
     def ask(self, now: str | None = None, publish: bool = False) -> int:
         """Let the process that learns look at the logs now, and take over what it has learned; return how many rewards.
 
-        If it does not answer, it is asked again in the next pass: it is being started.
+        If it does not answer, this thread asks again in its next pass. Requests do not wait for it then: what they
+        have changed is learned later.
 
         Parameters
         ----------
         now, publish
-            As for :class:`Question`.
+            As for :class:`Question`. A name means that a request waits.
         """
+        if now is None:
+            with self._answering:
+                return self._asked(Question(self._marks()))
+        if not self.answers or not self._answering.acquire(timeout=WAIT):
+            return 0
+        try:
+            return self._asked(Question(self._marks(), now, publish))
+        finally:
+            self._answering.release()
+
+    def _marks(self) -> dict[str, int]:
+        return {hosted.name: hosted.mark for hosted in self._registry.open}
+
+    def _asked(self, question: Question) -> int:
         assert self._link is not None
-        with self._answering:
-            marks = {hosted.name: hosted.mark for hosted in self._registry.open}
-            try:
-                answer = self._link.ask(Question(marks, now, publish))
-            except LinkError as error:
-                if self._answered and not self._stop:
-                    logger.warning("nothing is learned at the moment: %s", error)
-                self._answered = False
-                return 0
-            self._answered = True
-            return self._take(answer)
+        try:
+            answer = self._link.ask(question)
+        except LinkError as error:
+            if self.answers and not self._stop:
+                logger.warning("nothing is learned at the moment: %s", error)
+            self.answers = False
+            return 0
+        if not self.answers:
+            logger.info("the process that learns answers again")
+        self.answers = True
+        return self._take(answer)
 
     def _take(self, answer: Answer) -> int:
         for report in answer.reports:
@@ -197,4 +242,6 @@ class Learner:
             self._metrics.learned(*lesson)
         for name in answer.failed:
             self._metrics.learner_failed(name)
+        if answer.unfinished:
+            self._wake.set()  # it is asked again at once
         return sum(lesson.rewards for lesson in answer.lessons)

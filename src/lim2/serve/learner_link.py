@@ -4,6 +4,7 @@ A process that decides asks the other one to look at the logs, and takes over wh
 says what it has, so that either of them may be restarted at any time.
 """
 
+import contextlib
 import os
 import socket
 import threading
@@ -13,7 +14,7 @@ from lim2.bandit import RawDecider
 from lim2.info import Info
 from lim2.serve.messages import receive, send, set_patience
 
-PATIENCE = 60  # seconds for an answer; a step of the learner takes a few at most
+PATIENCE = 15  # seconds for an answer; a pass of the learner takes a few at most
 ADDRESS = "LIM2_SERVE_LEARNER"  # the address of the process that learns, for those that decide
 
 
@@ -82,6 +83,7 @@ class Answer(NamedTuple):
     reports: list[Report]
     lessons: list[Lesson]
     failed: list[str]  # names of the bandits that could not learn
+    unfinished: bool  # whether there was no time for some bandits
 
 
 class Link:
@@ -97,6 +99,7 @@ class Link:
         self._address = address
         self._asking = threading.Lock()
         self._socket: socket.socket | None = None
+        self._closed = False
 
     def ask(self, question: Question) -> Answer:
         """Return the answer to a question; a LinkError if there is none.
@@ -110,15 +113,22 @@ class Link:
             try:
                 if self._socket is None:
                     self._socket = self._connected()
+                if self._closed:  # looked at after the socket is there, which `close` shuts down
+                    raise OSError("this process is ending")
                 send(self._socket, question)
                 answer: Answer = receive(self._socket)
-            except (OSError, EOFError) as error:
+            except Exception as error:  # also an answer that cannot be read
                 self._hang_up()
                 raise LinkError(f"the process that learns does not answer: {error}") from error
             return answer
 
     def close(self) -> None:
-        """Hang up."""
+        """Hang up, even while another thread waits for an answer."""
+        self._closed = True
+        own = self._socket
+        if own is not None:
+            with contextlib.suppress(OSError):
+                own.shutdown(socket.SHUT_RDWR)
         with self._asking:
             self._hang_up()
 

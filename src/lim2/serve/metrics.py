@@ -68,6 +68,9 @@ class Metrics:
         self._leads = Gauge(
             "lim2_leads", "Whether this process learns the bandit.", ["bandit"], registry=own, multiprocess_mode="max"
         )
+        self._answers = Gauge(
+            "lim2_learner_answers", "Whether the process that learns answers.", registry=own, multiprocess_mode="min"
+        )
         self._age = Gauge("lim2_model_age_seconds", "Since the model that decides was made or taken over.", **gauge)
         whole: dict[str, Any] = {"registry": own, "multiprocess_mode": "livemax"}
         self._away = Gauge(
@@ -202,6 +205,16 @@ class Metrics:
         self._late.labels(name).set(state.late)
         self._dropped.labels(name).set(state.dropped)
         self._defaults.labels(name).set(state.defaults)
+
+    def look_at_learner(self, answers: bool) -> None:
+        """Note whether the process that learns is there.
+
+        Parameters
+        ----------
+        answers
+            Whether it has answered the last time; also if this process learns itself.
+        """
+        self._answers.set(answers)
 
     def look_at_outage(self, outage: Outage) -> None:
         """Note whether the database is unreachable, and what waits for it.

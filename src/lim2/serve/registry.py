@@ -55,8 +55,8 @@ class Registry:
         self._ask: Ask | None = None
         self._looked = -math.inf
 
-    def start(self, wake: Callable[[], None], ask: Ask | None) -> None:
-        """Open the bandits that are wanted, and make the one behind Personalizer's endpoints.
+    def attach(self, wake: Callable[[], None], ask: Ask | None) -> None:
+        """Connect the bandits that are opened from now on with who learns.
 
         Parameters
         ----------
@@ -66,6 +66,9 @@ class Registry:
             As for :class:`Hosted`.
         """
         self._wake, self._ask = wake, ask
+
+    def start(self) -> None:
+        """Open the bandits that are wanted, and make the one behind Personalizer's endpoints."""
         if PERSONALIZER not in self.home.names():
             self.home.create(PERSONALIZER, personalizer_of(self.config, self.home.log_name(PERSONALIZER, 0)))
         self._open_all(self._wanted())

@@ -147,6 +147,7 @@ def scraped(service: Service) -> bytes:
         The service whose metrics are returned.
     """
     service.metrics.look_at_outage(service.home.outage)
+    service.metrics.look_at_learner(service.learner.answers)
     for hosted in service.registry.open:
         with contextlib.suppress(StoreUnavailableError, GoneLogError):  # the metrics say the first
             service.metrics.look(hosted)
