@@ -548,10 +548,3 @@ def test_the_shell_learns_on_update_only() -> None:
     assert RawEncoder(encoder.settings, known).encode(EVENT).tobytes() == encoder.encode(EVENT).tobytes()
     with pytest.raises(ValueError, match="columns are in use"):
         RawEncoder(Encoder(numbers=4), known)
-
-
-def test_a_list_that_cannot_be_a_key_is_refused_where_lists_are_known() -> None:
-    encoder = Encoder()
-    encoder.encode(encoder.init(), {"tags": ["new", "red"]})  # its buckets are kept
-    with pytest.raises(ValueError, match=r"tags\[1\] is a value of type list"):
-        encoder.encode(encoder.init(), {"tags": ["new", ["red"]]})

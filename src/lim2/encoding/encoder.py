@@ -191,17 +191,13 @@ class Encoder:
             kind = type(value)
             if kind is float or kind is int:
                 own = columns.get(path)
-                if own is not None:
-                    what, at, _, _, (center, factor, limit), _ = own
-                    if what == NUMBER and -LARGEST < value < LARGEST:
-                        z = (value - center) * factor
-                        out[start + at] += z if -limit <= z <= limit else math.copysign(limit, z)
-                        continue
+                if own is not None and own.kind == NUMBER and -LARGEST < value < LARGEST:
+                    center, factor, limit = own.scale
+                    z = (value - center) * factor
+                    out[start + own.at] += z if -limit <= z <= limit else math.copysign(limit, z)
+                    continue
             elif (tokens := cache.get(path)) is not None:
-                try:
-                    places = tokens.get(value if kind is not list else tuple(value))
-                except TypeError:  # a list of what cannot be a key
-                    places = None
+                places = tokens.get(value if kind is not list else strings(value))
                 if places is not None:
                     for at, weight in places:
                         out[start + at] += weight
