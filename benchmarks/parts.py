@@ -6,7 +6,7 @@ from functools import cached_property
 from lim2.algorithms import AdaptiveTS
 from lim2.algorithms.adaptive_state import ForItems, State
 from lim2.exploration import StudentT, roots
-from lim2.exploration.roots import LinearPosterior, RootPosterior
+from lim2.exploration.roots import Scorer
 from lim2.state import Array
 
 
@@ -14,9 +14,7 @@ from lim2.state import Array
 class OneBelief(AdaptiveTS):
     """Without the beliefs that do without the hidden layer."""
 
-    def _score(
-        self, state: State | ForItems, posterior: RootPosterior, linear: LinearPosterior, z: Array  # noqa: ARG002
-    ) -> StudentT:  # fmt: skip
+    def _score(self, state: State | ForItems, posterior: Scorer, linear: Scorer, z: Array) -> StudentT:  # noqa: ARG002
         return roots.score(posterior, z)
 
 

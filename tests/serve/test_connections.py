@@ -1,4 +1,7 @@
-"""Heads of requests that are too long, or never end: the connection is closed, and others do not notice."""
+"""Heads of requests that are too long, or never end: the connection is closed, and others do not notice.
+
+And heads of answers, which are written together with their bodies.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -77,3 +80,80 @@ def test_a_large_body_with_its_head_is_taken() -> None:
             assert b" 204 " in await reader.readuntil(b"\r\n\r\n")
 
     run(work, patience=60)
+
+
+class Written:
+    """A transport that notes what is written at once."""
+
+    def __init__(self) -> None:
+        self.parts, self.closed = list[bytes](), False
+
+    def write(self, data: bytes) -> None:
+        self.parts.append(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def get_extra_info(self, name: str) -> None:
+        """Know nothing."""
+
+
+def written(request: bytes, *messages: dict[str, Any]) -> list[list[bytes]]:
+    """Return what has been written after each message of the answer to a request, and when it has ended."""
+    seen: list[list[bytes]] = []
+    transport = Written()
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        for message in messages:
+            await send(message)
+            seen.append(list(transport.parts))
+
+    async def main() -> None:
+        config: Any = uvicorn.Config(answer, http=Guarded, lifespan="off", log_level="critical")
+        config.load()
+        state = ServerState()
+        served = Guarded(config, state, {}, asyncio.get_running_loop())
+        served.connection_made(transport)
+        served.data_received(request)
+        while state.tasks:
+            await asyncio.sleep(0)
+        seen.append(list(transport.parts))
+        served.connection_lost(None)
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+    return seen
+
+
+def begun(**headers: str) -> dict[str, Any]:
+    fields = [(name.encode(), value.encode()) for name, value in headers.items()]
+    return {"type": "http.response.start", "status": 200, "headers": fields}
+
+
+def test_an_answer_is_written_at_once() -> None:
+    body = {"type": "http.response.body", "body": b"hello"}
+    head, whole, end = written(GET + b"\r\n", begun(**{"content-length": "5"}), body)
+    assert head == []
+    assert [part.partition(b"\r\n\r\n")[2] for part in whole] == [b"hello"] and end == whole
+    nothing = {"type": "http.response.body", "body": b""}
+    assert len(written(GET + b"\r\n", begun(**{"content-length": "0"}), nothing)[-1]) == 1
+
+
+def test_the_head_of_an_answer_in_parts_does_not_wait() -> None:
+    part = {"type": "http.response.body", "body": b"event", "more_body": True}
+    head, first, *_ = written(GET + b"\r\n", begun(), part, {"type": "http.response.body", "body": b""})
+    assert len(head) == 1 and len(first) == 2
+
+
+def test_a_head_without_its_body_is_written_in_the_end() -> None:
+    _, end = written(GET + b"\r\n", begun(**{"content-length": "5"}))  # the application fails before the body
+    assert len(end) == 1 and end[0].startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("first", [b"HEAD / HTTP/1.1\r\nHost: x\r\n", GET + b"Expect: 100-continue\r\n"])
+def test_what_has_no_body_or_is_asked_to_go_on_is_written_as_it_comes(first: bytes) -> None:
+    body = {"type": "http.response.body", "body": b"hello"}
+    head, *_ = written(first + b"\r\n", begun(**{"content-length": "5"}), body)
+    assert len(head) == 1

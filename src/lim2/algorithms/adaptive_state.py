@@ -11,7 +11,7 @@ from lim2.algorithms import refit, reward_scale
 from lim2.algorithms.reward_scale import RewardScale
 from lim2.algorithms.start import A0
 from lim2.exploration import roots
-from lim2.exploration.roots import LinearPosterior, RootPosterior
+from lim2.exploration.roots import LinearPosterior, RootPosterior, TriangularPosterior
 from lim2.exploration.sums import Sums, no_sums
 from lim2.memory import Memory
 from lim2.representation.scaling import Moments, no_moments
@@ -50,27 +50,26 @@ class State(NamedTuple):
 
 
 class ForItems(NamedTuple):
-    """Part of the state that scores items: only features that can be nonzero."""
+    """Part of the state that scores items: only features that can be nonzero, and triangular roots."""
 
     view: View
     kept: Ints  # these features, of all that the view gives
-    posterior: RootPosterior
-    linear: LinearPosterior
+    posterior: TriangularPosterior
+    linear: TriangularPosterior
     lead: float
 
 
-def without_zeros(how: "AdaptiveTS", state: State) -> State | ForItems:
+def for_items(how: "AdaptiveTS", state: State) -> State | ForItems:
     """Return the part of the state that scores items, without columns that have never varied.
 
     They are 0 in every row, and so make no difference to a score; an encoder's free columns and buckets are such.
     """
     view = state.view
-    if how.crossing is None or state.before is not None or view.scaling is None or view.projection is not None:
+    if how.crossing is None or state.before is not None:
         return state
     kept, hidden = np.ones(how.width, dtype=bool), how.network.width
-    kept[hidden : hidden + len(view.scaling.factor)] = view.scaling.factor != 0.0
-    if kept.all():
-        return state
+    if view.scaling is not None and view.projection is None:
+        kept[hidden : hidden + len(view.scaling.factor)] = view.scaling.factor != 0.0
     beliefs, linear = roots.of_features(state.posterior, kept), roots.of_features(state.linear, kept[hidden:])
     return ForItems(view, np.flatnonzero(kept), beliefs, linear, state.lead)
 

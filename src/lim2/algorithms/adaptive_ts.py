@@ -14,9 +14,9 @@ from lim2.algorithms.adaptive_state import (
     ForItems,
     State,
     first_state,
+    for_items,
     with_new_arm,
     without_old_arm,
-    without_zeros,
 )
 from lim2.algorithms.base import Diagnostics
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
@@ -24,7 +24,7 @@ from lim2.algorithms.start import A0, OPTIMISM, TEMPERATURE, turns_of
 from lim2.checks import number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
 from lim2.exploration.rank_k import by_arm, predicted_many
-from lim2.exploration.roots import LinearPosterior, RootPosterior, part_of
+from lim2.exploration.roots import Scorer, part_of
 from lim2.memory import Memory, sample, store, store_many
 from lim2.representation import MLP, Representation, RMSProp, Step
 from lim2.representation import view as views
@@ -223,14 +223,14 @@ class AdaptiveTS(WithNetwork):
         return self._score(state, state.posterior, state.linear, z)
 
     def for_items(self, state: State) -> State | ForItems:
-        """Return the state without features that are always 0."""
-        return without_zeros(self, state)
+        """Return the state as it scores items fastest."""
+        return for_items(self, state)
 
     def _share(self, state: State | ForItems) -> float:
         """Return the weight of the linear posterior in a decision."""
         return min(max((state.lead - MARGIN) / RANGE, 0.0), 1.0)
 
-    def _score(self, state: State | ForItems, posterior: RootPosterior, linear: LinearPosterior, z: Array) -> StudentT:
+    def _score(self, state: State | ForItems, posterior: Scorer, linear: Scorer, z: Array) -> StudentT:
         """Return the score by the posterior with the hidden layer, by the linear one, or between the two."""
         share = self._share(state)
         if share == 0.0:

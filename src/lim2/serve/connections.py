@@ -9,7 +9,41 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+CHUNKED = b"transfer-encoding: chunked\r\n\r\n"  # the end of the head of an answer that comes in parts
 HEAD = 65_536  # bytes of a request line and its headers
+
+
+class Joined:
+    """What an answer is written to: its head waits for the first part of its body, and both are sent as one.
+
+    Parameters
+    ----------
+    transport
+        Of the connection.
+    """
+
+    def __init__(self, transport: Any) -> None:
+        self._transport, self._head, self._begun = transport, b"", False
+
+    def write(self, data: bytes) -> None:
+        """Write; what comes first is the head, and waits if a body of known length follows."""
+        if not self._begun:
+            self._begun = True
+            if not data.endswith(CHUNKED):
+                self._head = data
+                return
+        if self._head:
+            data, self._head = self._head + data, b""
+        self._transport.write(data)
+
+    def close(self) -> None:
+        """Write what waits, and close the connection."""
+        if self._head:
+            self.write(b"")
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 class Guarded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
@@ -43,8 +77,11 @@ class Guarded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     def on_headers_complete(self) -> None:
         """Note that a head is there."""
-        self._in_head = False
+        self._in_head, before = False, self.cycle
         super().on_headers_complete()
+        cycle = self.cycle
+        if cycle is not before and not self.expect_100_continue and self.scope["method"] != "HEAD":
+            cycle.transport = Joined(cycle.transport)
 
     def _watch(self) -> None:
         """Wait for the head of a request, unless one is being answered."""
