@@ -13,6 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from lim2.serve.connections import HEAD, Guarded
+from lim2.serve.operations import WHOLE
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
@@ -157,3 +158,26 @@ def test_what_has_no_body_or_is_asked_to_go_on_is_written_as_it_comes(first: byt
     body = {"type": "http.response.body", "body": b"hello"}
     head, *_ = written(first + b"\r\n", begun(**{"content-length": "5"}), body)
     assert len(head) == 1
+
+
+@pytest.mark.parametrize("rest", [b"", b"b"])
+def test_a_scope_says_whether_all_of_the_request_is_there(rest: bytes) -> None:
+    found: list[bool] = []
+
+    async def look(scope: Any, receive: Any, send: Any) -> None:
+        found.append(WHOLE in scope)
+        await application(scope, receive, send)
+
+    async def main() -> None:
+        config: Any = uvicorn.Config(look, http=Guarded, lifespan="off")
+        config.load()
+        state = ServerState()
+        served = Guarded(config, state, {}, asyncio.get_running_loop())
+        served.connection_made(Written())
+        served.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na" + rest)
+        while state.tasks:
+            await asyncio.sleep(0)
+        served.connection_lost(None)
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+    assert found == [bool(rest)]

@@ -9,6 +9,8 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from lim2.serve.operations import WHOLE
+
 CHUNKED = b"transfer-encoding: chunked\r\n\r\n"  # the end of the head of an answer that comes in parts
 HEAD = 65_536  # bytes of a request line and its headers
 
@@ -82,6 +84,11 @@ class Guarded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         cycle = self.cycle
         if cycle is not before and not self.expect_100_continue and self.scope["method"] != "HEAD":
             cycle.transport = Joined(cycle.transport)
+
+    def on_message_complete(self) -> None:
+        """Note that all of a request is there: nobody needs a limit in time to read it."""
+        self.scope[WHOLE] = True
+        super().on_message_complete()
 
     def _watch(self) -> None:
         """Wait for the head of a request, unless one is being answered."""

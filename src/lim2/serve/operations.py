@@ -24,6 +24,7 @@ logger = logging.getLogger("lim2.serve")
 
 JSON, OCTETS = b"application/json", b"application/octet-stream"
 SAME = b"same-origin"
+WHOLE = "lim2.whole"  # a key of a scope, set by a server that has all of the request: to read it takes no time
 _encode = msgspec.json.Encoder().encode
 
 
@@ -182,7 +183,8 @@ class Endpoint:
         body, size = None, 0
         if operation.body is not None:
             most = max(service.config.max_body, operation.most)
-            content = await read_body(headers, receive, most, service.config.body_timeout)
+            patience = None if WHOLE in scope else service.config.body_timeout
+            content = await read_body(headers, receive, most, patience)
             size = len(content)
             body = content if self._decoder is None else decoded(self._decoder, content, operation.invalid)
         query = None if operation.query is None else query_of(scope["query_string"], operation.query)
@@ -265,7 +267,7 @@ def allowed(service: "Service", headers: Mapping[bytes, bytes], reads: bool) -> 
     return role
 
 
-async def read_body(headers: Mapping[bytes, bytes], receive: Any, most: int, patience: float) -> bytes:
+async def read_body(headers: Mapping[bytes, bytes], receive: Any, most: int, patience: float | None) -> bytes:
     """Return the body of a request; an ApiError if it is too long, or comes too slowly.
 
     Parameters
@@ -277,28 +279,34 @@ async def read_body(headers: Mapping[bytes, bytes], receive: Any, most: int, pat
     most
         Bytes.
     patience
-        Seconds.
+        Seconds; None: all of it is there.
     """
     announced = headers.get(b"content-length")
     if announced is not None and announced.isdigit() and int(announced[:20]) > most:
         raise _too_long(most)
-    parts, size = [], 0
+    if patience is None:
+        return await _parts(receive, most)
     try:
         async with asyncio.timeout(patience):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise bad_request("the client has gone")
-                part = message.get("body", b"")
-                size += len(part)
-                if size > most:
-                    raise _too_long(most)
-                parts.append(part)
-                if not message.get("more_body"):
-                    return parts[0] if len(parts) == 1 else b"".join(parts)
+            return await _parts(receive, most)
     except TimeoutError as error:
         close = {"connection": "close"}
         raise ApiError(408, "RequestTimeout", f"the body did not come within {patience} s", headers=close) from error
+
+
+async def _parts(receive: Any, most: int) -> bytes:
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise bad_request("the client has gone")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > most:
+            raise _too_long(most)
+        parts.append(part)
+        if not message.get("more_body"):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _too_long(most: int) -> ApiError:
