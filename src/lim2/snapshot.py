@@ -30,8 +30,10 @@ class Snapshot(Decider):
 
     def __getstate__(self) -> dict[str, Any]:
         with streams.lock:
-            kept = {**self.__dict__, "_asked": self._asked.copy(), "_core": self._core._replace(latest=None)}
-        return {name: value for name, value in kept.items() if name != "_streams"}
+            kept = {**self.__dict__, "_asked": self._asked.copy()}
+        del kept["_streams"]
+        core = kept["_core"]
+        return {**kept, "_core": core._replace(latest=None, state=self.algorithm.for_deciding(core.state))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _streams=streams.Streams(None))

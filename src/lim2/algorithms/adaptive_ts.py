@@ -226,6 +226,10 @@ class AdaptiveTS(WithNetwork):
         """Return the state as it scores items fastest."""
         return for_items(self, state)
 
+    def for_deciding(self, state: State) -> State:
+        """Return the state without the buffer, and without the sums over what has left it."""
+        return state._replace(evicted=None, memory=None)  # type: ignore[arg-type]
+
     def _share(self, state: State | ForItems) -> float:
         """Return the weight of the linear posterior in a decision."""
         return min(max((state.lead - MARGIN) / RANGE, 0.0), 1.0)

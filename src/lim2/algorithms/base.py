@@ -128,6 +128,10 @@ class Algorithm(ABC):
         """Return the part of the state that :meth:`score_items` needs, to be used for many decisions."""
         return state
 
+    def for_deciding(self, state: Any) -> Any:
+        """Return the state without what only learning needs, for a snapshot that is sent to another process."""
+        return state
+
     def joint_covariance(self, state: Any, rows: NDArray[Any]) -> Array:
         """Return the covariance matrix of the scores of rows of context and item, (k, k), for joint draws."""
         raise NotImplementedError(f"{self.name} does not support joint draws: leave out joint=True")

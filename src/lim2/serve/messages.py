@@ -8,6 +8,8 @@ import socket
 import struct
 from typing import Any
 
+import numpy as np
+
 _COUNT = struct.Struct("<I")
 _ALIGN = 64  # bytes; what NumPy computes with begins at a multiple of its size
 _PADDING = bytes(_ALIGN)
@@ -68,7 +70,7 @@ def receive(own: socket.socket) -> Any:
     """
     (count,) = _COUNT.unpack(_received(own, _COUNT.size))
     sizes = struct.unpack(f"<{count}Q", _received(own, 8 * count))
-    content = memoryview(_received(own, sum(size + -size % _ALIGN for size in sizes)))
+    content = _received(own, sum(size + -size % _ALIGN for size in sizes))
     parts, start = [], 0
     for size in sizes:
         parts.append(content[start : start + size])
@@ -76,9 +78,9 @@ def receive(own: socket.socket) -> Any:
     return pickle.loads(parts[0], buffers=parts[1:])
 
 
-def _received(own: socket.socket, size: int) -> bytearray:
-    content = bytearray(size)
-    rest = memoryview(content)
+def _received(own: socket.socket, size: int) -> memoryview:
+    content = np.empty(size, dtype=np.uint8).data  # not filled with zeros, as a bytearray is
+    rest = content
     while rest:
         count = own.recv_into(rest, len(rest), socket.MSG_WAITALL)
         if not count:
