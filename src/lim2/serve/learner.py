@@ -18,10 +18,27 @@ from lim2.serve.registry import Registry
 
 logger = logging.getLogger("lim2.serve")
 
-GATHER = 0.05  # seconds that rewards are gathered before they are learned: fewer steps, larger batches, less waiting
+SHARE = 0.1  # of the time, in which a learner works
+SHORT, LONG = 0.05, 0.25  # seconds between two passes, whatever that share is
 RETRY = 5.0  # seconds before a bandit whose learning failed is tried again
 WAIT = 2.0  # seconds that a request waits until the process that learns has answered others
 GRACE = 2.0  # seconds after an outage in which nothing is learned: rewards in spools come before what is overdue
+
+
+def pause(took: float) -> float:
+    """Return the seconds for which rewards are gathered after a pass: fewer passes, larger batches, less waiting.
+
+    Parameters
+    ----------
+    took
+        Seconds of the pass. If it was long, there is much to do, and requests should have the processor meanwhile.
+
+    Examples
+    --------
+    >>> [pause(took) for took in (0.001, 0.02, 3.0)]
+    [0.05, 0.18, 0.25]
+    """
+    return min(max(SHORT, took / SHARE - took), LONG)
 
 
 class Counting(Protocol):
@@ -61,6 +78,7 @@ class Learner:
         self._looks = 0.0  # when bandits are looked at again after a failure
         self._thread = threading.Thread(target=self._run, name="lim2 learner", daemon=True)
         self.rounds = 0  # passes over all bandits
+        self._took = 0.0  # seconds of the latest one
 
     def start(self) -> None:
         """Begin."""
@@ -121,7 +139,7 @@ class Learner:
             self._wake.wait(self._poll)
         self._wake.clear()
         if not self._stop:
-            time.sleep(GATHER)
+            time.sleep(pause(self._took))
 
     def look(self, first: str | None = None, seconds: float = math.inf) -> int:
         """Pass over all bandits once; return how many rewards were learned.
@@ -135,8 +153,9 @@ class Learner:
         """
         if first is not None:
             self._retry.pop(first, None)
-        learned = self._pass(first, time.monotonic() + seconds)
-        self.rounds += 1
+        began = time.monotonic()
+        learned = self._pass(first, began + seconds)
+        self.rounds, self._took = self.rounds + 1, time.monotonic() - began
         return learned
 
     @property

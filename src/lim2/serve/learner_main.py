@@ -33,7 +33,7 @@ from lim2.serve.registry import ALONE, SHARED, Registry
 
 logger = logging.getLogger("lim2.serve")
 
-NICE = 10  # requests come first where cores are scarce; then it has a tenth of one
+NICE = 19  # requests come first where cores are scarce
 SEND = 10  # seconds in which another process must take an answer
 PASS = 0.5  # seconds after which a pass ends, and what was learned is sent
 
