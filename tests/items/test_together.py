@@ -1,5 +1,6 @@
 """What is computed once for several rows, or left out because it is always 0, changes no score and no decision."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,24 @@ def question(t: int, k: int = 4) -> tuple[Float, Float]:
     user, items = rng.normal(size=N_CONTEXT), rng.normal(size=(k, N_ITEM))
     user[:SILENT], items[:, -SILENT:] = 0.5, 0.0
     return user, items
+
+
+@pytest.mark.parametrize("algorithm", ["AdaptiveTS", "LinearTS", "LiM2"])
+def test_a_snapshot_in_another_process_says_the_same(algorithm: str) -> None:
+    agent = wide(algorithm)
+    here, there = agent.snapshot(), pickle.loads(pickle.dumps(agent.snapshot()))
+    user, items = question(99)
+    rows = np.concatenate([here.joined(user, items), here.joined(*question(98))])
+    for one, other in zip(here.score_rows(rows), there.score_rows(rows), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    np.testing.assert_allclose(here.propensities(user, items), there.propensities(user, items), rtol=1e-9, atol=1e-12)
+    state = [own._inner._core.state for own in (here, there)]
+    joint = [agent.algorithm.joint_covariance(own, rows) for own in state]
+    np.testing.assert_allclose(*joint, rtol=1e-7, atol=1e-12)
+    assert there.act(user, items, joint=True) in range(4)
+    if algorithm == "AdaptiveTS":
+        assert isinstance(state[1], ForItems) and there._scores_by is state[1]
+        assert len(pickle.dumps(there)) < 0.5 * len(pickle.dumps(agent))
 
 
 def test_columns_that_never_varied_are_left_out_of_a_snapshot() -> None:

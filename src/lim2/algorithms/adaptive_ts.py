@@ -197,8 +197,10 @@ class AdaptiveTS(WithNetwork):
             first = scaling(no_moments(self.shape))
         return first_state(self, n_arms, View(f, first, views.projection(self.columns[0], self.linear, rng)))
 
-    def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
+    def score(self, state: State | ForItems, contexts: NDArray[Any]) -> StudentT:
         """Return the score of every arm; while a refit is under way some arms have one view, the rest another."""
+        if isinstance(state, ForItems):
+            return self.score_items(state, contexts, len(contexts))
         one = contexts.ndim == len(self.shape)
         rows = contexts[None] if one else contexts
         z = self.features(state.view, rows)
@@ -222,13 +224,14 @@ class AdaptiveTS(WithNetwork):
             z = z.take(state.kept, axis=1)
         return self._score(state, state.posterior, state.linear, z)
 
-    def for_items(self, state: State) -> State | ForItems:
+    def for_items(self, state: State | ForItems) -> State | ForItems:
         """Return the state as it scores items fastest."""
-        return for_items(self, state)
+        return state if isinstance(state, ForItems) else for_items(self, state)
 
-    def for_deciding(self, state: State) -> State:
-        """Return the state without the buffer, and without the sums over what has left it."""
-        return state._replace(evicted=None, memory=None)  # type: ignore[arg-type]
+    def for_deciding(self, state: State) -> State | ForItems:
+        """Return what scores items, or the state without the buffer and the sums over what has left it."""
+        scores = self.for_items(state)
+        return scores._replace(evicted=None, memory=None) if isinstance(scores, State) else scores  # type: ignore[arg-type]
 
     def _share(self, state: State | ForItems) -> float:
         """Return the weight of the linear posterior in a decision."""
@@ -245,9 +248,10 @@ class AdaptiveTS(WithNetwork):
         mean, scale, freedom = roots.score(posterior, z)
         return StudentT(mean + share * (own.mean - mean), scale + share * (own.scale - scale), freedom)
 
-    def joint_covariance(self, state: State, rows: NDArray[Any]) -> Array:
+    def joint_covariance(self, state: State | ForItems, rows: NDArray[Any]) -> Array:
         """Return the covariance matrix of the scores of rows of context and item, from the posterior that decides."""
         z, scale = self.features(state.view, rows), self.score(state, rows).scale[:, 0]
+        z = z.take(state.kept, axis=1) if isinstance(state, ForItems) else z
         leads = self._share(state) > 0.5
         cov = roots.covariance(*((state.linear, z[:, self.network.width :]) if leads else (state.posterior, z)))
         return cov * np.multiply.outer(*2 * (scale / np.sqrt(np.maximum(cov.diagonal(), np.finfo(float).tiny)),))

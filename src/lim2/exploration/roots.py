@@ -93,7 +93,7 @@ def score(posterior: Scorer, z: Array) -> StudentT:
     return StudentT(mean, np.sqrt(spread * (b / a)), a + a)
 
 
-def covariance(posterior: Roots, rows: Array) -> Array:
+def covariance(posterior: Scorer, rows: Array) -> Array:
     """Return the covariances of the first arm's scores of several rows of features, (n, n), given the mean noise."""
     whitened = rows @ posterior.root[0].T
     cov: Array = whitened @ whitened.T * (posterior.b[0] / posterior.a[0])

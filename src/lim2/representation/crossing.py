@@ -8,7 +8,7 @@ none is ever formed (the tensor sketch of Pham and Pagh, 2013). Places are sprea
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,9 @@ class Crossing:
 
     context: int
     item: int
+
+    def __reduce__(self) -> tuple[Any, ...]:  # what is computed once is not sent to other processes
+        return _shared, (self.context, self.item)
 
     @property
     def products(self) -> int:
@@ -149,6 +152,11 @@ class Crossing:
         rows[:, : self.context], rows[:, self.context :] = own, items
         crossed = self(rows)[:, self.context + self.item :].T
         return crossed if own.ndim > 1 or items.ndim > 1 else crossed[:, 0]
+
+
+@cache
+def _shared(context: int, item: int) -> Crossing:
+    return Crossing(context, item)
 
 
 def _one_hot(columns: int, places: int, step: int, first: int) -> Array:

@@ -394,7 +394,7 @@ class Hosted:
         return self.decider if self.leads and not self._behind else None
 
     def _swap(self, bandit: Bandit) -> None:
-        self._put(bandit.snapshot().prepared())
+        self._put(bandit.snapshot().prepared() if self.decides else bandit.snapshot())
         self._unpublished = True
 
     def _go_on(self, decider: RawDecider) -> None:
