@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lim2 import streams
+from lim2._blas import one_thread
 from lim2.deciding import Decider
 
 
@@ -33,7 +34,9 @@ class Snapshot(Decider):
             kept = {**self.__dict__, "_asked": self._asked.copy()}
         del kept["_streams"]
         core = kept["_core"]
-        return {**kept, "_core": core._replace(latest=None, state=self.algorithm.for_deciding(core.state))}
+        with one_thread:
+            state = self.algorithm.for_deciding(core.state)
+        return {**kept, "_core": core._replace(latest=None, state=state)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _streams=streams.Streams(None))

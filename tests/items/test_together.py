@@ -81,12 +81,12 @@ def test_a_snapshot_in_another_process_says_the_same(algorithm: str) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-9)
     np.testing.assert_allclose(here.propensities(user, items), there.propensities(user, items), rtol=1e-9, atol=1e-12)
     state = [own._inner._core.state for own in (here, there)]
-    joint = [agent.algorithm.joint_covariance(own, rows) for own in state]
-    np.testing.assert_allclose(*joint, rtol=1e-7, atol=1e-12)
+    one, other = (agent.algorithm.joint_covariance(own, rows) for own in state)
+    np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-12)
     assert there.act(user, items, joint=True) in range(4)
     if algorithm == "AdaptiveTS":
         assert isinstance(state[1], ForItems) and there._scores_by is state[1]
-        assert len(pickle.dumps(there)) < 0.5 * len(pickle.dumps(agent))
+        assert len(pickle.dumps(there)) < 0.6 * len(pickle.dumps(agent))
 
 
 def test_columns_that_never_varied_are_left_out_of_a_snapshot() -> None:
