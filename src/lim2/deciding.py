@@ -272,6 +272,10 @@ class Decider:
         """Return the number of initial turns left for each arm."""
         return self.algorithm.turns - np.maximum(self._asked, self._core.pulls)
 
+    def draw_like(self, before: "Decider") -> None:
+        """Decide from the random stream of another snapshot from now on."""
+        self._streams = before._streams
+
     def count_turns_of(self, before: "Decider") -> None:
         """Count the initial turns that another snapshot has given to the same arms: they are not given again."""
         with streams.lock:

@@ -14,7 +14,8 @@ class Snapshot(Decider):
     Any number of threads may use it at once. All snapshots of an agent share one random stream, separate from that of
     ``agent.act``. With a seed and one thread at a time, decisions are the same in every run. With several threads, each
     decision is drawn correctly, but the order of calls decides which draw it gets. All snapshots of an agent share the
-    initial turns of its arms. Where a pickled snapshot is loaded, it has a random stream and turns of its own.
+    initial turns of its arms. Where a pickled snapshot is loaded, it has turns of its own, and a random stream of its
+    own: with a seed it continues as the pickled one would have, without a seed it is new.
 
     Examples
     --------
@@ -32,14 +33,17 @@ class Snapshot(Decider):
     def __getstate__(self) -> dict[str, Any]:
         with streams.lock:
             kept = {**self.__dict__, "_asked": self._asked.copy()}
-        del kept["_streams"]
+        if not self._streams.seeded:
+            del kept["_streams"]
         core = kept["_core"]
         with one_thread:
             state = self.algorithm.for_deciding(core.state)
         return {**kept, "_core": core._replace(latest=None, state=state)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _streams=streams.Streams(None))
+        self.__dict__.update(state)
+        if "_streams" not in state:
+            self._streams = streams.Streams(None)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.name}, n_arms={self.n_arms}, rounds={self.rounds})"

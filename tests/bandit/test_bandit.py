@@ -353,7 +353,8 @@ def test_a_snapshot_can_be_pickled(form: str) -> None:
     loaded = pickle.loads(pickle.dumps(bandit.snapshot()))
     assert loaded.propensities(**question(form)).tobytes() == bandit.propensities(**question(form)).tobytes()
     assert (loaded.arms, loaded.rounds, loaded.metadata) == (bandit.arms, bandit.rounds, bandit.metadata)
-    loaded.count_turns_of(bandit.snapshot())  # whether or not there are any
+    loaded.draw_like(bandit.snapshot())
+    loaded.count_turns_of(bandit.snapshot())
     assert loaded.prepared().decide(**question(form)).arm in loaded.rank(**question(form)).arms
 
 

@@ -73,7 +73,7 @@ def test_a_name_is_known_again_also_where_one_reward_settles(tmp_path: Path) -> 
         assert log.reward(id, 1.0, name="click") == "recorded"
         assert log.reward(id, 1.0, name="click") == "duplicate"
         assert log.reward(id, 1.0, name="the same once more") == "duplicate"
-        with pytest.raises(ConflictingRewardError, match="aggregate="):
+        with pytest.raises(ConflictingRewardError, match="unless the setting aggregate"):
             log.reward(id, 2.0)
 
 

@@ -14,6 +14,7 @@ import lim2
 from lim2.log import StoreUnavailableError
 from lim2.serve import arms
 from lim2.serve.config import load
+from lim2.serve.deciding import decide
 from lim2.serve.home import Home, NoBanditError, open_home
 from lim2.serve.hosted import Hosted
 from lim2.serve.spec import BanditSpec, Stored
@@ -39,7 +40,7 @@ def opened(home: Home) -> Hosted:
 def rewarded(hosted: Hosted, count: int) -> None:
     async def play() -> None:
         for _ in range(count):
-            made = await hosted.decide({}, ITEMS, None)
+            made = await decide(hosted, {}, ITEMS, None)
             await hosted.log.areward(made.id, float(made.arm == "a"))
 
     asyncio.run(play())
@@ -100,7 +101,7 @@ def test_events_from_which_nothing_is_learned_are_behind_the_model_too(home: Hom
     hosted = opened(home)
     rewarded(hosted, 1)
     assert hosted.step() == 1
-    made = asyncio.run(hosted.decide({}, ITEMS, None))
+    made = asyncio.run(decide(hosted, {}, ITEMS, None))
     hosted.log.discard(made.id)
     assert hosted.step() == 0
     model = hosted.log.model()

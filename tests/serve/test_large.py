@@ -10,6 +10,7 @@ from serve.running import PATIENCE
 from starlette.testclient import TestClient
 
 from lim2.bandit import RawDecider
+from lim2.serve.deciding import decide
 from lim2.serve.service import Service
 from lim2.serve.together import MOST
 
@@ -95,10 +96,10 @@ def test_large_groups_are_decided_beside_the_loop(service: Service, monkeypatch:
     monkeypatch.setattr(RawDecider, "answer", waiting)
 
     async def main() -> list[Any]:
-        asked = [asyncio.ensure_future(hosted.decide({}, items, None, id=f"d{place}")) for place in range(MOST)]
+        asked = [asyncio.ensure_future(decide(hosted, {}, items, None, id=f"d{place}")) for place in range(MOST)]
         assert await asyncio.to_thread(gate.reached.wait, PATIENCE)
         asked.pop().cancel()  # its client has gone
-        await hosted.decide({}, items, None)
+        await decide(hosted, {}, items, None)
         gate.open()
         return await asyncio.gather(*asked)
 

@@ -411,3 +411,17 @@ def test_a_change_is_tried_at_once_although_learning_has_just_failed(
     assert one.call("PATCH", SHOP, {"exploration": 0.4})[0] == 200
     assert one.hosted().decider._inner.algorithm.min_propensity == 0.4
     assert one.hosted().failure is None
+
+
+def test_a_seed_does_not_let_every_snapshot_draw_the_same(linked: Linked) -> None:
+    one, two, _ = linked
+    for process in (one, two):
+        process.call("PUT", SHOP, {"seed": 3})
+    streams = []
+    for number in range(3):
+        one.rewarded(str(number))
+        for process in (one, two):
+            process.hosted().learn_now()
+            streams.append(process.hosted().decider._snapshot._streams)
+    assert streams[0] is streams[2] is streams[4] and streams[1] is streams[3] is streams[5]
+    assert streams[0].serve.random() != streams[1].serve.random()

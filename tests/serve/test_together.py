@@ -7,6 +7,7 @@ import pytest
 
 from lim2.bandit import RawDecider
 from lim2.item_deciding import Question
+from lim2.serve.deciding import decide
 from lim2.serve.errors import ApiError
 from lim2.serve.service import Service
 from lim2.serve.together import MOST, Together
@@ -33,7 +34,7 @@ def test_concurrent_decisions_are_made_and_written_together(service: Service, mo
 
     async def main() -> list[Any]:
         asked = [
-            hosted.decide({"n": place}, wrong if place == 3 else ITEMS, None, id=f"d{place}")
+            decide(hosted, {"n": place}, wrong if place == 3 else ITEMS, None, id=f"d{place}")
             for place in range(MOST + 4)
         ]
         return await asyncio.gather(*asked, return_exceptions=True)

@@ -144,6 +144,16 @@ class RawDecider:
         candidates = next((given for given in (arms, items, self._features) if given is not None), ())
         return len(candidates) * (encoder.width + of_items.width)
 
+    def draw_like(self, before: "RawDecider") -> None:
+        """Decide from the random stream of another snapshot from now on, for a snapshot from another process.
+
+        Parameters
+        ----------
+        before
+            The other snapshot.
+        """
+        self._snapshot.draw_like(before._snapshot)
+
     def count_turns_of(self, before: "RawDecider") -> None:
         """Count the initial turns that an earlier snapshot from another process has given: they are not given again.
 
@@ -152,8 +162,11 @@ class RawDecider:
         before
             The earlier snapshot.
         """
-        if isinstance(self._inner, Decider) and isinstance(before._inner, Decider) and self._inner._starting:
-            self._inner.count_turns_of(before._inner)
+        self._snapshot.count_turns_of(before._snapshot)
+
+    @property
+    def _snapshot(self) -> Decider:
+        return self._inner._inner if isinstance(self._inner, ItemDecider) else self._inner
 
     @property
     def chooses_items(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from lim2.log import LogError
+from lim2.serve.deciding import decide
 from lim2.serve.errors import ApiError
 from lim2.serve.service import Service
 from lim2.serve.spec import BanditSpec
@@ -114,7 +115,7 @@ async def _visit(service: Service, rng: random.Random) -> None:
     """Let a visitor come, and perhaps click a little later."""
     hosted = await service.registry.get(NAME)
     who, shown = visitor(rng), rng.sample(list(CATALOGUE), 5)
-    made = await hosted.decide(who, {name: CATALOGUE[name] for name in shown}, None)
+    made = await decide(hosted, who, {name: CATALOGUE[name] for name in shown}, None)
     service.metrics.decided(NAME, made)
     if rng.random() < chance(who, CATALOGUE[made.arm]):
         asyncio.get_running_loop().call_later(rng.expovariate(1.0), _click, service, made.id)

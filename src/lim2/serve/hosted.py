@@ -1,26 +1,18 @@
 """One bandit of the service, in one process: its log, and the snapshot that decides."""
 
-import asyncio
 import logging
 import math
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
-
-import msgspec
+from collections.abc import Callable
+from typing import Any
 
 from lim2.bandit import Bandit, RawDecider
-from lim2.decision import Decision
 from lim2.info import Info
-from lim2.log import Lease, LogError, LostLeaseError, TakenIdError
-from lim2.log.entries import extras
+from lim2.log import Lease, LogError, LostLeaseError
 from lim2.log.learning import position_of
 from lim2.log.pruning import prune
-from lim2.log.recording import keep
-from lim2.log.situation import Situation
-from lim2.log.writing import Made
 from lim2.opening import from_bytes
 from lim2.serve import spec as specs
 from lim2.serve.home import Home, NoBanditError, StaleError
@@ -32,23 +24,9 @@ from lim2.serve.together import Together
 logger = logging.getLogger("lim2.serve")
 
 FEW, A_WHILE = 64, 0.5  # rewards that are learned at least, and seconds, before the snapshot is swapped
-LARGE, LONG = 16_000, 32_000  # values that a decision compares, bytes of a request: from here on it takes milliseconds
 OFTEN, SELDOM = 1.0, 5.0  # seconds between looks where logs say what is new: who learns, and who only decides
 
 Ask = Callable[[str, bool], int]  # asks the process that learns to look at a bandit now, and whether to publish it
-
-_encode = msgspec.json.Encoder(order="sorted").encode  # for what msgspec has decoded
-
-
-class Kept(NamedTuple):
-    """A decision that is on disk: what the answer to a request needs of it, under the names of a log's decision."""
-
-    id: str
-    arm: Any
-    propensity: float
-    arms: tuple[Any, ...]
-    propensities: Any
-    metadata: Any
 
 
 class Hosted:
@@ -104,102 +82,9 @@ class Hosted:
         self._unpublished, self._published = False, -math.inf
         self._safe, self._tidied = 0, -math.inf  # a position up to which a model is published
         self._stepping, self._closed = threading.Lock(), False
-        self._together = Together()
+        self.together = Together()
         self.decider: RawDecider = self._first()
         self._unlisten = self.log.store.listen(self._heard)
-
-    # Deciding
-
-    async def decide(
-        self,
-        context: Any,
-        items: Mapping[str, Any] | None,
-        arms: Sequence[str] | None,
-        *,
-        exploit: bool = False,
-        id: str | None = None,
-        key: str | None = None,
-        metadata: Any = None,
-        active: bool = True,
-        size: int = 0,
-    ) -> Any:
-        """Decide by the snapshot, and return the decision when it is on disk; a taken id gives its first decision.
-
-        Parameters
-        ----------
-        context, items, arms, exploit
-            As :meth:`lim2.Bandit.decide` takes them; context and items as they came out of JSON.
-        id, key, metadata, active
-            As :meth:`lim2.DecisionLog.arecord` takes them.
-        size
-            Bytes of the request.
-        """
-        with refusals("a decision"):
-            decider = self.decider
-            made = await self.choose(decider, context, items, arms, exploit=exploit, size=size)
-            return await self.record(
-                made, context, items, decider, id=id, key=key, metadata=metadata, active=active, size=size
-            )
-
-    async def choose(
-        self,
-        decider: RawDecider,
-        context: Any,
-        items: Mapping[str, Any] | None,
-        arms: Sequence[str] | None = None,
-        *,
-        exploit: bool = False,
-        size: int = 0,
-    ) -> Decision:
-        """Return a decision. A large one is computed in a thread, so that others are answered meanwhile.
-
-        Parameters
-        ----------
-        decider
-            The snapshot.
-        context, items, arms, exploit, size
-            As for :meth:`decide`.
-        """
-        if size >= LONG or decider.size(items, arms) >= LARGE:
-            return await asyncio.to_thread(decider.choose, context, items, arms=arms, exploit=exploit)
-        if not decider.chooses_items:
-            return decider.choose(context, items, arms=arms, exploit=exploit)
-        return await self._together.decide(decider, decider.ask(context, items, arms=arms, exploit=exploit))
-
-    async def record(
-        self,
-        made: Decision,
-        context: Any,
-        items: Mapping[str, Any] | None,
-        decider: RawDecider,
-        *,
-        id: str | None,
-        key: str | None = None,
-        metadata: Any = None,
-        active: bool = True,
-        size: int = 0,
-    ) -> Any:
-        """Write a decision down, and return it when it is on disk; a taken id gives its first decision.
-
-        Parameters
-        ----------
-        made
-            The decision.
-        context, items
-            What it is about, as they came out of JSON, and a decider has accepted them.
-        decider
-            By whom it was made.
-        id, key, metadata, active, size
-            As for :meth:`decide`.
-        """
-        log, about = self.log, Situation(None, None, context, items, _encode)  # type: ignore[arg-type]
-        try:
-            given = log, Made(made, about, id, extras(key, metadata, active)), decider
-            work, finish = keep(*given) if size < LONG else await asyncio.to_thread(keep, *given)
-            kept = finish(await log.store.awrite(work))
-        except TakenIdError:
-            return await asyncio.to_thread(log.get, id)  # type: ignore[arg-type]
-        return Kept(kept, made.arm, made.propensity, made.arms, made.propensities, metadata)
 
     def get(self, id: str) -> Any:
         """Return a logged decision; an ApiError if there is none.
@@ -263,6 +148,9 @@ class Hosted:
             self.mark, self.leads, self._elsewhere = report.mark, report.leads, report.failure
             self.caught_up = self.caught_up or report.caught_up
             if report.decider is not None:
+                report.decider.draw_like(
+                    self.decider
+                )  # the other process may have a seed, and so always the same draws
                 self._go_on(report.decider)
 
     @property
@@ -452,7 +340,7 @@ class Hosted:
 
     def _own(self, bandit: Bandit) -> Bandit:
         """Return a bandit that decides from a stream of its own: no two processes draw the same numbers."""
-        if self.home.shared:
+        if self.home.shared or self._ask is not None:
             bandit.agent.reseed(None)
         return bandit
 

@@ -13,7 +13,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 if TYPE_CHECKING:
     from lim2.decision import Decision
     from lim2.info import Info
-    from lim2.serve.hosted import Hosted, Kept
+    from lim2.serve.deciding import Kept
+    from lim2.serve.hosted import Hosted
     from lim2.serve.spool import Outage
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"  # where workers keep their counts, if there are several

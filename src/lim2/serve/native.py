@@ -13,10 +13,11 @@ from lim2.log import LoggedDecision, StoreUnavailableError, TakenIdError, Unknow
 from lim2.log.entries import new_id
 from lim2.log.recording import record_many, record_slate
 from lim2.log.requests import Request
-from lim2.serve import arms, evaluating, wire
+from lim2.serve import arms, deciding, evaluating, wire
 from lim2.serve import spec as specs
+from lim2.serve.deciding import Kept
 from lim2.serve.errors import ApiError, bad_request, shortened
-from lim2.serve.hosted import Hosted, Kept
+from lim2.serve.hosted import Hosted
 from lim2.serve.labour import written
 from lim2.serve.operations import OCTETS, Call, Operation, Reply
 from lim2.serve.overview import decided, info_of, listed, overview
@@ -42,7 +43,8 @@ async def hosted_of(call: Call) -> Hosted:
 async def decide(call: Call) -> wire.DecideResponse:
     """Choose an arm or an item, and log the decision."""
     hosted, request = await hosted_of(call), call.body
-    made = await hosted.decide(
+    made = await deciding.decide(
+        hosted,
         request.context, request.items, request.arms, exploit=request.exploit, id=request.id, key=request.key,
         metadata=request.metadata, active=request.active, size=call.size,
     )  # fmt: skip

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from lim2.decision import Decision
+from lim2.serve.deciding import Kept, choose, decide, record
 from lim2.serve.errors import ApiError, bad_request, shortened
-from lim2.serve.hosted import Hosted, Kept
+from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.wire import CONTROL, RankableAction, RankedAction, RankRequest, RankResponse
@@ -30,7 +31,7 @@ async def rank(call: Call) -> RankResponse:
     metadata = {EXCLUDED: excluded} if excluded else None
     own = hosted.stored.personalizer
     if own is None or own.learning_mode == "Online":
-        made = await hosted.decide(context, items, None, id=event, metadata=metadata, active=active, size=call.size)
+        made = await decide(hosted, context, items, None, id=event, metadata=metadata, active=active, size=call.size)
     else:
         made = await apprentice(hosted, context, items, event, metadata or {}, active, call.size)
     if isinstance(made, Kept):  # not one that was made before
@@ -66,8 +67,9 @@ async def apprentice(
     """
     with refusals("a decision"):
         decider = hosted.decider
-        best = await hosted.choose(decider, context, items, exploit=True, size=size)
-        return await hosted.record(
+        best = await choose(hosted, decider, context, items, exploit=True, size=size)
+        return await record(
+            hosted,
             chosen_by_application(best), context, items, decider, id=event,
             metadata={**metadata, MODEL: best.arm}, active=active, size=size,
         )  # fmt: skip

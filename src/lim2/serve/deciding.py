@@ -1,0 +1,132 @@
+"""Decisions that requests ask for: made by the snapshot of a bandit, and answered when they are on disk."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lim2.bandit import RawDecider
+from lim2.decision import Decision
+from lim2.log import TakenIdError
+from lim2.log.entries import extras
+from lim2.log.recording import keep
+from lim2.log.situation import Situation
+from lim2.log.writing import Made
+from lim2.serve.hosted import Hosted
+from lim2.serve.refusals import refusals
+
+LARGE, LONG = 16_000, 32_000  # values that a decision compares, bytes of a request: from here on it takes milliseconds
+
+_encode = msgspec.json.Encoder(order="sorted").encode  # for what msgspec has decoded
+
+
+class Kept(NamedTuple):
+    """A decision that is on disk: what the answer to a request needs of it, under the names of a log's decision."""
+
+    id: str
+    arm: Any
+    propensity: float
+    arms: tuple[Any, ...]
+    propensities: Any
+    metadata: Any
+
+
+async def decide(
+    hosted: Hosted,
+    context: Any,
+    items: Mapping[str, Any] | None,
+    arms: Sequence[str] | None,
+    *,
+    exploit: bool = False,
+    id: str | None = None,
+    key: str | None = None,
+    metadata: Any = None,
+    active: bool = True,
+    size: int = 0,
+) -> Any:
+    """Decide by the snapshot, and return the decision when it is on disk; a taken id gives its first decision.
+
+    Parameters
+    ----------
+    hosted
+        The bandit.
+    context, items, arms, exploit
+        As :meth:`lim2.Bandit.decide` takes them; context and items as they came out of JSON.
+    id, key, metadata, active
+        As :meth:`lim2.DecisionLog.arecord` takes them.
+    size
+        Bytes of the request.
+    """
+    with refusals("a decision"):
+        decider = hosted.decider
+        made = await choose(hosted, decider, context, items, arms, exploit=exploit, size=size)
+        return await record(
+            hosted, made, context, items, decider, id=id, key=key, metadata=metadata, active=active, size=size
+        )
+
+
+async def choose(
+    hosted: Hosted,
+    decider: RawDecider,
+    context: Any,
+    items: Mapping[str, Any] | None,
+    arms: Sequence[str] | None = None,
+    *,
+    exploit: bool = False,
+    size: int = 0,
+) -> Decision:
+    """Return a decision. A large one is computed in a thread, so that others are answered meanwhile.
+
+    Parameters
+    ----------
+    hosted
+        The bandit.
+    decider
+        The snapshot.
+    context, items, arms, exploit, size
+        As for :func:`decide`.
+    """
+    if size >= LONG or decider.size(items, arms) >= LARGE:
+        return await asyncio.to_thread(decider.choose, context, items, arms=arms, exploit=exploit)
+    if not decider.chooses_items:
+        return decider.choose(context, items, arms=arms, exploit=exploit)
+    return await hosted.together.decide(decider, decider.ask(context, items, arms=arms, exploit=exploit))
+
+
+async def record(
+    hosted: Hosted,
+    made: Decision,
+    context: Any,
+    items: Mapping[str, Any] | None,
+    decider: RawDecider,
+    *,
+    id: str | None,
+    key: str | None = None,
+    metadata: Any = None,
+    active: bool = True,
+    size: int = 0,
+) -> Any:
+    """Write a decision down, and return it when it is on disk; a taken id gives its first decision.
+
+    Parameters
+    ----------
+    hosted
+        The bandit.
+    made
+        The decision.
+    context, items
+        What it is about, as they came out of JSON, and a decider has accepted them.
+    decider
+        By whom it was made.
+    id, key, metadata, active, size
+        As for :func:`decide`.
+    """
+    log, about = hosted.log, Situation(None, None, context, items, _encode)  # type: ignore[arg-type]
+    try:
+        given = log, Made(made, about, id, extras(key, metadata, active)), decider
+        work, finish = keep(*given) if size < LONG else await asyncio.to_thread(keep, *given)
+        kept = finish(await log.store.awrite(work))
+    except TakenIdError:
+        return await asyncio.to_thread(log.get, id)  # type: ignore[arg-type]
+    return Kept(kept, made.arm, made.propensity, made.arms, made.propensities, metadata)
