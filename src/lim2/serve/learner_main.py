@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -28,12 +29,13 @@ from lim2.serve.learner import Learner
 from lim2.serve.learner_link import Answer, Lesson, Question, Report
 from lim2.serve.learner_process import SETTINGS
 from lim2.serve.log_format import log_settings
-from lim2.serve.messages import receive, send, set_patience
+from lim2.serve.messages import packed, receive, send_packed, set_patience
 from lim2.serve.registry import ALONE, SHARED, Registry
+from lim2.serve.yielding import Yielding
 
 logger = logging.getLogger("lim2.serve")
 
-NICE = 19  # requests come first where cores are scarce
+NICE = 10  # requests come first where processors are scarce; then it has a tenth of one
 SEND = 10  # seconds in which another process must take an answer
 PASS = 0.5  # seconds after which a pass ends, and what was learned is sent
 
@@ -101,6 +103,17 @@ class Answering:
         changed = [one for name, one in self._reports.items() if question.marks.get(name) != one.mark]
         return Answer(changed, *self._tally.taken(), self._learner.unfinished)
 
+    def packed(self, question: Question) -> "Packed":
+        """Return an answer, and the parts of the message that has it: what scores items is computed for that.
+
+        Parameters
+        ----------
+        question
+            Of a process that decides.
+        """
+        answer = self.answer(question)
+        return answer, packed(answer)
+
     def not_received(self, answer: Answer) -> None:
         """Keep for the next answer what is said only once.
 
@@ -145,7 +158,11 @@ class Answering:
         self._home.close()
 
 
-def serve(listener: socket.socket, parent: int, answering: Answering) -> None:
+Packed = tuple[Answer, list[memoryview]]
+Run = Callable[[Callable[[], Packed]], Packed]
+
+
+def serve(listener: socket.socket, parent: int, answering: Answering, run: Run = lambda work: work()) -> None:
     """Answer whoever connects, until the parent ends.
 
     Parameters
@@ -156,6 +173,8 @@ def serve(listener: socket.socket, parent: int, answering: Answering) -> None:
         A file that ends with the parent.
     answering
         Who answers.
+    run
+        Does the work of an answer.
     """
     with selectors.DefaultSelector() as watched:
         watched.register(parent, selectors.EVENT_READ)
@@ -168,32 +187,32 @@ def serve(listener: socket.socket, parent: int, answering: Answering) -> None:
                     client = listener.accept()[0]
                     set_patience(client, SEND)  # one that stands still does not keep others waiting
                     watched.register(client, selectors.EVENT_READ)
-                elif isinstance(key.fileobj, socket.socket) and not served(key.fileobj, answering):
+                elif isinstance(key.fileobj, socket.socket) and not served(key.fileobj, answering, run):
                     watched.unregister(key.fileobj)
                     key.fileobj.close()
 
 
-def served(client: socket.socket, answering: Answering) -> bool:
+def served(client: socket.socket, answering: Answering, run: Run) -> bool:
     """Answer one question; return whether there can be another one.
 
     Parameters
     ----------
     client
         The connection on which there is a question, or its end.
-    answering
-        Who answers.
+    answering, run
+        As for :func:`serve`.
     """
     try:
         question = receive(client)
     except (EOFError, OSError):
         return False
     try:
-        answer = answering.answer(question)
+        answer, parts = run(lambda: answering.packed(question))
     except Exception:  # the client asks again
         logger.exception("a question of a process that decides cannot be answered")
         return False
     try:
-        send(client, answer)
+        send_packed(client, parts)
     except OSError:
         answering.not_received(answer)
         return False
@@ -216,7 +235,7 @@ def main(listener: int) -> None:
     answering = Answering(config)
     with socket.socket(fileno=listener) as own:
         try:
-            serve(own, sys.stdin.fileno(), answering)
+            serve(own, sys.stdin.fileno(), answering, Yielding().run)
         finally:
             answering.close()
         shutil.rmtree(Path(own.getsockname()).parent, ignore_errors=True)  # which a parent that was killed has left

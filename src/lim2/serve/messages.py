@@ -39,9 +39,32 @@ def send(own: socket.socket, value: Any) -> None:
     value
         The value.
     """
+    send_packed(own, packed(value))
+
+
+def packed(value: Any) -> list[memoryview]:
+    """Return the parts of a message: a pickle, and the arrays beside it.
+
+    Parameters
+    ----------
+    value
+        The value.
+    """
     beside: list[pickle.PickleBuffer] = []
     content = pickle.dumps(value, 5, buffer_callback=beside.append)
-    parts = [memoryview(content), *(buffer.raw() for buffer in beside)]
+    return [memoryview(content), *(buffer.raw() for buffer in beside)]
+
+
+def send_packed(own: socket.socket, parts: list[memoryview]) -> None:
+    """Send the parts of a message.
+
+    Parameters
+    ----------
+    own
+        The socket.
+    parts
+        What :func:`packed` has returned.
+    """
     sizes = [part.nbytes for part in parts]
     own.sendall(_COUNT.pack(len(sizes)) + struct.pack(f"<{len(sizes)}Q", *sizes))
     for part in parts:
