@@ -33,6 +33,7 @@ from lim2.experiments.report.markdown import table
 
 PAGE = ROOT / "docs" / "scaling.md"
 PATH = "/personalizer/v1.0/rank"
+SETTLE = 1.0  # seconds after a block, in which the rest of its rewards is learned
 CONNECTIONS = 16
 PLANNED = 100_000  # decisions per second, each with a reward, of the plan on paper
 BUSY, PRICE = 0.6, 0.04  # how busy its cores may be; dollars per core and hour, an assumption
@@ -89,6 +90,7 @@ def block(system: System, messages: Iterator[bytes], pairs: int, rng: np.random.
     before, began = cpu(system), time.perf_counter()
     asyncio.run(load(system.ports, messages, pairs, rng))
     seconds = time.perf_counter() - began
+    time.sleep(SETTLE)
     deciding, learning, storing = (cpu(system) - before) / pairs
     return Block(pairs / seconds, deciding, learning, storing)
 
@@ -176,7 +178,7 @@ def database(folder: Path) -> Iterator[tuple[str, list[int]]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--blocks", type=int, default=5)
-    parser.add_argument("--pairs", type=int, default=300, help="decisions with rewards, per block")
+    parser.add_argument("--pairs", type=int, default=3000, help="decisions with rewards, per block")
     parser.add_argument("--deciders", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "scaling.json")
     arguments = parser.parse_args()
