@@ -209,7 +209,8 @@ class Learner:
             self._retry[name] = time.monotonic() + RETRY
             return 0
         hosted.own_failure = None
-        self._metrics.learned(name, learned, time.perf_counter() - began, hosted.info)
+        if learned:
+            self._metrics.learned(name, learned, time.perf_counter() - began, hosted.info)
         return learned
 
     # Where another process learns

@@ -49,8 +49,7 @@ class Tally:
 
     def learned(self, bandit: str, rewards: int, seconds: float, info: Info | None) -> None:
         """Note what a bandit has learned."""
-        if rewards:
-            self._lessons.append(Lesson(bandit, rewards, seconds, info))
+        self._lessons.append(Lesson(bandit, rewards, seconds, info))
 
     def learner_failed(self, bandit: str) -> None:
         """Note that a bandit could not learn."""

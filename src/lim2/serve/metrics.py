@@ -167,8 +167,6 @@ class Metrics:
         info
             What the latest update did.
         """
-        if not rewards:
-            return
         self._learned.labels(bandit).inc(rewards)
         self._learning.labels(bandit).inc(seconds)
         if info is None:
