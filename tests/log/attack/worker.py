@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, cast
 
 import numpy as np
@@ -84,8 +85,10 @@ class Process:
     def __init__(self, folder: Path, name: str, life: int) -> None:
         self.folder, self.name, self.life = folder, name, life
         self.rng = random.Random(f"{name} {life}")
-        self.stopping = threading.Event()
-        signal.signal(signal.SIGTERM, lambda *_: self.stopping.set())
+        # Filled when the process is asked to stop. A method written in C does it: within a handler written in Python
+        # the timer could ring, and the request would be lost.
+        self.stopping: dict[int, FrameType | None] = {}
+        signal.signal(signal.SIGTERM, self.stopping.setdefault)
         timer = Timer(random.Random(f"timer {name} {life}"), lambda: say(name, "interrupted"))
         self.attempt: Attempt = partial(while_there, name, timer.attempt)
         self.log = self.opened()
@@ -163,7 +166,7 @@ class Decider(Process):
         for thread in threads:
             thread.start()
         hand = Hand(self, 0, self.attempt)
-        while not self.stopping.is_set():
+        while not self.stopping:
             self.turns.release(2 * (THREADS - 1))
             self.learn(self.rng.choice([None, 1, 10]))
             self.publish()
@@ -179,7 +182,7 @@ class Decider(Process):
     def serve(self, number: int) -> None:
         hand = Hand(self, number, partial(while_there, self.name, uninterrupted))
         with failures_said(self.name):
-            while not self.stopping.is_set():
+            while not self.stopping:
                 if self.turns.acquire(timeout=1.0):
                     hand.act()
 
@@ -271,7 +274,7 @@ class Learner(Process):
     """Learns and saves; changes arms now and then."""
 
     def work(self) -> None:
-        while not self.stopping.is_set():
+        while not self.stopping:
             self.learn(self.rng.choice([None, None, 1, 5, 50]))
             if self.rng.random() < 0.2:
                 self.save()
@@ -291,7 +294,7 @@ class Pruner(Process):
         self.backups = 0
 
     def work(self) -> None:
-        while not self.stopping.is_set():
+        while not self.stopping:
             self.back_up()
             self.learn(self.rng.choice([None, 1, 5, 20]))
             if self.saved < position_of(self.agent) <= self.kept:
