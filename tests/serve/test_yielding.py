@@ -44,11 +44,20 @@ def test_an_error_is_that_of_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_where_nobody_knows_work_is_done_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert idle_seconds() is not None
-    for content in ("", "cpu 1 2", "cpu a b c d e"):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    for content in ("", "cpu0 1 2", "cpu0 a b c d e", "cpu7 1 2 3 4", "cpu 1 2 3 4\nintr 5 6 7 8\ncpu0 1 2 3 4"):
         (tmp_path / "stat").write_text(content)
         monkeypatch.setattr(yielding, "STAT", tmp_path / "stat")
         assert idle_seconds() is None
     assert Yielding().run(where) == (False, False)
+
+
+def test_only_processors_that_the_process_may_use_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [f"cpu{number} 9 9 9 {10**number * os.sysconf('SC_CLK_TCK')}" for number in range(4)]
+    (tmp_path / "stat").write_text("\n".join(["cpu 9 9 9 99999", *rows, "intr 7 7 7 7"]))
+    monkeypatch.setattr(yielding, "STAT", tmp_path / "stat")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 3})
+    assert idle_seconds() == 1010.0
 
 
 def test_where_it_is_forbidden_the_thread_is_like_others(monkeypatch: pytest.MonkeyPatch) -> None:

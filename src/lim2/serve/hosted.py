@@ -148,9 +148,8 @@ class Hosted:
             self.mark, self.leads, self._elsewhere = report.mark, report.leads, report.failure
             self.caught_up = self.caught_up or report.caught_up
             if report.decider is not None:
-                report.decider.draw_like(
-                    self.decider
-                )  # the other process may have a seed, and so always the same draws
+                # The other process may have a seed, and so always the same draws.
+                report.decider.draw_like(self.decider)
                 self._go_on(report.decider)
 
     @property

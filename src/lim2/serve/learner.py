@@ -174,9 +174,7 @@ class Learner:
             self._looks = time.monotonic() + RETRY
             return 0
         learned = 0 if self._link is None else self.ask()
-        left = self._left or set(
-            self._registry.opened
-        )  # it goes on with the others, if the last one had no time for all
+        left = self._left or set(self._registry.opened)  # the bandits for which the last pass had no time, or all
         waiting = [hosted for hosted in self._registry.open if hosted.name in left or hosted.name == first]
         waiting.sort(key=lambda hosted: hosted.name != first)
         self._left = {hosted.name for hosted in waiting}

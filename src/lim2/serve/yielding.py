@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,14 +52,17 @@ class Yielding:
 
 
 def idle_seconds() -> float | None:
-    """Return the seconds for which the processors of this machine had nothing to do so far; None if nobody knows."""
+    """Return the seconds for which the processors of this process had nothing to do so far; None if nobody knows."""
     if not hasattr(os, "SCHED_IDLE"):
         return None
     try:
+        own = {f"cpu{number}" for number in os.sched_getaffinity(0)}  # others may be idle: they are no use here
         with STAT.open() as file:
-            return int(file.readline().split()[4]) / os.sysconf("SC_CLK_TCK")
+            lines = map(str.split, takewhile(lambda line: line.startswith("cpu"), file))
+            idle = [int(words[4]) for words in lines if words[0] in own]
     except (OSError, ValueError, IndexError):
         return None
+    return sum(idle) / os.sysconf("SC_CLK_TCK") if idle else None
 
 
 def _give_way() -> None:
