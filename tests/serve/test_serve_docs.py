@@ -1,5 +1,6 @@
 """docs/serve.md tells the truth: its calls work, its settings are all there are. So do README and the tutorial."""
 
+import json
 import os
 import re
 import shutil
@@ -14,7 +15,9 @@ from serve.running import KEY, Running
 
 import lim2
 from lim2.serve.config import Config, PersonalizerDefaults, RaySettings, variable
+from lim2.serve.examples import BODIES
 from lim2.serve.metrics import Metrics
+from lim2.serve.spec import BanditSpec
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "serve.md").read_text()
@@ -56,6 +59,14 @@ def test_calls_of_the_first_pages_work(server: Running, pages: tuple[str, ...], 
         with lim2.Client(server.url, KEY, bandit="banner") as client:  # "after some days"
             client.reward_many([(one.id, 1.0) for one in client.decide_many([{"context": {}}] * 30)])
         assert '"snips"' in shell(curls(page), server)
+
+
+def test_the_first_pages_create_the_same_bandit() -> None:
+    """So a reader who goes from one to the next, in one folder, is not refused with 409."""
+    pages = ("README.md", "docs/serve.md", "docs/tutorial/service.md")
+    created = [re.findall(r"-X PUT .*? -d '(.*?)'", curls(ROOT / page), flags=re.DOTALL) for page in pages]
+    wanted = [[BODIES[BanditSpec]]] * len(pages)
+    assert [[json.loads(body) for body in bodies] for bodies in created] == wanted
 
 
 def without_draws(text: str) -> str:

@@ -17,12 +17,7 @@ ACTIONS = [
 ]
 
 BODIES: dict[Any, Any] = {
-    BanditSpec: {
-        "arms": ["spring", "shoes", "gift card"],
-        "expire_after": 3600,
-        "default_reward": 0,
-        "aggregate": "first",
-    },
+    BanditSpec: {"arms": ["spring", "shoes", "gift card"], "expire_after": 3600, "default_reward": 0},
     wire.SettingsRequest: {"expire_after": 7200},
     wire.DecideRequest: {"id": VISIT, "context": CONTEXT, "key": PERSON},
     wire.DecideManyRequest: {
