@@ -67,7 +67,7 @@ class Metrics:
         self._loss = Gauge("lim2_training_loss", "Training loss of the latest update.", **gauge)
         self._drift = Gauge("lim2_feature_drift", "Drift of the features at the latest update.", **gauge)
         self._leads = Gauge(
-            "lim2_leads", "Whether this process learns the bandit.", ["bandit"], registry=own, multiprocess_mode="max"
+            "lim2_leads", "Whether this service learns the bandit.", ["bandit"], registry=own, multiprocess_mode="max"
         )
         self._answers = Gauge(
             "lim2_learner_answers", "Whether the process that learns answers.", registry=own, multiprocess_mode="min"
