@@ -135,6 +135,26 @@ def test_an_error_says_where_it_is_and_what_is_allowed(
     assert re.search(words, found["message"]), found["message"]
 
 
+@pytest.mark.parametrize("dialect", [V1, V11, V2022])
+def test_features_that_cannot_be_read_have_the_code_of_a_wrong_rank(dialect: str, client: TestClient) -> None:
+    mixed = [{"id": "a", "features": [{"tags": ["x", 1]}]}]
+    bodies: dict[str, Any] = {"rank": {"actions": mixed}}
+    if dialect != V1:
+        bodies["multislot/rank"] = {"actions": mixed, "slots": [{"id": "s", "baselineAction": "a"}]}
+    for path, body in bodies.items():
+        answer = client.post(f"{dialect}/{path}", json=body)
+        found = answer.json()["error"]
+        assert (answer.status_code, found["code"]) == (400, "BadRequest" if dialect == V1 else "InvalidRankRequest")
+        assert answer.headers.get("x-ms-error-code") == (None if dialect == V1 else found["code"])
+
+
+@pytest.mark.parametrize("kind", ["interactions", "observations"])
+@pytest.mark.parametrize("dialect", [V11, V2022])
+def test_binary_logs_are_refused(dialect: str, kind: str, client: TestClient) -> None:
+    answer = client.post(f"{dialect}/logs/{kind}", content=b"abc")
+    assert answer.status_code == 400 and "binary logs" in answer.json()["error"]["message"]
+
+
 def test_paths_that_are_not_there_are_counted_and_not_redirected(client: TestClient) -> None:
     for method, path in (("POST", f"{V1}/rank/"), ("GET", "/wp-login.php")):
         answer = client.request(method, path, follow_redirects=False)

@@ -107,7 +107,7 @@ class Operation:
     plain_codes
         Whether errors have one of the three codes of Personalizer's first version.
     invalid
-        The error code of a body that is not of its type.
+        The error code of a wrong request, where no other says more.
     errors
         Other statuses, for the document.
     """
@@ -152,6 +152,8 @@ class Endpoint:
         try:
             reply = await self._answer(scope, receive)
         except ApiError as error:
+            if error.code == "BadRequest":
+                error.code = operation.invalid
             reply = refusal(error, operation.plain_codes)
             self.service.metrics.bad(error.code)
         except StoreUnavailableError as error:
@@ -186,7 +188,7 @@ class Endpoint:
             patience = None if WHOLE in scope else service.config.body_timeout
             content = await read_body(headers, receive, most, patience)
             size = len(content)
-            body = content if self._decoder is None else decoded(self._decoder, content, operation.invalid)
+            body = content if self._decoder is None else decoded(self._decoder, content)
         query = None if operation.query is None else query_of(scope["query_string"], operation.query)
         parts = scope.get("path_params") or {}
         result = await self._handled(Call(service, parts, body, query, headers, role, scope["path"], size))
@@ -314,7 +316,7 @@ def _too_long(most: int) -> ApiError:
     return ApiError(413, "PayloadSizeExceeded", message, headers={"connection": "close"})
 
 
-def decoded(decoder: Any, content: bytes, code: str) -> Any:
+def decoded(decoder: Any, content: bytes) -> Any:
     """Return the value of a JSON body; an ApiError that names the place if it is not of the type.
 
     Parameters
@@ -323,18 +325,16 @@ def decoded(decoder: Any, content: bytes, code: str) -> Any:
         Of msgspec, for the type.
     content
         The body.
-    code
-        Of the error.
     """
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
-        raise mistake(error, decoder.type, code) from error
+        raise mistake(error, decoder.type) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"the body is not JSON: {error}" if content else "the body is empty: send JSON"
-        raise bad_request(message, None, code) from error
+        raise bad_request(message) from error
     except RecursionError as error:
-        raise bad_request("the body is nested too deeply", None, code) from error
+        raise bad_request("the body is nested too deeply") from error
 
 
 def query_of(text: bytes, kind: Any) -> Any:
@@ -356,7 +356,7 @@ def query_of(text: bytes, kind: Any) -> Any:
         raise bad_request(f"the query is wrong: {error}") from error
 
 
-def mistake(error: msgspec.ValidationError, kind: Any, code: str = "BadRequest") -> ApiError:
+def mistake(error: msgspec.ValidationError, kind: Any) -> ApiError:
     """Return the answer to a body or a query that is not of its type: what is wrong, and where.
 
     Parameters
@@ -365,8 +365,6 @@ def mistake(error: msgspec.ValidationError, kind: Any, code: str = "BadRequest")
         What msgspec says.
     kind
         The type.
-    code
-        Of the error.
     """
     message, _, where = str(error).partition(" - at ")
     target = where.strip("`").removeprefix("$").removeprefix(".") or None
@@ -375,7 +373,7 @@ def mistake(error: msgspec.ValidationError, kind: Any, code: str = "BadRequest")
         types = [one for own in fields if own.encode_name == target for one in getattr(own.type, "types", (own.type,))]
         allowed = [value for one in types for value in getattr(one, "values", ())]
         message = f"{message}: use {', '.join(allowed)}" if allowed else message
-    return bad_request(message, target, code)
+    return bad_request(message, target)
 
 
 def refusal(error: ApiError, plain_codes: bool = False) -> Reply:

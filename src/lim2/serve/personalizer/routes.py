@@ -27,7 +27,7 @@ class Dialect:
 V1_0 = Dialect("v1.0", "/personalizer/v1.0")
 V1_1 = Dialect("v1.1-preview.3", "/personalizer/v1.1-preview.3")
 V2022 = Dialect("2022-09-01-preview", "/personalizer")
-# The error code of a body that is not of its type; "BadRequest" for the others.
+# The error code of a wrong request with such a body; "BadRequest" for the others.
 INVALID: dict[Any, str] = {
     wire.RankRequest: "InvalidRankRequest",
     wire.RewardRequest: "InvalidRewardRequest",
@@ -103,7 +103,7 @@ def _add_model_and_logs(add: Any, dialect: Dialect) -> None:
     add("logs.properties", "GET", "/logs/properties", administration.log_properties, "Read the period of the log.",
         answer=wire.LogsProperties, reads=True)  # fmt: skip
     add("logs.delete", "DELETE", "/logs", administration.delete_logs, "Delete all decisions and rewards.", status=204)
-    if dialect is V1_1:
+    if dialect is not V1_0:
         for kind in ("interactions", "observations"):
             add(f"logs.{kind}", "POST", f"/logs/{kind}", administration.refuse_binary_logs,
                 f"Refused: binary logs of {kind} are not read.", body=bytes, status=204)  # fmt: skip
