@@ -96,6 +96,10 @@ def test_small_answers_are_sent_at_once() -> None:
         ("max_body = 1", r"max_body must be a whole number of at least 1024, got 1"),
         ('api_key = "secret"', r"api_key must be a key of 8 to 512 printable ASCII characters without spaces$"),
         ('store = "mysql://ann:secret@db/shop"', r"store must be the address of a PostgreSQL database, such as [^,]*$"),
+        (
+            "[personalizer]\nreward_wait_time = 172800\nlog_retention_days = 2",
+            r"personalizer\.log_retention_days must be -1, or at least 3: personalizer\.reward_wait_time and a day",
+        ),
         ("personalizer = 3", r"personalizer must be a table, \[personalizer\]"),
     ],
 )

@@ -172,6 +172,33 @@ def test_the_days_that_decisions_are_kept_are_the_same_in_both_protocols(client:
         assert days() == shown
 
 
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({"rewardWaitTime": "P2D"}, "InvalidLogRetentionDays"),
+        ({"logRetentionDays": 1}, "InvalidLogRetentionDays"),
+        ({"logRetentionDays": 2, "modelRetrainDays": 3}, "InvalidModelRetrainDays"),
+        ({"modelRetrainDays": 3}, "InvalidModelRetrainDays"),
+    ],
+)
+def test_a_configuration_that_was_read_can_be_sent_back(
+    settings: dict[str, Any], code: str, client: TestClient
+) -> None:
+    path = f"{V11}/configurations/service"
+    configure(client, rewardWaitTime="PT10M", logRetentionDays=2)
+    before = client.get(path).json()
+    refused = client.put(path, json=settings)  # with what holds already, it would be none that may be sent
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, code)
+    assert client.get(path).json() == before
+    configure(client, **before)
+
+
+def test_fewer_days_than_are_learned_again_are_refused(client: TestClient) -> None:
+    configure(client, logRetentionDays=30, modelRetrainDays=20)
+    refused = client.put(f"{V11}/configurations/service", json={"logRetentionDays": 10})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "InvalidModelRetrainDays")
+
+
 def test_features_are_read_as_personalizer_reads_them(client: TestClient, service: Service) -> None:
     context = [{"user": {"age": 31, "_id": "secret", "plan": None}}, {"user": {"at": [0.5, 1]}}, {"_note": "x"}]
     rank(client, "e", contextFeatures=context)

@@ -1,6 +1,7 @@
 """The settings of the service: a TOML file, environment variables, and options of the command, in this order."""
 
 import difflib
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -36,6 +37,22 @@ StoreUrl = Annotated[
 SECRETS = ("key", "store")  # parts of the names of settings whose values are not shown in messages
 
 
+def least_days(wait: float) -> int:
+    """Return how many days Personalizer's decisions are kept at least: the wait for rewards and a day, rounded up.
+
+    Parameters
+    ----------
+    wait
+        Seconds.
+
+    Examples
+    --------
+    >>> least_days(600), least_days(172800)
+    (2, 3)
+    """
+    return math.ceil(wait / 86400 + 1)
+
+
 class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the bandit behind Personalizer's endpoints starts with; its configuration can be changed by its clients.
 
@@ -64,6 +81,12 @@ class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     exploration: Annotated[float, Meta(ge=0, le=1)] = 0.05
     log_retention_days: Annotated[int, Meta(ge=-1, le=36500)] = 90
     seed: Annotated[int, Meta(ge=0, le=2**62)] | None = None
+
+    def __post_init__(self) -> None:
+        days, least = self.log_retention_days, least_days(self.reward_wait_time)
+        if -1 != days < least:
+            name, wait = "personalizer.log_retention_days", "personalizer.reward_wait_time"
+            raise ConfigError(f"{name} must be -1, or at least {least}: {wait} and a day, rounded up; got {days}")
 
 
 class RaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

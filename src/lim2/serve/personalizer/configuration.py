@@ -9,6 +9,7 @@ import msgspec
 
 from lim2.agents import AGENTS
 from lim2.serve import spec as specs
+from lim2.serve.config import least_days
 from lim2.serve.errors import bad_request, shortened
 from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call
@@ -107,7 +108,7 @@ def changed(stored: Stored, given: ServiceConfiguration) -> Stored:
         )
     if given.exploration_percentage is not None:
         new["exploration"] = given.exploration_percentage
-    more = _more(given, retained(stored), new.get("expire_after", spec.expire_after) or 0.0)
+    more = _more(given, stored, new.get("expire_after", spec.expire_after) or 0.0)
     if "log_retention_days" in more:
         new["keep_days"] = days_of(more["log_retention_days"])
     if mode != own.learning_mode:
@@ -120,7 +121,7 @@ def changed(stored: Stored, given: ServiceConfiguration) -> Stored:
     )
 
 
-def _more(given: ServiceConfiguration, kept: int, wait: float) -> dict[str, Any]:
+def _more(given: ServiceConfiguration, stored: Stored, wait: float) -> dict[str, Any]:
     """Return what is kept for the clients' sake."""
     found: dict[str, Any] = {}
     for name, target in (
@@ -135,20 +136,19 @@ def _more(given: ServiceConfiguration, kept: int, wait: float) -> dict[str, Any]
             message = "autoOptimizationStartDate must be a time as in ISO 8601, such as 2026-11-16T10:00:00Z"
             raise bad_request(message, "autoOptimizationStartDate", "InvalidServiceConfiguration")
         found["auto_optimization_start"] = given.auto_optimization_start_date
-    days = given.log_retention_days
-    if days is not None:
-        least = math.ceil(wait / 86400 + 1)
-        if days != -1 and days < least:
-            message = f"logRetentionDays must be -1, or at least {least}: rewardWaitTime and a day, rounded up"
-            raise bad_request(message, "logRetentionDays", "InvalidLogRetentionDays")
-        found["log_retention_days"] = days
-    kept = found.get("log_retention_days", kept)
-    if given.model_retrain_days is not None:
-        if kept != -1 and given.model_retrain_days > kept:
-            message = f"modelRetrainDays must be between 0 and logRetentionDays, {kept}"
-            raise bad_request(message, "modelRetrainDays", "InvalidModelRetrainDays")
-        found["model_retrain_days"] = given.model_retrain_days
+    days = retained(stored) if given.log_retention_days is None else given.log_retention_days
+    retrain = own_of(stored).model_retrain_days if given.model_retrain_days is None else given.model_retrain_days
+    if (given.log_retention_days, given.reward_wait_time) != (None, None) and -1 != days < (least := least_days(wait)):
+        message = (
+            f"logRetentionDays must be -1, or at least {least}: rewardWaitTime and a day, rounded up; it is {days}"
+        )
+        raise bad_request(message, "logRetentionDays", "InvalidLogRetentionDays")
+    if (given.log_retention_days, given.model_retrain_days) != (None, None) and -1 != days < retrain:
+        message = f"modelRetrainDays must be between 0 and logRetentionDays, {days}; it is {retrain}"
+        raise bad_request(message, "modelRetrainDays", "InvalidModelRetrainDays")
     plain = {
+        "log_retention_days": given.log_retention_days,
+        "model_retrain_days": given.model_retrain_days,
         "log_mirror_enabled": given.log_mirror_enabled,
         "log_mirror_sas_uri": given.log_mirror_sas_uri,
         "auto_optimization": given.is_auto_optimization_enabled,
