@@ -3,6 +3,7 @@
 import re
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from lim2.bandit import RawDecider
 from lim2.serve.app import application
 from lim2.serve.config import load
 from lim2.serve.personalizer import evaluations
+from lim2.serve.personalizer.times import time_of
 from lim2.serve.service import Service
 
 V1, V11, V2022 = "/personalizer/v1.0", "/personalizer/v1.1-preview.3", "/personalizer"
@@ -50,6 +52,44 @@ def test_a_model_that_was_downloaded_can_be_sent_back_whatever_max_body_is(tmp_p
         assert client.put(f"{V11}/model", content=model).status_code == 204
         assert client.put(f"{V11}/model", content=model[:-1]).json()["error"]["code"] == "InvalidModelImportFormat"
         assert client.put(f"{V11}/configurations/policy", content=model).status_code == 413
+
+
+def test_a_new_model_has_a_new_time_of_creation(client: TestClient) -> None:
+    def times() -> tuple[str, str]:
+        found = client.get(f"{V11}/model/properties").json()
+        return found["creationTime"], found["lastModifiedTime"]
+
+    model = client.get(f"{V11}/model").content
+    kept: list[Callable[[], Any]] = [
+        lambda: client.put(f"{V11}/configurations/service", json={"defaultReward": 0.5}),
+        lambda: client.delete(f"{V11}/logs"),
+    ]
+    renewed: list[Callable[[], Any]] = [
+        lambda: client.delete(f"{V11}/model"),
+        lambda: client.put(f"{V11}/model", content=model),
+        lambda: client.put(f"{V11}/configurations/policy", json={"name": "n", "arguments": "--algorithm LinearTS"}),
+    ]
+    for act in kept:
+        before = times()
+        assert act().status_code < 300
+        assert times()[0] == before[0]
+    for act in renewed:
+        before = times()
+        assert act().status_code < 300
+        assert before[0] < times()[0] <= times()[1]
+
+
+def test_a_restart_does_not_change_the_time_at_which_the_model_learned(tmp_path: Path) -> None:
+    for start in range(2):
+        service = Service(load(environment={}, given={"api_key": KEY, "data": str(tmp_path / "data")}))
+        began = time_of(time.time())
+        with TestClient(application(service), headers={"Ocp-Apim-Subscription-Key": KEY}) as client:
+            if start == 0:
+                client.post(f"{V1}/rank", json={"actions": ACTIONS, "eventId": "e"})
+                client.post(f"{V1}/events/e/reward", json={"value": 1})
+            service.personalizer.step()
+            learned = client.get(f"{V1}/model/properties").json()["lastModifiedTime"]
+        assert (learned > began) is (start == 0)
 
 
 def test_an_evaluation_is_read_over_any_span_of_time(client: TestClient) -> None:

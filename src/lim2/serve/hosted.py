@@ -294,8 +294,9 @@ class Hosted:
     def _put(self, decider: RawDecider) -> None:
         """Let a snapshot decide from now on."""
         decider.count_turns_of(self.decider)
-        self.decider, self.rounds, self.modified = decider, decider.rounds, time.time()
-        self.position = position_of(decider)
+        before, self.decider, self.rounds = self.decider, decider, decider.rounds
+        if position_of(decider) != self.position or decider.metadata.get("revision") != before.metadata.get("revision"):
+            self.position, self.modified = position_of(decider), time.time()
 
     def _publish(self, bandit: Bandit, lease: Lease) -> None:
         self._version = self.log.publish(bandit, lease=lease)
@@ -334,7 +335,7 @@ class Hosted:
         if model is None:
             return self._own(specs.made(self.stored.spec)).snapshot()
         bandit = self._own(self._read(model))
-        self.rounds, self.modified, self.position = bandit.rounds, time.time(), position_of(bandit)
+        self.rounds, self.modified, self.position = bandit.rounds, model.time, position_of(bandit)
         return bandit.snapshot().prepared()
 
     def _own(self, bandit: Bandit) -> Bandit:

@@ -99,6 +99,8 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
         Time at which it was created, in seconds.
     revision
         Changes whenever the model must be made anew. Whoever learns makes the model of the latest revision.
+    renewed
+        Time at which a client asked for another model, in seconds; None: the model was created with the bandit.
     start
         The position of the log from which the model of this revision learns.
     start_file
@@ -112,6 +114,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     spec: BanditSpec
     created: float
     revision: int = 0
+    renewed: float | None = None
     start: int = 0
     start_file: str | None = None
     log: str = "log.db"

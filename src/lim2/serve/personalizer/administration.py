@@ -9,6 +9,7 @@ import msgspec
 from lim2.bandit import Bandit
 from lim2.opening import from_bytes
 from lim2.persistence import LoadError
+from lim2.serve import spec as specs
 from lim2.serve.errors import bad_request
 from lim2.serve.history import span
 from lim2.serve.hosted import Hosted
@@ -43,7 +44,8 @@ async def delete_model(call: Call) -> Reply:
 async def model_properties(call: Call) -> ModelProperties:
     """Return when the model was made, and when it last learned."""
     hosted = call.service.personalizer
-    return ModelProperties(time_of(hosted.stored.created), time_of(hosted.modified))
+    created = hosted.stored.renewed or hosted.stored.created
+    return ModelProperties(time_of(created), time_of(max(created, hosted.modified)))
 
 
 def _import(hosted: Hosted, content: bytes) -> None:
@@ -58,7 +60,7 @@ def _import(hosted: Hosted, content: bytes) -> None:
 
 
 def _restart(hosted: Hosted, content: bytes | None) -> None:
-    _begin(hosted, content, lambda _: {"start": hosted.log.position})
+    _begin(hosted, content, lambda _: {"start": hosted.log.position, "renewed": specs.now()})
 
 
 def _begin(hosted: Hosted, content: bytes | None, more: Callable[[int], dict[str, Any]]) -> Stored:

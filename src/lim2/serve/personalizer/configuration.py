@@ -263,7 +263,9 @@ def _set_policy(hosted: Hosted, policy: PolicyContract) -> None:
         if named is not None and named != stored.spec.algorithm:
             spec = msgspec.structs.replace(stored.spec, algorithm=named, settings={})
             specs.made(spec)
-            new = msgspec.structs.replace(new, spec=spec, revision=stored.revision + 1, start=0, start_file=None)
+            new = msgspec.structs.replace(
+                new, spec=spec, revision=stored.revision + 1, renewed=specs.now(), start=0, start_file=None
+            )
         return new
 
     with refusals("a policy"):
