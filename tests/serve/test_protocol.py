@@ -188,6 +188,27 @@ def test_features_that_cannot_be_read_have_the_code_of_a_wrong_rank(dialect: str
         assert answer.headers.get("x-ms-error-code") == (None if dialect == V1 else found["code"])
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("POST", "/rank", 201), ("GET", "/configurations/service", 200), ("GET", "/evaluations?skip=0", 200)],
+)
+def test_another_version_than_the_one_of_2022_is_refused(
+    method: str, path: str, status: int, client: TestClient
+) -> None:
+    def called(version: str) -> Any:
+        both = f"{path}{'&' if '?' in path else '?'}{version}"
+        return client.request(method, f"{V2022}{both}", json={"actions": ACTIONS} if method == "POST" else None)
+
+    for version in ("", "api-version=2022-09-01-preview"):
+        assert called(version).status_code == status
+    for version in ("api-version=2023-01-01", "api-version=", "api-version=v1.1-preview.3"):
+        answer = called(version)
+        found = answer.json()["error"]
+        assert (answer.status_code, found["code"], found["target"]) == (400, "UnsupportedApiVersion", "api-version")
+        assert "2022-09-01-preview" in found["message"]
+    assert client.post(f"{V1}/rank?api-version=x", json={"actions": ACTIONS}).status_code == 201
+
+
 @pytest.mark.parametrize("kind", ["interactions", "observations"])
 @pytest.mark.parametrize("dialect", [V11, V2022])
 def test_binary_logs_are_refused(dialect: str, kind: str, client: TestClient) -> None:

@@ -107,6 +107,8 @@ def _parameters(own: Operation) -> list[dict[str, Any]]:
         {"name": name, "in": "path", "required": True, "schema": text, "example": in_path(own, name)}
         for name in re.findall(r"\{(\w+)(?::\w+)?\}", own.path)
     ]
+    if own.version is not None:
+        found.append({"name": "api-version", "in": "query", "required": False, "schema": {"enum": [own.version]}})
     if own.query is None:
         return found
     schema = msgspec.json.schema_components([own.query])[1][own.query.__name__]

@@ -12,7 +12,7 @@ import msgspec
 
 from lim2.log import StoreUnavailableError
 from lim2.log.errors import GoneLogError
-from lim2.serve.errors import ApiError, bad_request, not_found
+from lim2.serve.errors import ApiError, bad_request, not_found, shortened
 from lim2.serve.home import NoBanditError, StaleError
 from lim2.serve.keys import FULL, cookie_of
 from lim2.serve.registry import PERSONALIZER
@@ -104,6 +104,8 @@ class Operation:
         Whether a read-only key suffices.
     open
         Whether no key is asked for.
+    version
+        The ``api-version`` that a query may name; None: it is not looked at.
     plain_codes
         Whether errors have one of the three codes of Personalizer's first version.
     invalid
@@ -125,6 +127,7 @@ class Operation:
     status: int = 200
     reads: bool = False
     open: bool = False
+    version: str | None = None
     plain_codes: bool = False
     invalid: str = "BadRequest"
     errors: tuple[int, ...] = (400, 401, 403, 404, 408, 409, 413)
@@ -182,6 +185,8 @@ class Endpoint:
         operation, service = self.operation, self.service
         headers: dict[bytes, bytes] = dict(scope["headers"])
         role = None if operation.open else allowed(service, headers, operation.reads)
+        if operation.version is not None:
+            check_version(scope["query_string"], operation.version)
         body, size = None, 0
         if operation.body is not None:
             most = max(service.config.max_body, operation.most)
@@ -348,11 +353,33 @@ def query_of(text: bytes, kind: Any) -> Any:
         Its type.
     """
     try:
-        given = dict(parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=50))
-        return msgspec.convert(given, kind, strict=False)
+        return msgspec.convert(_pairs(text), kind, strict=False)
     except msgspec.ValidationError as error:
         raise mistake(error, kind) from error
-    except (ValueError, OverflowError) as error:
+    except OverflowError as error:
+        raise bad_request(f"the query is wrong: {error}") from error
+
+
+def check_version(text: bytes, version: str) -> None:
+    """Refuse a query that names another version of the protocol: its answers may have another form.
+
+    Parameters
+    ----------
+    text
+        What follows the question mark.
+    version
+        The one that is supported.
+    """
+    given = _pairs(text).get("api-version", version) if text else version
+    if given != version:
+        message = f"the api-version {shortened(given)} is not supported: use {version}, or a path with /v1.0"
+        raise bad_request(message, "api-version", "UnsupportedApiVersion")
+
+
+def _pairs(text: bytes) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=50))
+    except ValueError as error:
         raise bad_request(f"the query is wrong: {error}") from error
 
 

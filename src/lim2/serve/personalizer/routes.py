@@ -57,6 +57,7 @@ def operations(dialect: Dialect) -> list[Operation]:
             Operation(
                 name=f"{dialect.name}.{name}", method=method, path=dialect.prefix + path, handler=handler,
                 summary=summary, tag=f"Personalizer {dialect.name}", plain_codes=dialect is V1_0,
+                version=dialect.name if dialect is V2022 else None,
                 invalid=INVALID.get(rest.get("body"), "BadRequest"), **rest,
             )
         )  # fmt: skip
