@@ -5,13 +5,16 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from serve.running import KEY, READ
 from starlette.testclient import TestClient
 
 from lim2.bandit import RawDecider
+from lim2.evaluation.estimators import snips
 from lim2.serve.app import application
 from lim2.serve.config import load
 from lim2.serve.personalizer import evaluations
@@ -111,6 +114,51 @@ def test_an_evaluation_is_read_over_any_span_of_time(client: TestClient) -> None
     assert [len(one["timeseries"]["data"]) for one in content["value"]] == [1, 1, 1]
     assert content["intervalInMinutes"] == 5  # the decisions are of seconds, though a hundred years were asked for
     assert [len(one["timeseries"]["data"]) for one in read("2020-01-01", "2020-01-02")["content"]["value"]] == [0, 0, 0]
+
+
+def test_an_evaluation_has_one_point_per_interval_of_all_before_it_or_of_it_alone(
+    client: TestClient, service: Service
+) -> None:
+    now = 1_800_000_000.0  # a full hour
+    service.personalizer.log.clock = lambda: now
+    assert client.put(f"{V11}/configurations/service", json={"rewardWaitTime": "P1D"}).status_code == 200
+    for number in range(12):
+        client.post(f"{V1}/rank", json={"actions": ACTIONS, "eventId": str(number)})
+        client.post(f"{V1}/events/{number}/reward", json={"value": (0.0, 1.0, 0.5)[number // 4]})
+        now += 900
+    contract = {"name": "n", "startTime": "2020-01-01", "endTime": "2120-01-01"}
+    assert client.put(f"{V2022}/evaluations/e", json=contract).status_code == 200
+
+    def read(**query: Any) -> Any:
+        while (found := client.get(f"{V2022}/evaluations/e", params=query).json())["status"] == "Running":
+            time.sleep(0.01)
+        series = found["content"]["value"][0]["timeseries"]["data"]
+        return found["content"]["intervalInMinutes"], [point["expectedReward"] for point in series]
+
+    assert (read()[0], len(read()[1])) == (5, 12)
+    assert read(intervalInMinutes=60) == read(intervalInMinutes=60, window="Expanding") == (60, [0.0, 0.5, 0.5])
+    assert read(intervalInMinutes=60, window="Rolling") == (60, [0.0, 1.0, 0.5])
+    second = {"startTime": "2027-01-15T09:00:00Z", "endTime": "2027-01-15T10:00:00Z"}
+    assert read(intervalInMinutes=60, window="Rolling", **second) == (60, [1.0])
+    assert len(read(intervalInMinutes=1440, window="Rolling")[1]) == 1
+    answer = client.get(f"{V2022}/evaluations/e", params={"intervalInMinutes": 7})
+    assert (answer.status_code, answer.json()["error"]["target"]) == (400, "intervalInMinutes")
+    assert "5, 60, 360, 720, 1440" in answer.json()["error"]["message"]
+
+
+def test_the_points_of_a_series_are_self_normalised_estimates() -> None:
+    rng = np.random.default_rng(0)
+    weights, rewards = rng.choice([0.0, 0.5, 2.0], 90), rng.normal(size=90)
+    made: list[Any] = [SimpleNamespace(time=60.0 * 20 * n, reward=float(r)) for n, r in enumerate(rewards)]
+    series = evaluations._series(made, weights, 60)
+    for rolling in (False, True):
+        points = evaluations.windows_of(series, 360, rolling)
+        assert len(points) == 5
+        for number, point in enumerate(points):
+            part = slice(18 * number if rolling else 0, 18 * (number + 1))
+            right = snips(weights[part], rewards[part], 0.95)
+            assert point.average_reward == pytest.approx(right.value)
+            assert point.confidence_interval == pytest.approx(right.high - right.value)
 
 
 def test_an_evaluation_that_fails_for_any_reason_says_so(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def mean_of(terms: Array, level: float) -> Estimate:
     0.6000 [-0.0801, 1.2801]
     """
     n = len(terms)
-    return _student(float(terms.mean()), float(terms.std(ddof=1)) / math.sqrt(n), n, level)
+    return student(float(terms.mean()), float(terms.std(ddof=1)) / math.sqrt(n), n, level)
 
 
 def mean_of_bounded(terms: Array, width: float, level: float) -> Estimate:
@@ -106,7 +106,7 @@ def snips(weights: Array, rewards: Array, level: float) -> Estimate:
         return Estimate(math.nan, math.nan, math.nan, math.nan)
     value = float(weights @ rewards) / total
     residuals = weights * (rewards - value) * (n / total)
-    return _student(value, math.sqrt(float(residuals @ residuals) / (n * (n - 1))), n, level)
+    return student(value, math.sqrt(float(residuals @ residuals) / (n * (n - 1))), n, level)
 
 
 def doubly_robust(weights: Array, rewards: Array, predicted: Array, expected: Array) -> Array:
@@ -142,6 +142,17 @@ def effective_size(weights: Array) -> float:
     return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
-def _student(value: float, error: float, n: int, level: float) -> Estimate:
+def student(value: float, error: float, n: int, level: float) -> Estimate:
+    """Return an estimate with Student's interval.
+
+    Parameters
+    ----------
+    value, error
+        The estimate and its standard error.
+    n
+        Number of terms.
+    level
+        Confidence level.
+    """
     half = float(special.stdtrit(n - 1, 0.5 + level / 2)) * error
     return Estimate(value, error, value - half, value + half)

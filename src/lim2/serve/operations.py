@@ -398,7 +398,7 @@ def mistake(error: msgspec.ValidationError, kind: Any) -> ApiError:
     if message.startswith("Invalid enum value"):
         fields = getattr(msgspec.inspect.type_info(kind), "fields", ())
         types = [one for own in fields if own.encode_name == target for one in getattr(own.type, "types", (own.type,))]
-        allowed = [value for one in types for value in getattr(one, "values", ())]
+        allowed = [str(value) for one in types for value in getattr(one, "values", ())]
         message = f"{message}: use {', '.join(allowed)}" if allowed else message
     return bad_request(message, target)
 

@@ -11,9 +11,9 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from lim2.evaluation.estimators import mean_of, snips
+from lim2.evaluation.estimators import student
 from lim2.evaluation.policies import probabilities
-from lim2.log import LoggedDecision
+from lim2.log import LoggedDecision, Table
 from lim2.log.entries import new_id
 from lim2.serve.errors import bad_request, not_found
 from lim2.serve.evaluating import any_of, first, of_algorithm, table_of
@@ -30,8 +30,8 @@ Array = NDArray[np.float64]
 
 JOBS: Jobs[wire.Evaluation] = Jobs(wire.Evaluation, "evaluations", "Evaluation")
 MOST_DECISIONS = 20_000  # the latest
-POINTS = 300  # of a series, at most
-INTERVAL = 5  # minutes between points, at least
+POINTS = 300  # of a series, unless it lasts longer
+INTERVALS = (5, 60, 360, 720, 1440)  # minutes between points, as Personalizer has them
 LEVEL = 0.95
 OTHERS = ("AdaptiveTS", "LinearTS")  # what is tried where offline experimentation is asked for
 
@@ -41,7 +41,7 @@ class Window(msgspec.Struct, rename="camel"):
 
     start_time: Annotated[str, Meta(max_length=64)] | None = None
     end_time: Annotated[str, Meta(max_length=64)] | None = None
-    interval_in_minutes: Annotated[int, Meta(ge=1, le=1440)] | None = None
+    interval_in_minutes: Literal[5, 60, 360, 720, 1440] | None = None
     window: Literal["Expanding", "Rolling"] | None = None
 
 
@@ -67,13 +67,17 @@ async def get(call: Call) -> wire.Evaluation:
 
 async def get_2022(call: Call) -> wire.Evaluation2022:
     """Return an evaluation."""
-    window = call.query
+    window: Window = call.query
     job = await _job(call)
+    interval, rolling = max(window.interval_in_minutes or 0, _interval_of(job)), window.window == "Rolling"
+    if rolling or interval > _interval_of(job):
+        for result in job.policy_results:
+            result.summary = windows_of(result.summary, interval, rolling)
     if window.start_time is not None and window.end_time is not None:
         begins, ends = span_of(window.start_time, window.end_time, "InvalidEvaluationContract")
         for result in job.policy_results:
-            result.summary = [one for one in result.summary if begins <= (moment_of(one.time_stamp) or 0.0) <= ends]
-    return form_of_2022(job)
+            result.summary = [one for one in result.summary if begins <= _moment(one) <= ends]
+    return form_of_2022(job, interval)
 
 
 async def listed(call: Call) -> list[wire.Evaluation]:
@@ -164,90 +168,137 @@ def evaluated(
     if len(decisions) < 4:
         raise bad_request(too_few(len(decisions)))
     lasted = decisions[-1].time - decisions[0].time  # the span that was asked for may be years longer
-    interval = max(INTERVAL, math.ceil(lasted / 60 / POINTS))
-    table = table_of(decisions)
+    interval = next((one for one in INTERVALS if lasted <= 60 * one * POINTS), INTERVALS[-1])
+    table, half = table_of(decisions), len(decisions) // 2
     own = own_of(hosted.stored)
 
-    def weights_of(policy: Any) -> Array:
-        weights: Array = probabilities(policy, table)[table.played] / table.propensity
+    def weights_of(policy: Any, part: Table = table) -> Array:
+        weights: Array = probabilities(policy, part)[part.played] / part.propensity
         return weights
 
-    results = [
-        _result(own.policy_name, own.policy_arguments, "Online", decisions, np.ones(len(decisions)), interval),
-        _result(
-            "Baseline",
-            "",
-            "Baseline",
-            decisions,
-            weights_of(first),
-            interval,
-        ),
-        _result("Random", "", "Random", decisions, weights_of(any_of), interval),
+    found: list[tuple[str, str, Any, Array]] = [
+        (own.policy_name, own.policy_arguments, "Online", np.ones(len(decisions))),
+        ("Baseline", "", "Baseline", weights_of(first)),
+        ("Random", "", "Random", weights_of(any_of)),
     ]
     tried = [(policy, "Custom") for policy in given.policies or ()]
     if given.enable_offline_experimentation or given.enable_policy_optimization:
         tried += [(wire.PolicyContract(name, f"{OPTION} {name}"), "OfflineExperimentation") for name in OTHERS]
-    half = len(table) // 2
     for policy, source in tried:
         other = of_algorithm(hosted.stored.spec, algorithm_of(policy) or hosted.stored.spec.algorithm)
         table[:half].replay(other)
-        rest = table[half:]
-        weights = probabilities(other.snapshot(), rest)[rest.played] / rest.propensity
-        results.append(_result(policy.name, policy.arguments, source, decisions[half:], weights, interval))
-    best = max(results, key=lambda one: one.total_summary.average_reward if one.total_summary else -math.inf)
-    return msgspec.structs.replace(job, status="Succeeded", policy_results=results, optimal_policy=best.name)
+        found.append((policy.name, policy.arguments, source, weights_of(other.snapshot(), table[half:])))
+    results = [
+        wire.PolicyResult(name, arguments, source, series, series[-1])
+        for name, arguments, source, weights in found
+        for series in [_series(decisions[len(decisions) - len(weights) :], weights, interval)]
+    ]
+    best = optimal([weights for *_, weights in found], np.array([one.reward for one in decisions]))
+    return msgspec.structs.replace(job, status="Succeeded", policy_results=results, optimal_policy=found[best][0])
 
 
-def _result(
-    name: str, arguments: str, source: Any, decisions: Sequence[LoggedDecision], weights: Array, interval: int
-) -> wire.PolicyResult:
-    rewards = np.array([one.reward for one in decisions])
-    windows = np.array([one.time // (60 * interval) for one in decisions])
-    ends = [*np.flatnonzero(np.diff(windows)) + 1, len(decisions)]
-    series = [measured(weights[:end], rewards[:end], decisions[end - 1].time, interval) for end in ends]
-    return wire.PolicyResult(name, arguments, source, series, series[-1])
-
-
-def measured(weights: Array, rewards: Array, moment: float, interval: int) -> wire.Measured:
-    """Return what a policy earns, from importance weights; by self-normalised scores.
+def optimal(weights: Sequence[Array], rewards: Array) -> int:
+    """Return which policy earns most, all of them on the decisions that none was trained on; the first of equals.
 
     Parameters
     ----------
     weights
-        Importance weights of the decisions.
+        Importance weights of each policy for the latest decisions, as many as it has.
     rewards
-        Rewards of the decisions.
+        Rewards of all decisions.
+
+    Examples
+    --------
+    >>> optimal([np.ones(4), np.array([1.5, 0.5])], np.array([0.0, 0.0, 1.0, 1.0]))  # the trained one is no better
+    0
+    """
+    least = min(map(len, weights))
+    earned = [float(own[-least:] @ rewards[-least:]) for own in weights]
+    counted = [float(own[-least:].sum()) for own in weights]
+    return int(np.argmax([value / n if n else -math.inf for value, n in zip(earned, counted, strict=True)]))
+
+
+def _series(decisions: Sequence[LoggedDecision], weights: Array, interval: int) -> list[wire.Measured]:
+    """Return what a policy earns, up to the last decision of each interval."""
+    r, w = np.array([one.reward for one in decisions]), weights
+    sums = np.cumsum(np.stack([np.ones(len(r)), w != 0, w, w * r, w * w, w * w * r, (w * r) ** 2], axis=1), axis=0)
+    intervals = np.array([one.time // (60 * interval) for one in decisions])
+    last = [*np.flatnonzero(np.diff(intervals)), len(decisions) - 1]
+    return [measured(sums[place], decisions[place].time, interval) for place in last]
+
+
+def measured(sums: Array, moment: float, interval: int) -> wire.Measured:
+    """Return what a policy earns, by self-normalised scores.
+
+    Parameters
+    ----------
+    sums
+        (7,), over decisions of weight w and reward r: of 1, of 1 where w is not 0, of w, wr, ww, wwr and wwrr.
     moment
         Time of the last decision.
     interval
         Minutes between two points of a series.
     """
-    terms = weights * rewards
-    if len(rewards) < 2 or np.count_nonzero(weights) < 2:
-        value, half = (float(terms.sum() / weights.sum()) if weights.sum() else 0.0), 0.0
-    else:
-        found = mean_of(rewards, LEVEL) if (weights == 1).all() else snips(weights, rewards, LEVEL)
-        value, half = found.value, (found.high - found.low) / 2
+    n, used, weight, earned, ww, wwr, squares = map(float, sums)
+    value, half = (earned / weight if weight else 0.0), 0.0
+    if used > 1:
+        variance = max(squares - 2 * value * wwr + value * value * ww, 0.0) / (n * (n - 1))
+        found = student(value, n / weight * math.sqrt(variance), int(n), LEVEL)
+        half = (found.high - found.low) / 2
     return wire.Measured(
         time_stamp=time_of(moment),
-        ips_estimator_numerator=float(terms.sum()),
-        ips_estimator_denominator=float(len(rewards)),
-        snips_estimator_denominator=float(weights.sum()),
+        ips_estimator_numerator=earned,
+        ips_estimator_denominator=n,
+        snips_estimator_denominator=weight,
         aggregate_time_window=duration_of(60 * interval),
-        non_zero_probability=float(np.count_nonzero(weights)),
-        sum_of_squares=float(np.sum(terms**2)),
-        confidence_interval=half if math.isfinite(half) else 0.0,
+        non_zero_probability=used,
+        sum_of_squares=squares,
+        confidence_interval=half,
         average_reward=value,
+        sum_of_squared_weights=ww,
+        sum_of_squared_weights_times_reward=wwr,
     )
 
 
-def form_of_2022(job: wire.Evaluation) -> wire.Evaluation2022:
+def windows_of(series: Sequence[wire.Measured], interval: int, rolling: bool) -> list[wire.Measured]:
+    """Return a series with one point per interval: of all decisions up to it or, rolling, of those in the interval.
+
+    Parameters
+    ----------
+    series
+        Points of all decisions up to each.
+    interval
+        In minutes, not shorter than that of the series.
+    rolling
+        Whether a point leaves out what was before its interval.
+    """
+    last = list({_moment(one) // (60 * interval): one for one in series}.values())
+    sums = [np.zeros(7), *(_sums(one) for one in last)]
+    begins = sums[:-1] if rolling else [sums[0]] * len(last)
+    return [
+        measured(end - begin, _moment(one), interval) for begin, end, one in zip(begins, sums[1:], last, strict=True)
+    ]
+
+
+def _sums(one: wire.Measured) -> Array:
+    weights = (one.ips_estimator_denominator, one.non_zero_probability, one.snips_estimator_denominator)
+    squares = (one.sum_of_squared_weights, one.sum_of_squared_weights_times_reward, one.sum_of_squares)
+    return np.array([*weights, one.ips_estimator_numerator, *squares])
+
+
+def _moment(one: wire.Measured) -> float:
+    return moment_of(one.time_stamp) or 0.0
+
+
+def form_of_2022(job: wire.Evaluation, interval: int = INTERVALS[0]) -> wire.Evaluation2022:
     """Return an evaluation in the form of 2022.
 
     Parameters
     ----------
     job
         The job, in the form of the other dialects.
+    interval
+        Minutes between two points of its series.
     """
     content = None
     if job.policy_results:
@@ -261,7 +312,7 @@ def form_of_2022(job: wire.Evaluation) -> wire.Evaluation2022:
             )
             for one in job.policy_results
         ]
-        content = wire.EvaluationResult(job.start_time, job.end_time, _interval_of(job), values)
+        content = wire.EvaluationResult(job.start_time, job.end_time, interval, values)
     return wire.Evaluation2022(
         id=job.id,
         name=job.name,
@@ -279,7 +330,7 @@ def form_of_2022(job: wire.Evaluation) -> wire.Evaluation2022:
 def _interval_of(job: wire.Evaluation) -> int:
     """Return the minutes between two points of the series of an evaluation."""
     totals = [one.total_summary for one in job.policy_results if one.total_summary is not None]
-    return round((seconds_of(totals[0].aggregate_time_window) or 0.0) / 60) if totals else INTERVAL
+    return round((seconds_of(totals[0].aggregate_time_window) or 0.0) / 60) if totals else INTERVALS[0]
 
 
 def _summary(found: wire.Measured, with_time: bool = True) -> wire.Summary:

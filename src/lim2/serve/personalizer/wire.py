@@ -154,6 +154,8 @@ class Measured(msgspec.Struct, rename="camel"):
     sum_of_squares: float
     confidence_interval: float
     average_reward: float
+    sum_of_squared_weights: float = 0.0
+    sum_of_squared_weights_times_reward: float = 0.0
 
 
 class PolicyResult(msgspec.Struct, rename="camel"):
