@@ -23,7 +23,8 @@ class Info:
     skipped
         Number of training steps skipped because their gradient was not finite.
     drift
-        Root mean square change of the features of the training batch, relative to their root mean square.
+        Root mean square change of the features of the training batch, relative to their root mean square. For
+        ``AdaptiveTS``: of stored contexts, when a refit takes over new features and scales.
     residual
         Matching error: root mean square difference between the variances under the new features and those under the old
         features, over the training batch, relative to the root mean square of the variances.

@@ -88,6 +88,22 @@ def test_agents_report_what_they_have() -> None:
     assert repr(linear.info) == "Info(rounds=20, arm=1)"
 
 
+@pytest.mark.parametrize("batch", [1, 8])
+def test_adaptive_ts_reports_the_drift_of_a_refit(batch: int) -> None:
+    agent = lim2.AdaptiveTS(2, 3, seed=0)
+    drifts: dict[int, float] = {}
+    for start in range(0, 320, batch):
+        before = (agent.info.refits or 0) if agent.info is not None else 0
+        contexts = CONTEXTS[:batch] * (1 if start < 160 else 50)  # other units
+        agent.update_many(contexts, np.arange(batch) % 2, REWARDS[:batch], batch=batch)
+        assert agent.info is not None and agent.info.refits is not None
+        assert (agent.info.drift is not None) is (agent.info.refits > before)
+        if agent.info.drift is not None:
+            drifts[start] = agent.info.drift
+    settled = [drift for start, drift in drifts.items() if 80 < start < 160]
+    assert settled and max(settled) < 0.5 < max(drift for start, drift in drifts.items() if start >= 160)
+
+
 def test_nothing_is_shown_by_default(capfd: pytest.CaptureFixture[str]) -> None:
     agent = lim2.LiM2(2, 3, buffer=4, seed=0)
     agent.update_many(CONTEXTS[:20], [0] * 10 + [1] * 10, REWARDS[:20])

@@ -18,7 +18,7 @@ from lim2.algorithms.adaptive_state import (
     with_new_arm,
     without_old_arm,
 )
-from lim2.algorithms.base import Diagnostics
+from lim2.algorithms.base import Diagnostics, rms
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
 from lim2.algorithms.start import A0, OPTIMISM, TEMPERATURE, turns_of
 from lim2.checks import number, positive_int
@@ -272,7 +272,8 @@ class AdaptiveTS(WithNetwork):
         new, rows = new._replace(lead=KEEP * new.lead + (other - density if tried else 0.0)), rows + more
         if new.before is not None:
             new = refit.continued(self, new, rows)
-        return Writes(new, rows), lambda: self._report(new, step)
+        before = state.view if new.refits > state.refits else None
+        return Writes(new, rows), lambda: self._report(new, step, before)
 
     def learn_many(
         self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator
@@ -295,7 +296,8 @@ class AdaptiveTS(WithNetwork):
         new = new._replace(lead=KEEP**k * new.lead + (float(np.dot(weights, gains)) if self.linear else 0.0))
         if new.before is not None:
             new = refit.continued(self, new, rows, k)
-        return Writes(new, rows), lambda: self._report(new, step)
+        before = state.view if new.refits > state.refits else None
+        return Writes(new, rows), lambda: self._report(new, step, before)
 
     def _trained(self, state: State, E: Memory, k: int, rng: np.random.Generator) -> tuple[State, Step | None]:
         """Return the state k rounds later, with the stored tuples, and with the network trained if it is due."""
@@ -325,9 +327,14 @@ class AdaptiveTS(WithNetwork):
         """Return the features of rows of contexts under a view."""
         return views.features(self.network, view, contexts, self.linear, self.crossing)
 
-    def _report(self, new: State, step: Step | None) -> dict[str, Any]:
-        counts = {"refits": new.refits, "changes": new.changes}
-        return {**report(self.network, new.network, new.memory, step), **counts}
+    def _report(self, new: State, step: Step | None, before: View | None) -> dict[str, Any]:
+        """Return the diagnostics of an update. ``before`` is the view that a refit has replaced, if one has begun."""
+        values = report(self.network, new.network, new.memory, step)
+        if before is not None:
+            contexts = new.memory.contexts[new.memory.rows()[-BATCH:]]
+            old = self.features(before, contexts)
+            values["drift"] = rms(self.features(new.view, contexts) - old, old)
+        return {**values, "refits": new.refits, "changes": new.changes}
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm: from the prior, or a copy of another."""
