@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from lim2.serve.app import all_operations
 from lim2.serve.openapi import document, plain_path
+from lim2.serve.service import Service
 
 CASES = int(os.environ.get("LIM2_SERVE_CASES", "90"))  # requests that schemathesis makes up; `make test`: few
 
@@ -46,6 +47,14 @@ def test_the_document_and_the_page_to_try_it_are_served(client: TestClient) -> N
     page = client.get("/docs").text
     assert "openapi.json" in page
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)  # nothing from elsewhere
+
+
+def test_without_documents_the_dashboard_does_not_link_to_them(client: TestClient, service: Service) -> None:
+    for shown in (True, False):
+        service.config = msgspec.structs.replace(service.config, docs=shown)
+        for path in ("/docs", "/openapi.json"):
+            assert client.get(path).status_code == (200 if shown else 404)
+            assert (f'href="{path}"' in client.get("/").text) is shown
 
 
 def test_the_examples_work_one_after_the_other(client: TestClient) -> None:

@@ -65,7 +65,9 @@ class Metrics:
         self._changes = Gauge("lim2_changes_detected", "Changes of the world that the model has detected.", **gauge)
         self._refits = Gauge("lim2_refits", "Times that the model was refitted to new features.", **gauge)
         self._loss = Gauge("lim2_training_loss", "Training loss of the latest update.", **gauge)
-        self._drift = Gauge("lim2_feature_drift", "Drift of the features at the latest update that changed them.", **gauge)
+        self._drift = Gauge(
+            "lim2_feature_drift", "Drift of the features at the latest update that changed them.", **gauge
+        )
         self._leads = Gauge(
             "lim2_leads", "Whether this service learns the bandit.", ["bandit"], registry=own, multiprocess_mode="max"
         )

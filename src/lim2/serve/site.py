@@ -25,6 +25,7 @@ from lim2.serve.service import Service
 
 ALWAYS = ("healthz", "readyz", "metrics")  # what a service offers that only learns
 HTML = b"text/html; charset=utf-8"
+LINKS = b'<a href="/docs">Try the API</a><a href="/openapi.json">OpenAPI</a>'  # of the dashboard
 SECOND = 1.0  # between live events
 # Pages load nothing from elsewhere, and are shown in no other page.
 ALONE = "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -83,9 +84,11 @@ def inline(content: bytes, tag: str) -> str:
     return " ".join(f"'sha256-{own}'" for own in hashes) or "'none'"
 
 
-async def index(_: Call) -> Reply:
+async def index(call: Call) -> Reply:
     """Return the dashboard."""
-    return Reply(page("index.html"), headers=guarded("index.html"), media=HTML)
+    whole = page("index.html")
+    shown = whole if call.service.config.docs else whole.replace(LINKS, b"")
+    return Reply(shown, headers=guarded("index.html"), media=HTML)
 
 
 async def docs(call: Call) -> Reply:
