@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -161,6 +163,36 @@ def test_a_process_that_cannot_be_started_is_tried_again(tmp_path: Path, monkeyp
     until(lambda: process._process is not first, "it is started again")
     process.stop()
     assert len(tries) == 3 and process._process.returncode == 0
+
+
+def test_a_process_that_is_being_started_again_at_the_end_is_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load(environment={}, given={"data": str(tmp_path / "data"), "api_key": "a-key-for-the-tests"})
+    monkeypatch.setattr(learner_process, "AGAIN", 0.0)
+    process = LearnerProcess(config)
+    started, starts, stops = process._started, threading.Event(), threading.Event()
+
+    def slow() -> "subprocess.Popen[bytes]":
+        starts.set()
+        assert stops.wait(60)
+        return started()
+
+    monkeypatch.setattr(process, "_started", slow)
+    first = process._process
+    first.kill()
+    assert starts.wait(60)
+    stopping = threading.Thread(target=process.stop, daemon=True)
+    stopping.start()
+    until(process._ending.is_set, "it is to end")
+    time.sleep(0.1)
+    stops.set()
+    stopping.join(60)
+    try:
+        assert not stopping.is_alive()
+        assert process._process is not first and process._process.returncode == 0
+    finally:
+        process._process.kill()
 
 
 def test_a_program_in_the_working_directory_is_not_run(tmp_path: Path) -> None:
