@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -239,3 +240,29 @@ def test_a_socket_finds_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert str(inside.parent) == data
     inside.rmdir()
     Path(data).rmdir()
+
+
+def test_a_socket_is_in_the_data_folder_if_no_folder_for_temporary_files_can_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make = tempfile.mkdtemp
+    data = Path(make(prefix="lim2-data-", dir="/tmp"))
+
+    def refused(prefix: str, dir: str) -> str:
+        if dir == "/tmp":
+            raise OSError(errno.EROFS, "Read-only file system")
+        return make(prefix=prefix, dir=dir)
+
+    monkeypatch.setattr("tempfile.mkdtemp", refused)
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: [str(data / "missing")])
+    long = data / ("x" * 100)
+    try:
+        assert learner_process.private_folder(str(data)).parent == data
+        long.mkdir()
+        monkeypatch.chdir(long)
+        with pytest.raises(ConfigError, match="TMPDIR names another place"):
+            learner_process.private_folder(".")  # a short name of a long one
+    finally:
+        monkeypatch.chdir("/")
+        shutil.rmtree(data)

@@ -113,13 +113,16 @@ def private_folder(data: str) -> Path:
         The data folder, which is used if nothing else can be.
     """
     why: OSError | str = "their names are too long"
-    for parent in (tempfile.gettempdir(), "/tmp", data):
+    parents = ["/tmp", str(Path(data).absolute())]
+    with contextlib.suppress(FileNotFoundError):  # it is none if no folder for temporary files can be written
+        parents.insert(0, tempfile.gettempdir())
+    for parent in parents:
         if len(os.fsencode(parent)) < LONGEST - 25:
             try:
                 return Path(tempfile.mkdtemp(prefix="lim2-", dir=parent))
             except OSError as error:
                 why = error
-    tried = f"{tempfile.gettempdir()}, /tmp and {data}"
+    tried = ", ".join(parents)
     raise ConfigError(f"no folder for a socket can be made in any of {tried}: {why}; TMPDIR names another place")
 
 
