@@ -173,7 +173,7 @@ class Learner:
             logger.exception("the bandits cannot be looked at")
             self._looks = time.monotonic() + RETRY
             return 0
-        learned = 0 if self._link is None else self.ask()
+        learned = 0 if self._link is None or self._resumes > time.monotonic() else self.ask()
         left = self._left or set(
             self._registry.opened
         )  # it goes on with the others, if the last one had no time for all
