@@ -247,6 +247,8 @@ class Learner:
             if self.answers and not self._stop:
                 logger.warning("nothing is learned at the moment: %s", error)
             self.answers = False
+            for hosted in self._registry.open:
+                hosted.unanswered()
             return 0
         if not self.answers:
             logger.info("the process that learns answers again")
