@@ -242,6 +242,37 @@ def test_models_of_another_service_are_followed_and_never_back(linked: Linked, s
         other.close()
 
 
+def test_models_of_another_service_are_followed_while_the_process_that_learns_does_not_answer(linked: Linked) -> None:
+    one, _, answering = linked
+    one.call("PUT", SHOP, {})
+    one.rewarded("a")
+    one.look()
+    link = one.service.learner._link
+    assert link is not None and one.hosted().leads
+    there, link._address = link._address, link._address + "-gone"
+    link._hang_up()
+    mine = answering._registry.opened["shop"]
+    mine._release()  # as the server of a database does with one that stands still
+    other = Hosted("shop", answering._home, publish_every=0.0)
+    try:
+        one.rewarded("b")
+        other.step()
+        one.look()
+        assert (one.hosted().rounds, one.hosted().leads) == (2, False)
+    finally:
+        other.close()
+    link._address = there
+    mine.has_news()
+    one.look()
+    assert (one.hosted().rounds, one.hosted().leads) == (2, True)
+    there, link._address = link._address, link._address + "-gone"
+    link._hang_up()
+    one.look()
+    link._address = there
+    one.look()  # the same report as before
+    assert one.hosted().leads
+
+
 def test_a_process_that_takes_no_answer_is_left_alone(linked: Linked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner_main, "SEND", 1)
     linked.one.call("PUT", SHOP, {})

@@ -3,10 +3,13 @@
 import contextlib
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -163,6 +166,36 @@ def test_a_process_that_cannot_be_started_is_tried_again(tmp_path: Path, monkeyp
     assert len(tries) == 3 and process._process.returncode == 0
 
 
+def test_a_process_that_is_being_started_again_at_the_end_is_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load(environment={}, given={"data": str(tmp_path / "data"), "api_key": "a-key-for-the-tests"})
+    monkeypatch.setattr(learner_process, "AGAIN", 0.0)
+    process = LearnerProcess(config)
+    started, starts, stops = process._started, threading.Event(), threading.Event()
+
+    def slow() -> "subprocess.Popen[bytes]":
+        starts.set()
+        assert stops.wait(60)
+        return started()
+
+    monkeypatch.setattr(process, "_started", slow)
+    first = process._process
+    first.kill()
+    assert starts.wait(60)
+    stopping = threading.Thread(target=process.stop, daemon=True)
+    stopping.start()
+    until(process._ending.is_set, "it is to end")
+    time.sleep(0.1)
+    stops.set()
+    stopping.join(60)
+    try:
+        assert not stopping.is_alive()
+        assert process._process is not first and process._process.returncode == 0
+    finally:
+        process._process.kill()
+
+
 def test_a_program_in_the_working_directory_is_not_run(tmp_path: Path) -> None:
     (tmp_path / "msgspec.py").write_text("raise SystemExit(7)\n")
     command = [str(Path(sys.executable).parent / "lim2"), "serve"]
@@ -207,3 +240,29 @@ def test_a_socket_finds_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert str(inside.parent) == data
     inside.rmdir()
     Path(data).rmdir()
+
+
+def test_a_socket_is_in_the_data_folder_if_no_folder_for_temporary_files_can_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make = tempfile.mkdtemp
+    data = Path(make(prefix="lim2-data-", dir="/tmp"))
+
+    def refused(prefix: str, dir: str) -> str:
+        if dir == "/tmp":
+            raise OSError(errno.EROFS, "Read-only file system")
+        return make(prefix=prefix, dir=dir)
+
+    monkeypatch.setattr("tempfile.mkdtemp", refused)
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: [str(data / "missing")])
+    long = data / ("x" * 100)
+    try:
+        assert learner_process.private_folder(str(data)).parent == data
+        long.mkdir()
+        monkeypatch.chdir(long)
+        with pytest.raises(ConfigError, match="TMPDIR names another place"):
+            learner_process.private_folder(".")  # a short name of a long one
+    finally:
+        monkeypatch.chdir("/")
+        shutil.rmtree(data)

@@ -1,6 +1,8 @@
 """The database is stopped as if it had crashed: deciders refuse writes, or keep them on disk and write them later."""
 
+import contextlib
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,13 +10,19 @@ from typing import Any
 import pytest
 from helpers import postgres
 from serve.cluster import ITEMS, Cluster, until
-from serve.running import Running
+from serve.linked import learning
+from serve.running import KEY, Running
 from serve.stores import fresh_database
+from starlette.testclient import TestClient
 
 import lim2
+from lim2.log import StoreUnavailableError
 from lim2.serve import spec as specs
+from lim2.serve.app import application
 from lim2.serve.config import load
 from lim2.serve.home import open_home
+from lim2.serve.learner_link import Link
+from lim2.serve.service import Service
 
 SHOP = "/v1/bandits/shop"
 
@@ -156,3 +164,35 @@ def _check(store: str, folder: Path, before: list[Any], decisions: dict[str, str
     assert log.replay(fresh) == 7
     log.close()
     home.close()
+
+
+def test_rewards_that_waited_for_the_database_come_before_what_is_overdue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that learns is not asked during an outage, and so knows nothing of it."""
+    monkeypatch.setattr("lim2.serve.learner.Learner._run", lambda self: self._wake.wait())
+    with fresh_database() as store, contextlib.ExitStack() as held:
+        given = {"api_key": KEY, "store": store, "on_outage": "spool", "poll": 0.001}
+        configs = [load(environment={}, given={**given, "data": str(tmp_path / name)}) for name in ("one", "two")]
+        address, answering = held.enter_context(learning(configs[0], tmp_path))
+        services = [Service(config, link=Link(address)) for config in configs]
+        one, two = (
+            held.enter_context(TestClient(application(own), headers={"Ocp-Apim-Subscription-Key": KEY}))
+            for own in services
+        )
+        assert one.put(SHOP, json={"expire_after": 0.5, "default_reward": 0.0}).status_code == 201
+        for client, id in ((one, "a"), (two, "b")):
+            assert client.post(f"{SHOP}/decide", json={"id": id, "items": ITEMS}).status_code == 200
+        for service, client, id in zip(services, (one, two), "ab", strict=True):
+            service.learner.look()
+            service.home.outage.begin(StoreUnavailableError("it has gone"))
+            assert client.post(f"{SHOP}/reward", json={"id": id, "reward": 1.0}).json() == {"outcome": "spooled"}
+        time.sleep(0.5)
+        answering._registry.opened["shop"].has_news()
+        for service in services:
+            service.learner.look()  # which writes its own reward
+        for service in services:
+            service.learner._resumes = 0.0
+            service.learner.look()
+        assert [one.get(f"{SHOP}/decisions/{id}").json()["reward"] for id in "ab"] == [1.0, 1.0]
+        assert services[0].registry.opened["shop"].rounds == 2

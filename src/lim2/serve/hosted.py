@@ -152,6 +152,10 @@ class Hosted:
                 report.decider.draw_like(self.decider)
                 self._go_on(report.decider)
 
+    def unanswered(self) -> None:
+        """Follow what is published, as long as the process that learns does not answer: another service may learn."""
+        self.mark, self.leads = -1, False
+
     @property
     def failure(self) -> str | None:
         """Why learning fails, if it does."""

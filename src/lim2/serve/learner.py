@@ -173,7 +173,7 @@ class Learner:
             logger.exception("the bandits cannot be looked at")
             self._looks = time.monotonic() + RETRY
             return 0
-        learned = 0 if self._link is None else self.ask()
+        learned = 0 if self._link is None or self._resumes > time.monotonic() else self.ask()
         left = self._left or set(self._registry.opened)  # the bandits for which the last pass had no time, or all
         waiting = [hosted for hosted in self._registry.open if hosted.name in left or hosted.name == first]
         waiting.sort(key=lambda hosted: hosted.name != first)
@@ -245,6 +245,8 @@ class Learner:
             if self.answers and not self._stop:
                 logger.warning("nothing is learned at the moment: %s", error)
             self.answers = False
+            for hosted in self._registry.open:
+                hosted.unanswered()
             return 0
         if not self.answers:
             logger.info("the process that learns answers again")

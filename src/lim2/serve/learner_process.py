@@ -57,15 +57,13 @@ class LearnerProcess:
         """End it: it publishes what it has learned first."""
         self._ending.set()
         _end(self._process)
-        try:
-            self._process.wait(END)
-        except subprocess.TimeoutExpired:
+        self._thread.join(END)
+        if self._thread.is_alive():
             logger.warning(
                 "the process that learns does not end, and is killed: what is not published is learned again"
             )
             self._process.kill()
-        self._thread.join()
-        _end(self._process)  # if it was being started again just now
+            self._thread.join()
         self._tidy()
 
     def _tidy(self) -> None:
@@ -93,6 +91,8 @@ class LearnerProcess:
             while not self._ending.wait(AGAIN):
                 try:
                     self._process = self._started()
+                    if self._ending.is_set():  # meanwhile, so that `stop` may have ended the one before
+                        _end(self._process)
                     break
                 except OSError as error:  # no memory, or too many processes
                     logger.error("the process that learns cannot be started: %s", error)
@@ -113,13 +113,16 @@ def private_folder(data: str) -> Path:
         The data folder, which is used if nothing else can be.
     """
     why: OSError | str = "their names are too long"
-    for parent in (tempfile.gettempdir(), "/tmp", data):
+    parents = ["/tmp", str(Path(data).absolute())]
+    with contextlib.suppress(FileNotFoundError):  # it is none if no folder for temporary files can be written
+        parents.insert(0, tempfile.gettempdir())
+    for parent in parents:
         if len(os.fsencode(parent)) < LONGEST - 25:
             try:
                 return Path(tempfile.mkdtemp(prefix="lim2-", dir=parent))
             except OSError as error:
                 why = error
-    tried = f"{tempfile.gettempdir()}, /tmp and {data}"
+    tried = ", ".join(parents)
     raise ConfigError(f"no folder for a socket can be made in any of {tried}: {why}; TMPDIR names another place")
 
 

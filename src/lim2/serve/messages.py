@@ -6,13 +6,13 @@ Arrays go beside the rest, so that they are received where they stay, in one cal
 import pickle
 import socket
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 _COUNT = struct.Struct("<I")
-_ALIGN = 64  # bytes; what NumPy computes with begins at a multiple of its size
-_PADDING = bytes(_ALIGN)
+_MOST = 1024  # parts that are received in one call: systems allow no more
 
 
 def set_patience(own: socket.socket, seconds: int) -> None:
@@ -69,7 +69,6 @@ def send_packed(own: socket.socket, parts: list[memoryview]) -> None:
     own.sendall(_COUNT.pack(len(sizes)) + struct.pack(f"<{len(sizes)}Q", *sizes))
     for part in parts:
         own.sendall(part)
-        own.sendall(_PADDING[: -part.nbytes % _ALIGN])
 
 
 def receive(own: socket.socket) -> Any:
@@ -91,22 +90,23 @@ def receive(own: socket.socket) -> Any:
     ...     receive(other)
     {'mean': array([0., 1., 2.])}
     """
-    (count,) = _COUNT.unpack(_received(own, _COUNT.size))
-    sizes = struct.unpack(f"<{count}Q", _received(own, 8 * count))
-    content = _received(own, sum(size + -size % _ALIGN for size in sizes))
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(content[start : start + size])
-        start += size + -size % _ALIGN
-    return pickle.loads(parts[0], buffers=parts[1:])
+    (count,) = _COUNT.unpack(*_received(own, [_COUNT.size]))
+    sizes = struct.unpack(f"<{count}Q", *_received(own, [8 * count]))
+    content, *beside = _received(own, sizes)
+    return pickle.loads(content, buffers=beside)
 
 
-def _received(own: socket.socket, size: int) -> memoryview:
-    content = np.empty(size, dtype=np.uint8).data  # not filled with zeros, as a bytearray is
-    rest = content
-    while rest:
-        count = own.recv_into(rest, len(rest), socket.MSG_WAITALL)
-        if not count:
-            raise EOFError("the other process has hung up")
-        rest = rest[count:]
-    return content
+def _received(own: socket.socket, sizes: Sequence[int]) -> list[memoryview]:
+    """Return several parts, each in memory of its own, so that a part that stays keeps no other one in memory."""
+    parts = [np.empty(size, dtype=np.uint8).data for size in sizes]  # not filled with zeros, as a bytearray is
+    for start in range(0, len(parts), _MOST):
+        rest = [part for part in parts[start : start + _MOST] if part]
+        while rest:
+            count = own.recvmsg_into(rest, 0, socket.MSG_WAITALL)[0]
+            if not count:
+                raise EOFError("the other process has hung up")
+            while rest and count >= len(rest[0]):
+                count -= len(rest.pop(0))
+            if count:
+                rest[0] = rest[0][count:]
+    return parts

@@ -72,8 +72,9 @@ class Metrics:
             "lim2_leads", "Whether this service learns the bandit.", ["bandit"], registry=own, multiprocess_mode="max"
         )
         self._answers = Gauge(
-            "lim2_learner_answers", "Whether the process that learns answers.", registry=own, multiprocess_mode="min"
-        )
+            "lim2_learner_answers", "Whether the process that learns answers.", registry=own,
+            multiprocess_mode="mostrecent",
+        )  # fmt: skip
         self._age = Gauge("lim2_model_age_seconds", "Since the model that decides was made or taken over.", **gauge)
         whole: dict[str, Any] = {"registry": own, "multiprocess_mode": "livemax"}
         self._away = Gauge(
