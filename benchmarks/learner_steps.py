@@ -24,6 +24,7 @@ import numpy as np
 
 from benchmarks.bare import PATH
 from benchmarks.load import open_loop, post
+from benchmarks.passages import write_passage
 from benchmarks.serve import KEY, LEARNED, LOAD, PAUSE, ROOT, Server, block, bodies, in_turn, p99, rewarded, spread
 from lim2.experiments.report.markdown import table
 from lim2.serve.config import Config
@@ -122,10 +123,7 @@ def main() -> None:
         ]
         figures = measured(services, arguments.blocks, arguments.requests)
     arguments.out.write_text(json.dumps(figures, indent=1) + "\n")
-    made = report(figures)
-    print(made)
-    before, rest = PAGE.read_text().split(f"<!-- {MARKER} -->\n")
-    PAGE.write_text(f"{before}<!-- {MARKER} -->\n{made}\n<!-- /{MARKER} -->{rest.split(f'<!-- /{MARKER} -->')[1]}")
+    write_passage(PAGE, MARKER, report(figures))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 import lim2
+from benchmarks.passages import write_passage
 from lim2.log import raw
 
 
@@ -280,22 +281,16 @@ def postgres_table(found: dict[str, Any]) -> str:
     return "\n".join([head, *rows])
 
 
-def write_page(table: str, name: str = "groups") -> None:
-    before, rest = PAGE.read_text().split(f"<!-- {name} -->\n")
-    PAGE.write_text(f"{before}<!-- {name} -->\n{table}\n<!-- /{name} -->{rest.split(f'<!-- /{name} -->')[1]}")
-
-
 def postgres_main() -> None:
     found = over_postgres()
     RESULTS.with_name("log_postgres.json").write_text(json.dumps(found, indent=1) + "\n")
-    write_page(postgres_table(found), "postgres")
-    print(postgres_table(found))
+    write_passage(PAGE, "postgres", postgres_table(found))
 
 
 def main(rounds: int) -> None:
     found = groups()
     RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-    write_page(page_table(found))
+    write_passage(PAGE, "groups", page_table(found))
     for name, ways in found.items():
         print(f"{name}: {ways}" if isinstance(ways, float) else f"{name:<34}{'pairs/s':>8}{'ratio':>8}")
         for way, figures in ways.items() if isinstance(ways, dict) else ():

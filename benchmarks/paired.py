@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import lim2
+from benchmarks.passages import write_passage
 from lim2 import problems
 
 HERE = Path(__file__).parent
@@ -78,8 +79,4 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
 
 def write_table(marker: str, lines: Sequence[str]) -> None:
     """Replace the table between two markers of docs/learning.md, and show it."""
-    table = "\n".join(lines)
-    before, rest = PAGE.read_text().split(f"<!-- {marker} -->\n")
-    after = rest.split(f"<!-- /{marker} -->")[1]
-    PAGE.write_text(f"{before}<!-- {marker} -->\n{table}\n<!-- /{marker} -->{after}")
-    print(table)
+    write_passage(PAGE, marker, "\n".join(lines))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import catalogue, item_speed, items, pages, shop, wide
+from benchmarks.passages import with_passage
 from lim2.experiments.renamed import today
 
 HERE = Path(__file__).parent
@@ -67,9 +68,7 @@ PAGES: dict[Path, Mapping[str, Callable[[], str]]] = {
 def filled(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
     """Return a page's text with the parts between its markers made anew."""
     for marker, make in parts.items():
-        before, rest = text.split(f"<!-- {marker} -->\n")
-        after = rest.split(f"<!-- /{marker} -->")[1]
-        text = f"{before}<!-- {marker} -->\n{make()}\n<!-- /{marker} -->{after}"
+        text = with_passage(text, marker, make())
     return text
 
 

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.load import Connection, opened, post
+from benchmarks.passages import write_passage
 from benchmarks.processes import children, cpu_of, is_learner
 from benchmarks.serve import KEY, ROOT, Server, bodies, rewarded, spread
 from lim2.experiments.report.markdown import table
@@ -205,9 +206,7 @@ def main() -> None:
         figures = measured(systems, arguments.blocks, arguments.pairs)
     arguments.out.write_text(json.dumps(figures, indent=1) + "\n")
     for marker, made in (("capacity", report(figures)), ("plan", plan(figures))):
-        print(made)
-        before, rest = PAGE.read_text().split(f"<!-- {marker} -->\n")
-        PAGE.write_text(f"{before}<!-- {marker} -->\n{made}\n<!-- /{marker} -->{rest.split(f'<!-- /{marker} -->')[1]}")
+        write_passage(PAGE, marker, made)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ import numpy as np
 
 from benchmarks.bare import PATH
 from benchmarks.load import Served, closed_loop, open_loop, post
+from benchmarks.passages import write_passage
 from benchmarks.processes import children, cpu_of
 from lim2.experiments.report.markdown import table
 
@@ -206,10 +207,7 @@ def main() -> None:
         with Server("lim2", "serve", **own) as service, Server("benchmarks.bare") as bare:
             figures = measured(service, bare, arguments.blocks, arguments.requests)
     arguments.out.write_text(json.dumps(figures, indent=1) + "\n")
-    made = report(figures)
-    print(made)
-    before, rest = PAGE.read_text().split(f"<!-- {MARKER} -->\n")
-    PAGE.write_text(f"{before}<!-- {MARKER} -->\n{made}\n<!-- /{MARKER} -->{rest.split(f'<!-- /{MARKER} -->')[1]}")
+    write_passage(PAGE, MARKER, report(figures))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from benchmarks import sentences
 from benchmarks.kept import Kept
+from benchmarks.passages import passage, with_passage
 from benchmarks.sentences import Make
 from lim2.paper.sections import Section
 from lim2.paper.write import headline, latex_of, markdown_of
@@ -72,11 +73,6 @@ NOT_PROSE = (
 )
 
 
-def passage(name: str) -> re.Pattern[str]:
-    """Return what finds a passage of a page, with the markers as its first and last group."""
-    return re.compile(rf"(<!-- {re.escape(name)} -->\n)(.*?)(<!-- /{re.escape(name)} -->)", re.DOTALL)
-
-
 def rendered(text: str, makes: Mapping[str, Make], kept: Kept) -> str:
     """Return a page with its passages made anew.
 
@@ -90,11 +86,7 @@ def rendered(text: str, makes: Mapping[str, Make], kept: Kept) -> str:
         The runs.
     """
     for name, make in makes.items():
-        found = passage(name).findall(text)
-        if len(found) != 1:
-            raise SystemExit(f"a page must have one passage <!-- {name} --> ... <!-- /{name} -->, not {len(found)}")
-        made = make(kept)
-        text = passage(name).sub(lambda match, made=made: match[1] + made + "\n" + match[3], text)  # type: ignore[misc]
+        text = with_passage(text, name, make(kept))
     return text
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import stats
 
 import lim2
+from benchmarks.passages import write_passage
 from benchmarks.timing import classification_world
 from lim2 import batches, problems
 from lim2.log.table import Table
@@ -160,11 +161,7 @@ def main() -> None:
         results[part] = calls[part]()
         OUT.write_text(json.dumps(results, indent=1) + "\n")
     if set(calls) <= set(results):
-        before, rest = PAGE.read_text().split("<!-- throughput -->\n")
-        after = rest.split("<!-- /throughput -->")[1]
-        table = "\n".join(lines_of(results))
-        PAGE.write_text(f"{before}<!-- throughput -->\n{table}\n<!-- /throughput -->{after}")
-        print(table)
+        write_passage(PAGE, "throughput", "\n".join(lines_of(results)))
 
 
 if __name__ == "__main__":
