@@ -1,4 +1,4 @@
-"""Services within this process, and one that learns for them in a thread, over a real socket."""
+"""Services within this process, their clients, and one that learns for them in a thread, over a real socket."""
 
 import os
 import socket
@@ -6,6 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
 
 from lim2.serve.config import Config
 from lim2.serve.learner_main import Answering, serve
@@ -29,3 +32,10 @@ def learning(config: Config, folder: Path) -> Iterator[tuple[str, Answering]]:
             thread.join()
             os.close(reading)
             answering.close()
+
+
+def answered(client: TestClient, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    """Return the status and the content of an answer to a request with JSON, or with bytes."""
+    answer = client.request(method, path, **({"content": body} if isinstance(body, bytes) else {"json": body}))
+    is_json = answer.headers.get("content-type", "").startswith("application/json")
+    return answer.status_code, answer.json() if is_json else answer.content

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from serve.linked import answered
 from serve.running import KEY
 from serve.stores import over_all
 from starlette.testclient import TestClient
@@ -32,9 +33,7 @@ class Process(NamedTuple):
     client: TestClient
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        answer = self.client.request(method, path, **({"content": body} if isinstance(body, bytes) else {"json": body}))
-        is_json = answer.headers.get("content-type", "").startswith("application/json")
-        return answer.status_code, answer.json() if is_json else answer.content
+        return answered(self.client, method, path, body)
 
     def look(self) -> None:
         self.service.learner.look()
