@@ -1,6 +1,6 @@
 """`python -m benchmarks.learner_steps`: what keeps requests from waiting while the service learns, step by step.
 
-The design has a thread that learns. `lim2 serve` takes four more steps, each of which `without` can leave out. Five
+The design has a thread that learns. `lim2 serve` takes three more steps, each of which `without` can leave out. Four
 services, each with one step more than the one before, run beside each other. Blocks with and without learning take
 turns in each of them, and the services take turns, too. A figure is the median of the ratios of neighbours, as in
 `benchmarks.serve`. It goes to `docs/decisions.md`.
@@ -19,7 +19,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from benchmarks.bare import PATH
@@ -27,14 +26,12 @@ from benchmarks.load import open_loop, post
 from benchmarks.passages import write_passage
 from benchmarks.serve import KEY, LEARNED, LOAD, PAUSE, ROOT, Server, block, bodies, in_turn, p99, rewarded, spread
 from lim2.experiments.report.markdown import table
-from lim2.serve.config import Config
 
 MODULE, STEPS = "benchmarks.learner_steps", "LIM2_LEARNER_STEPS"  # how many are taken, for all processes of a service
 PAGE, MARKER = ROOT / "docs" / "decisions.md", "learner steps"
 NAMES = [
     "a thread learns",
     "a process learns, and sends snapshots",
-    "its writes are not flushed",
     "its priority is lower, and long passes are followed by long pauses",
     "it gives way while a processor is idle: `lim2 serve`",
 ]
@@ -44,14 +41,8 @@ def without(steps: int) -> None:
     """Change this process so that it leaves out all steps after the first ones."""
     from lim2.serve import learner, learner_main, learner_process, run, yielding
 
-    own = learner_process.own_settings
-
-    def flushed(config: Config) -> Config:
-        return msgspec.structs.replace(own(config), synchronous=config.synchronous)
-
     left_out: list[list[tuple[Any, str, Any]]] = [
         [(run, "learner_process", lambda _: contextlib.nullcontext())],
-        [(learner_process, "own_settings", flushed)],
         [(learner_main, "NICE", 0), (learner, "SHARE", 1.0)],
         [(yielding.Yielding, "run", lambda _, work: work())],
     ]

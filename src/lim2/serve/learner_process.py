@@ -150,16 +150,9 @@ def learner_process(config: Config) -> Iterator[None]:
 def own_settings(config: Config) -> Config:
     """Return the settings of the process that learns.
 
-    It acknowledges nothing, so its writes to a folder need not be flushed: SQLite keeps the order of all writes, so
-    whatever others acknowledge later is on disk with all that came before. If power is lost, it learns again what is
-    lost.
-
     Parameters
     ----------
     config
         Those of the service.
     """
-    synchronous = "normal" if config.store is None else config.synchronous
-    return msgspec.structs.replace(
-        config, role="learn", workers=1, synchronous=synchronous, on_outage="refuse", demo=False
-    )
+    return msgspec.structs.replace(config, role="learn", workers=1, on_outage="refuse", demo=False)
