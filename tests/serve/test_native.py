@@ -338,8 +338,10 @@ def test_what_still_waits_biases_no_estimate(client: TestClient, service: Servic
     hosted.step()
     seen = client.get(f"{BASE}/shop/overview?points=2").json()
     assert seen["online"]["value"] == 0.5
+    assert [point["online"]["value"] for point in seen["points"]] == [0.5, None] and seen["left_out"] == 10
     assert seen["points"][1]["reward"]["value"] is None
-    assert post(client, "shop/evaluate", {"policy": "baseline"})["decisions"] == 10
+    found = post(client, "shop/evaluate", {"policy": "baseline"})
+    assert (found["decisions"], found["left_out"]) == (10, 10)
 
 
 @over_all

@@ -445,6 +445,7 @@ def _evaluated(own: Any) -> ServedEvaluation:
     return ServedEvaluation(
         policy=own["policy"],
         decisions=own["decisions"],
+        left_out=own["left_out"],
         effective_decisions=own["effective_decisions"],
         warnings=tuple(own["warnings"]),
         **estimates,

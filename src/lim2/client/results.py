@@ -80,6 +80,8 @@ class ServedEvaluation:
         Name of the policy.
     decisions
         Number of decisions.
+    left_out
+        Number of latest decisions that do not count yet: the first of them still waits for its reward.
     effective_decisions
         Effective sample size; None if it is unknown.
     logged
@@ -94,6 +96,7 @@ class ServedEvaluation:
 
     policy: str
     decisions: int
+    left_out: int
     effective_decisions: float | None
     logged: Estimate
     ips: Estimate

@@ -40,7 +40,9 @@ def evaluated(hosted: Hosted, request: wire.EvaluateRequest) -> wire.EvaluateRes
     """
     if (request.policy == "algorithm") != (request.algorithm is not None):
         raise bad_request("algorithm goes with the policy 'algorithm'", "algorithm")
-    table = table_of(complete(recent(hosted.log, request.last), hosted.stored.spec.default_reward))
+    decisions = recent(hosted.log, request.last)
+    known = complete(decisions, hosted.stored.spec.default_reward)
+    table = table_of(known)
     if len(table) < 4:
         raise bad_request(too_few(len(table)))
     if request.policy == "baseline":
@@ -52,6 +54,7 @@ def evaluated(hosted: Hosted, request: wire.EvaluateRequest) -> wire.EvaluateRes
     return wire.EvaluateResponse(
         policy=request.algorithm or request.policy,
         decisions=result.n,
+        left_out=len(decisions) - len(known),
         effective_decisions=finite(result.effective_size),
         logged=estimate(result.logged),
         ips=estimate(result.ips),

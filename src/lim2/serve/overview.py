@@ -119,6 +119,7 @@ def overview(hosted: Hosted, points: int, last: int) -> wire.Overview:
     return wire.Overview(
         bandit=info_of(hosted),
         time=time.time(),
+        left_out=len(decisions) - len(known),
         online=online,
         baseline=baseline,
         gain=gain_estimate(weights, rewards),
@@ -172,7 +173,7 @@ def series(decisions: Sequence[Any], known: int, points: int, shown: Sequence[st
             continue
         own = decisions[piece[0] : piece[-1] + 1]
         earned = against_baseline(decisions[piece[0] : min(piece[-1] + 1, known)])[1]
-        upto += len(earned)
+        upto = upto + len(earned) if piece[0] < known else 0  # after what is known, nothing is estimated
         made.append(
             wire.Point(
                 time=own[-1].time,

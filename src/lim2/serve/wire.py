@@ -173,10 +173,14 @@ class EvaluateRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class EvaluateResponse(msgspec.Struct, kw_only=True):
-    """Estimates of what a policy would have earned, with 95% intervals."""
+    """Estimates of what a policy would have earned, with 95% intervals.
+
+    ``left_out``: the number of latest decisions that do not count yet. The first of them still waits for its reward.
+    """
 
     policy: str
     decisions: int
+    left_out: int
     effective_decisions: float | None
     logged: Estimate
     ips: Estimate
@@ -337,10 +341,15 @@ class Contribution(msgspec.Struct, kw_only=True):
 
 
 class Overview(msgspec.Struct, kw_only=True):
-    """The figures of a bandit that the dashboard shows."""
+    """The figures of a bandit that the dashboard shows.
+
+    ``left_out``: the number of latest decisions that the estimates leave out. The first of them still waits for its
+    reward.
+    """
 
     bandit: BanditInfo
     time: float
+    left_out: int
     online: Estimate
     baseline: Estimate
     gain: Estimate
