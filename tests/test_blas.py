@@ -2,6 +2,8 @@
 
 import os
 import threading
+import time
+from collections.abc import Callable
 
 import pytest
 
@@ -64,7 +66,80 @@ def test_a_fork_while_another_thread_is_inside() -> None:
     child = os.fork()
     if child == 0:
         agent.update([1.0, 2.0, 3.0], 0, 1.0)
-        os._exit(0 if one_thread._inside == 0 else 1)
+        os._exit(0 if not one_thread._inside else 1)
     leave.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.fixture
+def guard(monkeypatch: pytest.MonkeyPatch) -> OneThread:
+    """A guard for whose threads a fork waits as long as it takes."""
+    monkeypatch.setattr("lim2._blas.PATIENCE", 60.0)
+    return OneThread()
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline, "nobody waits"
+        time.sleep(0.001)
+
+
+def test_a_fork_waits_until_no_other_thread_computes(guard: OneThread) -> None:
+    """A child would inherit OpenBLAS's lock, held by a thread that it does not have."""
+    said: list[str] = []
+    inside, leave = threading.Event(), threading.Event()
+
+    def compute() -> None:
+        with guard:
+            inside.set()
+            leave.wait()
+            with guard:  # who is inside does not wait for the fork
+                said.append("computed")
+
+    def fork() -> None:
+        guard.before_fork()
+        said.append("forked")
+        guard.after_fork()
+
+    threads = [threading.Thread(target=work, daemon=True) for work in (compute, fork)]
+    threads[0].start()
+    inside.wait()
+    threads[1].start()
+    until(lambda: guard._changed._waiters)  # type: ignore[attr-defined]
+    leave.set()
+    for thread in threads:
+        thread.join()
+    assert said == ["computed", "forked"]
+
+
+def test_who_begins_to_compute_waits_for_a_fork(guard: OneThread) -> None:
+    said: list[str] = []
+
+    def compute() -> None:
+        with guard:
+            said.append("computed")
+
+    with guard:  # the thread that forks does not wait for itself
+        guard.before_fork()
+    thread = threading.Thread(target=compute, daemon=True)
+    thread.start()
+    until(lambda: guard._changed._waiters)  # type: ignore[attr-defined]
+    said.append("forked")
+    guard.after_fork()
+    thread.join()
+    assert said == ["forked", "computed"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_by_a_thread_that_is_inside() -> None:
+    with one_thread:
+        child = os.fork()
+        if child == 0:
+            with one_thread:
+                depth = list(one_thread._inside.values())
+            os._exit(0 if depth == [2] and list(one_thread._inside.values()) == [1] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not one_thread._inside and not one_thread._forks

@@ -8,9 +8,12 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
+from threading import get_ident
 from types import TracebackType
 
 from threadpoolctl import ThreadpoolController
+
+PATIENCE = 1.0  # seconds that a fork waits for threads that compute, and they for it
 
 _Switch = tuple[Callable[[], int], Callable[[int], None]]
 
@@ -34,6 +37,9 @@ class OneThread:
 
     The setting of OpenBLAS is global to the process, so BLAS calls of other threads are limited as well while an agent
     computes. Other BLAS libraries are not changed.
+
+    A fork waits until no other thread is inside (:meth:`before_fork`). OpenBLAS has a lock that a child would inherit
+    held by a thread that it does not have, and the child's next product of matrices would never end.
     """
 
     def __init__(self) -> None:
@@ -41,16 +47,13 @@ class OneThread:
         self._restore: list[tuple[Callable[[int], None], int]] = []
         self._begin()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._after_fork)
+            os.register_at_fork(after_in_child=self._in_child)
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        self._inside = 0
-
-    def _after_fork(self) -> None:
-        """Reset in a child process: the threads that were inside, and may have held the lock, do not exist in it."""
-        self._begin()
-        self._give_back()
+        self._changed = threading.Condition(self._lock)
+        self._inside: dict[int, int] = {}  # how often each thread is inside
+        self._forks = 0  # that are about to happen
 
     def _give_back(self) -> None:
         while self._restore:
@@ -58,8 +61,11 @@ class OneThread:
             set_(before)
 
     def __enter__(self) -> None:
+        own = get_ident()
         with self._lock:
-            if self._inside == 0:
+            if self._forks and own not in self._inside:
+                self._changed.wait_for(lambda: not self._forks, PATIENCE)
+            if not self._inside:
                 if self._switches is None:
                     self._switches = _openblas_switches()
                 for get, set_ in self._switches:
@@ -67,15 +73,46 @@ class OneThread:
                     if before != 1:
                         self._restore.append((set_, before))
                         set_(1)
-            self._inside += 1
+            self._inside[own] = self._inside.get(own, 0) + 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        own = get_ident()
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0 and self._restore:
+            depth = self._inside.pop(own) - 1
+            if depth:
+                self._inside[own] = depth
+                return
+            if not self._inside and self._restore:
                 self._give_back()
+            if self._forks:
+                self._changed.notify_all()
+
+    def before_fork(self) -> None:
+        """Let no other thread enter, and wait until none is inside; not for long, since it may wait for this one."""
+        own = get_ident()
+        self._forks += 1
+        if self._lock.acquire(timeout=PATIENCE):
+            self._changed.wait_for(lambda: self._inside.keys() <= {own}, PATIENCE)
+            self._lock.release()
+
+    def after_fork(self) -> None:
+        """Let other threads enter again, in the parent."""
+        self._forks -= 1
+        if self._lock.acquire(timeout=PATIENCE):
+            self._changed.notify_all()
+            self._lock.release()
+
+    def _in_child(self) -> None:
+        """Forget all other threads: they do not exist here, and may have held the lock."""
+        own = get_ident()
+        depth = self._inside.get(own)
+        self._begin()
+        if depth:
+            self._inside[own] = depth
+        else:
+            self._give_back()
 
 
 one_thread = OneThread()

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from lim2._blas import one_thread
+
 NAMES = ("init", "act", "learn", "serve")
 DECIDING = ("act", "serve")
 
@@ -18,6 +20,16 @@ lock = threading.Lock()
 _alive: "weakref.WeakSet[Streams]" = weakref.WeakSet()
 
 
+def _before_fork() -> None:
+    one_thread.before_fork()  # first: who computes may want the lock
+    lock.acquire()
+
+
+def _in_parent() -> None:
+    lock.release()
+    one_thread.after_fork()
+
+
 def _in_child() -> None:
     lock.release()
     for streams in _alive:
@@ -25,7 +37,7 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
 class Streams:
