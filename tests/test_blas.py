@@ -2,10 +2,9 @@
 
 import os
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
+from helpers.waiting import until
 
 import lim2
 from lim2._blas import OneThread, one_thread
@@ -75,15 +74,8 @@ def test_a_fork_while_another_thread_is_inside() -> None:
 @pytest.fixture
 def guard(monkeypatch: pytest.MonkeyPatch) -> OneThread:
     """A guard for whose threads a fork waits as long as it takes."""
-    monkeypatch.setattr("lim2._blas.PATIENCE", 60.0)
+    monkeypatch.setattr("lim2._blas.PATIENCE", 3600.0)
     return OneThread()
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline, "nobody waits"
-        time.sleep(0.001)
 
 
 def test_a_fork_waits_until_no_other_thread_computes(guard: OneThread) -> None:
@@ -107,7 +99,7 @@ def test_a_fork_waits_until_no_other_thread_computes(guard: OneThread) -> None:
     threads[0].start()
     inside.wait()
     threads[1].start()
-    until(lambda: guard._changed._waiters)  # type: ignore[attr-defined]
+    until(lambda: guard._changed._waiters, "a thread that waits")  # type: ignore[attr-defined]
     leave.set()
     for thread in threads:
         thread.join()
@@ -125,7 +117,7 @@ def test_who_begins_to_compute_waits_for_a_fork(guard: OneThread) -> None:
         guard.before_fork()
     thread = threading.Thread(target=compute, daemon=True)
     thread.start()
-    until(lambda: guard._changed._waiters)  # type: ignore[attr-defined]
+    until(lambda: guard._changed._waiters, "a thread that waits")  # type: ignore[attr-defined]
     said.append("forked")
     guard.after_fork()
     thread.join()

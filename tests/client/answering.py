@@ -3,8 +3,6 @@
 import json
 import ssl
 import threading
-import time
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
@@ -92,13 +90,3 @@ class Answering:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-
-def eventually(look: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Return whether something has become true in time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if look():
-            return True
-        time.sleep(0.01)
-    return False

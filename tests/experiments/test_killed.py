@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from experiments.helpers import ended, gone, lim2, outcome, wait_for
+from experiments.helpers import ended, gone, lim2, outcome
+from helpers.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 
@@ -45,7 +46,7 @@ def test_killed_twice_it_ends_as_if_uninterrupted(tmp_path: Path) -> None:
         aim = min(had + moments.randint(1, 10), 23)
         looks = moments.randint(0, 30)
 
-        wait_for(lambda aim=aim: results(out) >= aim)  # type: ignore[misc]
+        until(lambda aim=aim: results(out) >= aim, "results")  # type: ignore[misc]
         for _ in range(looks):  # a little later, but never at the same point
             results(out)
         process.send_signal(signal.SIGKILL)
@@ -94,10 +95,10 @@ def test_workers_end_with_the_bench(number: signal.Signals, outside: Path) -> No
         "--jobs", "1", "--set", f"Endless.note={note}", "--out", "a folder",
     )  # fmt: skip
     process = lim2(*words, cwd=outside)
-    wait_for(lambda: note.exists() or process.poll() is not None)
+    until(lambda: note.exists() or process.poll() is not None, "a note")
     process.send_signal(number)
     status, _, err = ended(process)
-    wait_for(lambda: gone(int(note.read_text())))
+    until(lambda: gone(int(note.read_text())), "its end")
     if number == signal.SIGKILL:
         assert status == -number
     else:

@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from experiments.helpers import ended, lim2, outcome, wait_for
+from experiments.helpers import ended, lim2, outcome
+from helpers.waiting import until
 
 from lim2.experiments import PlanError, bench
 
@@ -32,7 +33,7 @@ def on_ray(*words: str, cwd: Path) -> tuple[int, str, str]:
 def test_a_cluster_gives_the_same_results_even_when_killed(outside: Path) -> None:
     assert ended(lim2(*PLAN, "--out", "local", "--quiet", cwd=outside))[0] == 0
     process = lim2(*PLAN, "--out", "cluster", "--on", "ray", cwd=outside)
-    wait_for(lambda: len(list(outside.glob("cluster/runs/[!.]*"))) >= 3 or process.poll() is not None, timeout=120)
+    until(lambda: len(list(outside.glob("cluster/runs/[!.]*"))) >= 3 or process.poll() is not None, "three results")
     process.send_signal(signal.SIGKILL)
     ended(process)
     code, _, err = on_ray(*PLAN, "--out", "cluster", cwd=outside)

@@ -6,12 +6,13 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 pytest.importorskip("selenium")
 
+from helpers.waiting import PATIENCE
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
@@ -23,7 +24,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 DRIVER = shutil.which("chromedriver")
 AXE = Path(__file__).parent / "node" / "node_modules" / "axe-core" / "axe.min.js"
 SIZES = {"laptop": (1280, 800), "phone": (390, 844)}
-PATIENCE = 60  # seconds for what the page must do, on a machine that is busy with other tests
+T = TypeVar("T")
 SWITCHES = ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run")
 
 
@@ -37,6 +38,7 @@ class Browser:
             options.add_argument(switch)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+        self.driver.set_script_timeout(PATIENCE)
         self.base = ""
 
     def open(self, base: str, path: str = "/", scheme: str = "light", size: str = "laptop") -> None:
@@ -77,10 +79,23 @@ class Browser:
 
     def text(self, selector: str) -> str:
         """Return what is seen of an element."""
-        return self.find(selector).text
+        return self.steady(lambda: self.find(selector).text)
 
-    def until(self, condition: Callable[[], Any], what: str) -> Any:
-        """Return what a condition gives as soon as it holds."""
+    def texts(self, selector: str) -> list[str]:
+        """Return what is seen of all elements of a selector."""
+        return self.steady(lambda: [element.text for element in self.all(selector)])
+
+    def attribute(self, selector: str, name: str) -> str:
+        """Return an attribute of an element; an empty text if it has none."""
+        return self.steady(lambda: self.find(selector).get_attribute(name) or "")
+
+    def steady(self, work: Callable[[], T]) -> T:
+        """Return the value of work with elements; the page may replace one meanwhile: then they are found again."""
+        (value,) = self.until(lambda: (work(),), "elements that stay")
+        return value
+
+    def until(self, condition: Callable[[], T], what: str) -> T:
+        """Return the first true value of a condition; elements that are missing or replaced are found again."""
         waiting = WebDriverWait(
             self.driver, PATIENCE, poll_frequency=0.05, ignored_exceptions=[StaleElementReferenceException]
         )
@@ -89,18 +104,22 @@ class Browser:
     def press(self, *keys: str) -> None:
         """Press keys, wherever the focus is."""
         for key in keys:
-            self.driver.switch_to.active_element.send_keys(getattr(Keys, key, key))
+            self.steady(lambda: self.driver.switch_to.active_element.send_keys(getattr(Keys, key, key)))  # noqa: B023
 
     def click(self, target: str | WebElement) -> None:
         """Click an element, in the middle of the window: the header covers what is at the top."""
-        found = self.find(target) if isinstance(target, str) else target
-        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
-        found.click()
+
+        def clicked() -> None:
+            element = self.find(target) if isinstance(target, str) else target
+            self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+            element.click()
+
+        self.steady(clicked)
 
     def tab_to(self, selector: str, most: int = 60) -> WebElement:
         """Move the focus by the Tab key until it is on an element."""
-        wanted = self.find(selector)
         for _ in range(most):
+            wanted = self.find(selector)
             if self.driver.switch_to.active_element == wanted:
                 return wanted
             self.press("TAB")
@@ -108,13 +127,17 @@ class Browser:
 
     def choose(self, selector: str, value: str) -> None:
         """Choose from a list."""
-        Select(self.find(selector)).select_by_value(value)
+        self.steady(lambda: Select(self.find(selector)).select_by_value(value))
 
     def put(self, selector: str, text: str) -> None:
         """Type into a field that may have a value."""
-        field = self.find(selector)
-        field.clear()
-        field.send_keys(text)
+
+        def typed() -> None:
+            field = self.find(selector)
+            field.clear()
+            field.send_keys(text)
+
+        self.steady(typed)
 
     def log_in(self, key: str) -> None:
         """Give a key in the form, and wait for the figures."""

@@ -6,12 +6,13 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
-from serve.running import KEY, PATIENCE, Running
+from helpers.waiting import PATIENCE, until
+from serve.running import KEY, Running
 
 ITEMS = {"a": {"kind": "x"}, "b": {"kind": "y"}, "c": {"kind": "z"}}
 LOST = (OSError, http.client.HTTPException)
@@ -91,20 +92,11 @@ class Balancer:
 
     def chosen(self, rng: random.Random) -> Running:
         """Return a decider that is ready."""
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            known = self.ready
-            if known:
-                return rng.choice(known)
-            time.sleep(0.01)
-        raise AssertionError("no decider is ready")
+        return rng.choice(until(lambda: self.ready, "a decider that is ready"))
 
     def wait_without(self, decider: Running) -> None:
         """Return when a decider is known not to be ready."""
-        deadline = time.monotonic() + PATIENCE
-        while decider in self._ready:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: decider not in self._ready, "that a decider is not ready")
 
     def close(self) -> None:
         """End."""
@@ -158,10 +150,8 @@ class Client(threading.Thread):
 
     def wait(self) -> None:
         """Return when all visitors have been served, but the last."""
-        deadline = time.monotonic() + PATIENCE
-        while not self._visitors.empty():
-            assert self.is_alive() and time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: self._visitors.empty() or not self.is_alive(), "the last visitor")
+        assert self.is_alive()
 
     def end(self) -> None:
         """Serve the visitors that have come, and end."""
@@ -211,12 +201,14 @@ class Client(threading.Thread):
         return answer.status, json.loads(content)
 
 
-def until(server: Running, path: str, holds: Any, patience: float = PATIENCE) -> Any:
-    """Return what a path answers, when it holds."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        found = server.call("GET", path)[1]
-        if holds(found):
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"{path} does not come to hold: {found}")
+def until_answer(server: Running, path: str, holds: Callable[[Any], bool]) -> Any:
+    """Return the first answer of a path for which a condition holds."""
+    answer = None
+
+    def asked() -> bool:
+        nonlocal answer
+        answer = server.call("GET", path)[1]
+        return holds(answer)
+
+    until(asked, lambda: f"another answer of {path} than {answer}")
+    return answer

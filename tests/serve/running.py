@@ -1,17 +1,18 @@
 """A server in a process of its own, on a port that the system chooses, as the tests start and end it."""
 
+import contextlib
 import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, Self
 
+from helpers.waiting import PATIENCE, until
+
 KEY, READ = "a-key-for-the-tests", "a-key-that-reads"
-PATIENCE = 180  # seconds until something must have happened, on a machine that is busy with other tests
 
 
 class Running:
@@ -59,16 +60,14 @@ class Running:
 
     def wait(self, path: str = "/readyz") -> None:
         """Return when the server is ready, or a path answers 200."""
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
+
+        def is_ready() -> bool:
             assert self.process.poll() is None, self.errors.read_text()
-            try:
-                if self.call("GET", path)[0] == 200:
-                    return
-            except OSError:
-                pass
-            time.sleep(0.05)
-        raise AssertionError(f"the server is not ready: {self.errors.read_text()}")
+            with contextlib.suppress(OSError):
+                return bool(self.call("GET", path)[0] == 200)
+            return False
+
+        until(is_ready, lambda: f"200 of {path}: {self.errors.read_text()}")
 
     def call(
         self, method: str, path: str, body: Any = None, *, key: str | None = KEY, headers: dict[str, str] | None = None

@@ -42,6 +42,7 @@ class Process(NamedTuple):
 @pytest.fixture
 def processes(tmp_path: Path, store: str | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Process, Process]]:
     monkeypatch.setattr("lim2.serve.learner.Learner._run", lambda self: self._wake.wait())
+    monkeypatch.setattr(Hosted, "due", True)  # whether or not word of something new has arrived
     given = {"api_key": KEY, "data": str(tmp_path), "synchronous": "normal", "store": store, "workers": 2}
     services = [Service(load(environment={}, given={**given, "poll": 0.001})) for _ in range(2)]
     headers = {"Ocp-Apim-Subscription-Key": KEY}

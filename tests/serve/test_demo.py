@@ -13,7 +13,7 @@ from lim2.serve.service import Service
 
 def test_it_opens_again_when_its_settings_were_changed(client: TestClient, service: Service) -> None:
     demo.opened(service)
-    changed = {"expire_after": 20, "default_reward": None, "aggregate": "sum", "keep_days": None, "exploration": 0.3}
+    changed = {"expire_after": 20, "default_reward": None, "aggregate": "sum", "keep_days": None, "epsilon": 0.3}
     assert client.patch(f"/v1/bandits/{demo.NAME}", json=changed).status_code == 200
     demo.opened(service)
     assert client.get(f"/v1/bandits/{demo.NAME}").json()["spec"]["expire_after"] == 20

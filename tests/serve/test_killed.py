@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serve.running import KEY, PATIENCE, Running
+from helpers.waiting import PATIENCE, until
+from serve.cluster import until_answer
+from serve.running import KEY, Running
 
 import lim2
 from lim2.serve import spec as specs
@@ -79,9 +81,9 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_learned_twice(synchronous: 
         server.kill()
         next(load, None)
     with Running(data) as server:
-        while (own := server.call("GET", "/v1/bandits/personalizer")[1])["lag"]:
-            assert own["failure"] is None
-        content = server.call("GET", "/v1/bandits/personalizer/snapshot")[1]
+        learned = until_answer(server, "/v1/bandits/personalizer", lambda own: own["lag"] == 0 or own["failure"])
+        assert learned["failure"] is None
+        live = until(lambda: _model(server, learned["rounds"]), "a model that has learned everything")
     assert len(known) >= KILLS * CLIENTS * 3
     with lim2.DecisionLog(data / "bandits/personalizer/log.db") as log:
         for event, (action, value) in known.items():
@@ -93,11 +95,16 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_learned_twice(synchronous: 
         # What was learned over all lives is what a fresh model learns from the log, each reward once.
         fresh = specs.made(Folders(data).read("personalizer").spec)
         assert log.replay(fresh) == settled
-    live = lim2.from_bytes(content)
     assert live.rounds == settled == fresh.rounds == position
     question = ({"x": 1.0}, {one["id"]: one["features"][0] for one in ACTIONS})
     assert live.decide(*question, exploit=True).means.tolist() == fresh.decide(*question, exploit=True).means.tolist()
     assert _unbroken(data / "bandits/personalizer/log.db")
+
+
+def _model(server: Running, rounds: int) -> Any:
+    """Return the model, if it has learned so many rewards: a learner that does not answer in time publishes later."""
+    model = lim2.from_bytes(server.call("GET", "/v1/bandits/personalizer/snapshot")[1])
+    return model if model.rounds == rounds else None
 
 
 def _unbroken(path: Path) -> bool:

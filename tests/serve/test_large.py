@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from serve.running import PATIENCE
+from helpers.waiting import PATIENCE
 from starlette.testclient import TestClient
 
 from lim2.bandit import RawDecider
@@ -110,7 +110,7 @@ def test_large_groups_are_decided_beside_the_loop(service: Service, monkeypatch:
 
 @pytest.mark.parametrize("arms", [None, ITEMS, list(ITEMS)])
 def test_a_large_decision_is_that_of_the_snapshot(arms: Any, client: TestClient, service: Service) -> None:
-    assert client.put("/v1/bandits/shop", json={"arms": arms, "exploration": 0.1, "seed": 0}).status_code == 201
+    assert client.put("/v1/bandits/shop", json={"arms": arms, "epsilon": 0.1, "seed": 0}).status_code == 201
     given = {"context": {"n": 1}} | ({"items": ITEMS} if arms is None else {})
     decider = service.registry.opened["shop"].decider
     chances = decider.propensities(given["context"], given.get("items")).tolist()

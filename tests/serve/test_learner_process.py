@@ -13,10 +13,12 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from helpers.waiting import until
 from serve.running import Running
-from serve.test_processes import ITEMS, is_free, until
+from serve.test_processes import ITEMS, is_free
 
 import lim2
 from lim2.serve import learner_process
@@ -42,6 +44,12 @@ def rewarded(server: Running, ids: range) -> None:
         assert server.call("POST", f"{SHOP}/reward", {"id": id, "reward": 1.0}) == (200, {"outcome": "recorded"})
 
 
+def snapshot(server: Running, rounds: int) -> Any:
+    """Return the model, if it has learned so many rewards: a learner that does not answer in time publishes later."""
+    model = lim2.from_bytes(server.call("GET", f"{SHOP}/snapshot")[1])
+    return model if model.rounds == rounds else None
+
+
 def rounds(server: Running) -> int:
     return int(server.call("GET", SHOP)[1]["rounds"])
 
@@ -64,11 +72,11 @@ def test_a_process_that_learns_and_dies_is_started_again(tmp_path: Path, workers
             known += 3
             os.kill(before, signal.SIGKILL)
             assert server.call("POST", f"{SHOP}/decide", {"items": ITEMS})[0] == 200
-            until(lambda before=before: learner_of(server) not in (0, before), life)  # type: ignore[misc]
+            until(lambda before=before: learner_of(server) not in (0, before), f"learner {life}")  # type: ignore[misc]
         until(lambda: rounds(server) == known, "what came meanwhile is learned")
-        model = lim2.from_bytes(server.call("GET", f"{SHOP}/snapshot")[1])
+        model = until(lambda: snapshot(server, known), "a model that has learned everything")
     with lim2.DecisionLog(data / "bandits/shop/log.db") as log:
-        fresh = lim2.Bandit(min_propensity=0.05, seed=1)
+        fresh = lim2.Bandit(epsilon=0.05, seed=1)
         assert log.replay(fresh) == known == model.rounds
     question = ({"x": 1.0}, ITEMS)
     assert model.decide(*question, exploit=True).means.tolist() == fresh.decide(*question, exploit=True).means.tolist()

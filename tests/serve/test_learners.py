@@ -1,13 +1,13 @@
 """Who may learn: one at a time. One that was cut off, or stood still, writes nothing any more."""
 
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from serve.cluster import ITEMS, Cluster, until
-from serve.running import PATIENCE, Running
+from helpers.waiting import until
+from serve.cluster import ITEMS, Cluster, until_answer
+from serve.running import Running
 from serve.stores import fresh_database
 from serve.test_hosted import rewarded
 
@@ -74,10 +74,7 @@ def test_a_session_that_falls_silent_is_ended_by_the_server(monkeypatch: pytest.
         hosted._stand()  # and does nothing for which it would need the lease: the server may be the quicker one
         lease = hosted._lease
         assert lease is not None
-        deadline = time.monotonic() + PATIENCE
-        while lease.held:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: not lease.held, "the end of the session")
         monkeypatch.setattr("lim2.log.postgres.lease.SILENCE", 600)
         assert hosted.step() == 0 and hosted.leads and hosted._lease is not lease  # it has got a new one
         hosted.close()
@@ -90,10 +87,7 @@ def _leads(learner: Running) -> bool:
 
 def _wait_for_one(learners: list[Running]) -> None:
     """Return when one of them says that it learns, and the others do not."""
-    deadline = time.monotonic() + PATIENCE
-    while sum(map(_leads, learners)) != 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: sum(map(_leads, learners)) == 1, "one that learns")
 
 
 def test_a_learner_that_stood_still_finds_that_another_one_has_taken_over(tmp_path: Path) -> None:
@@ -109,7 +103,7 @@ def test_a_learner_that_stood_still_finds_that_another_one_has_taken_over(tmp_pa
                 assert answer == (200, {"outcome": "recorded"})
 
         visited(range(10))
-        until(decider, "/v1/bandits/shop", lambda own: own["rounds"] == 10)
+        until_answer(decider, "/v1/bandits/shop", lambda own: own["rounds"] == 10)
         _wait_for_one(learners)
         still, other = sorted(learners, key=_leads, reverse=True)
         visited(range(10, 20))
@@ -118,11 +112,11 @@ def test_a_learner_that_stood_still_finds_that_another_one_has_taken_over(tmp_pa
         ended = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = "
         assert asked(store, f"{ended} '{own}' AND datname = current_database()")
         visited(range(20, 30))
-        until(decider, "/v1/bandits/shop", lambda own: own["rounds"] == 30)
+        until_answer(decider, "/v1/bandits/shop", lambda own: own["rounds"] == 30)
         _wait_for_one([other])
         still.process.send_signal(signal.SIGCONT)
         visited(range(30, 40))
-        until(decider, "/v1/bandits/shop", lambda own: own["rounds"] == 40)
+        until_answer(decider, "/v1/bandits/shop", lambda own: own["rounds"] == 40)
         still.wait()
         _wait_for_one(learners)
         assert still.call("GET", "/readyz")[1]["failures"] == {}

@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +18,7 @@ import msgspec
 import pytest
 from helpers import postgres
 from helpers.ports import free_port
+from helpers.waiting import PATIENCE, until
 
 from lim2.serve.config import load
 
@@ -26,7 +26,6 @@ BANDITS = int(os.environ.get("LIM2_RAY_BANDITS", "40"))
 HOT = max(BANDITS // 20, 2)
 MODELS = 6  # open at most, in each replica and in each learner
 KEY = "a-key-for-the-tests"
-PATIENCE = 120  # seconds until something must have happened
 # A loaded machine takes longer than Ray gives its proxies, whose processes would have the lowest priority, too.
 PATIENT = {
     "RAY_worker_niceness": "0",
@@ -72,7 +71,7 @@ class Cluster:
             raise
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.config.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.config.port, timeout=PATIENCE)
         try:
             connection.request(
                 method, path, None if body is None else json.dumps(body), {"Ocp-Apim-Subscription-Key": KEY}
@@ -115,16 +114,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         made = Cluster(tmp_path_factory.mktemp("ray"))
         yield made
         made.close()
-
-
-def until(done: Any, what: str) -> Any:
-    """Return what a function returns, once it is true."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if found := done():
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"not in {PATIENCE} s: {what}")
 
 
 def name_of(number: int) -> str:

@@ -16,7 +16,7 @@ pytest.importorskip("selenium")
 
 from helpers.ports import free_port
 from serve.browser import AXE, CHROMIUM, DRIVER, Browser
-from serve.cluster import until
+from serve.cluster import until_answer
 from serve.running import KEY, READ, Running
 
 pytestmark = [
@@ -53,7 +53,7 @@ def visit(server: Running, number: int, seed: int = 0) -> None:
             chance = 0.7 if PRODUCTS[one["arm"]]["kind"] == LIKED[context["country"]] else 0.1
             rewards.append({"id": one["id"], "reward": float(rng.random() < chance)})
         assert server.call("POST", "/v1/bandits/shop/reward_many", {"rewards": rewards})[0] == 200
-        until(server, "/v1/bandits/shop", lambda found: found["lag"] == 0)
+        until_answer(server, "/v1/bandits/shop", lambda found: found["lag"] == 0)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def browser(chromium: Browser) -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser, shop: Running) -> Browser:
     """The page of the shop, with its figures, which stay as they are: all that was rewarded is learned."""
-    until(shop, "/v1/bandits/shop", lambda own: own["lag"] == 0)
+    until_answer(shop, "/v1/bandits/shop", lambda own: own["lag"] == 0)
     browser.open(shop.url, "/?bandit=shop")
     browser.log_in(KEY)
     shown(browser)
@@ -96,7 +96,7 @@ def pictures(pytestconfig: pytest.Config) -> Path:
 
 def shown(browser: Browser) -> None:
     browser.until(lambda: re.match(r"[\d.]+$", browser.text("#t-reward")), "the mean reward")
-    browser.until(lambda: browser.find("#state").get_attribute("data-kind") == "live", "that it is live")
+    browser.until(lambda: browser.attribute("#state", "data-kind") == "live", "that it is live")
 
 
 # Login
@@ -124,7 +124,7 @@ def test_a_wrong_key_is_refused_with_a_reason_and_a_right_one_is_let_in(browser:
     browser.put("#key", "not-the-key")
     browser.press("ENTER")
     browser.until(lambda: "wrong" in browser.text("#key-error"), "that the key is wrong")
-    assert browser.find("#key").get_attribute("aria-invalid") == "true"
+    assert browser.attribute("#key", "aria-invalid") == "true"
     assert not browser.find("#app").is_displayed()
     browser.log_in(KEY)
     assert KEY not in browser.driver.page_source
@@ -195,11 +195,11 @@ def test_figures_are_those_of_the_service(page: Browser, shop: Running) -> None:
     assert f"Without the latest {found['left_out']} decisions" in page.text("#c-reward-summary")
     assert len(page.all("#latest tr")) == len(found["latest"])
     assert found["latest"][0]["arm"] in page.text("#latest tr td.name")
-    keys = [cell.text for cell in page.all("#learned tbody th")]
+    keys = page.texts("#learned tbody th")
     assert keys == [one["key"] for one in found["learned"]][: len(keys)] and "country" in keys
     for option in page.all("#last option"):  # the service takes whatever the page offers
         assert shop.call("GET", f"/v1/bandits/shop/overview?last={option.get_attribute('value')}")[0] == 200
-    most = int(str(page.find("#eval-last").get_attribute("max")))
+    most = int(page.attribute("#eval-last", "max"))
     assert shop.call("POST", "/v1/bandits/shop/evaluate", {"policy": "random", "last": most})[0] == 200
 
 
@@ -208,7 +208,7 @@ def test_a_decision_through_the_api_appears_by_itself(page: Browser, shop: Runni
     items = {"a new item": {"kind": "wool"}}
     made = shop.call("POST", "/v1/bandits/shop/decide", {"context": {"country": "AT"}, "items": items})[1]
     page.until(lambda: page.text("#t-decisions") == f"{before + 1:,}", "one decision more")
-    page.until(lambda: page.find("#latest tr").get_attribute("data-id") == made["id"], "the decision in the list")
+    page.until(lambda: page.attribute("#latest tr", "data-id") == made["id"], "the decision in the list")
     assert "a new item" in page.text("#latest tr") and "pending" in page.text("#latest tr")
     shop.call("POST", "/v1/bandits/shop/reward", {"id": made["id"], "reward": 0.25})
     page.until(lambda: "0.250" in page.text("#latest tr"), "its reward")
@@ -230,11 +230,12 @@ def test_a_new_bandit_can_be_chosen(page: Browser, shop: Running) -> None:
 
 def test_names_stay_text(page: Browser) -> None:
     assert EVIL in page.text("#c-shares .legend")
-    assert EVIL in [cell.text for cell in page.all("#learned tbody th")]
-    for row in page.all("#latest tr"):
-        if EVIL in row.text:
-            page.click(row.find_element("css selector", "button"))
-            break
+    assert EVIL in page.texts("#learned tbody th")
+
+    def rows() -> list[str | None]:
+        return [row.get_attribute("data-id") for row in page.all("#latest tr") if EVIL in row.text]
+
+    page.click(f'#latest tr[data-id="{page.steady(rows)[0]}"] button')
     page.until(lambda: len(page.all("#latest .why table")) == 2, "why it was decided")
     assert EVIL in page.text("#latest .why")
     assert page.all("img") == [] and len(page.all("script")) == 1
@@ -285,6 +286,7 @@ def test_everything_is_reached_and_worked_by_the_keyboard(page: Browser) -> None
 def test_only_what_matters_is_announced(page: Browser, shop: Running) -> None:
     watch = "document.querySelectorAll('[role=status], [role=alert], [aria-live]')"
     script = f"window.said = []; for (const one of {watch}) new MutationObserver(() => said.push(one.textContent))"
+    page.driver.execute_script("clearInterval(state.timer)")  # a service that answers late would be announced as lost
     page.driver.execute_script(f"{script}.observe(one, {{childList: true, subtree: true, characterData: true}})")
     before = page.text("#t-decisions")
     visit(shop, 100, seed=7)
@@ -356,7 +358,7 @@ def test_without_events_it_asks(browser: Browser, shop: Running) -> None:
     browser.open(shop.url, "/?bandit=shop")
     browser.command("Network.setBlockedURLs", urls=["*/events"])
     browser.log_in(KEY)
-    browser.until(lambda: browser.find("#state").get_attribute("data-kind") == "poll", "that it asks")
+    browser.until(lambda: browser.attribute("#state", "data-kind") == "poll", "that it asks")
     before = browser.text("#t-decisions")
     visit(shop, 100, seed=8)
     browser.until(lambda: browser.text("#t-decisions") != before, "more decisions")
@@ -428,6 +430,8 @@ def test_from_nothing_to_a_lost_connection(browser: Browser, tmp_path: Path, pic
         assert re.search(r"\d\d:\d\d:\d\d", browser.text("#lost"))
         browser.keep(pictures / "lost.png")
     with Running(tmp_path / "data", port=port) as again:
-        browser.until(lambda: browser.find("#state").get_attribute("data-kind") == "live", "that it is live again")
-        assert not browser.find("#lost").is_displayed()
+        browser.until(
+            lambda: browser.attribute("#state", "data-kind") == "live" and not browser.find("#lost").is_displayed(),
+            "that it is live again",
+        )
         again.kill()  # it would wait for the page

@@ -4,28 +4,20 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from helpers.ports import free_port
-from serve.running import KEY, PATIENCE, Running
+from helpers.waiting import until
+from serve.running import KEY, Running
 
 import lim2
 from lim2.serve.home import Folders
 
 MANY = 40  # connections, of which each of two processes gets some
 ITEMS = {"a": {"kind": "x"}, "b": {"kind": "y"}}
-
-
-def until(holds: Callable[[], bool], what: Any) -> None:
-    """Return when a condition holds."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, what
 
 
 def test_several_processes_share_the_logs_and_one_learns(tmp_path: Path) -> None:
@@ -129,10 +121,10 @@ def test_the_demo_lives(tmp_path: Path) -> None:
 
 
 def test_a_wrong_setting_is_said_in_one_line(tmp_path: Path) -> None:
-    own = {**os.environ, "LIM2_SERVE_DATA": str(tmp_path / "data"), "LIM2_PERSONALIZER_EXPLORATION": "2"}
+    own = {**os.environ, "LIM2_SERVE_DATA": str(tmp_path / "data"), "LIM2_PERSONALIZER_EPSILON": "2"}
     done = subprocess.run([sys.executable, "-m", "lim2", "serve"], env=own, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: the environment: LIM2_PERSONALIZER_EXPLORATION must be a number from 0 to 1")
+    assert done.stderr.startswith("error: the environment: LIM2_PERSONALIZER_EPSILON must be a number from 0 to 1")
     assert "Traceback" not in done.stderr
 
 

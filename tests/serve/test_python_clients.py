@@ -14,7 +14,9 @@ import pytest
 from azure.cognitiveservices.personalizer.models import ErrorResponseException, RankableAction, RankRequest
 from azure.core.credentials import AzureKeyCredential
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ResourceNotFoundError
+from helpers.waiting import until
 from msrest.authentication import CognitiveServicesCredentials
+from serve.cluster import until_answer
 from serve.running import KEY, Running
 from serve.shop import Shop
 from serve.stores import fresh_database
@@ -266,18 +268,17 @@ def test_the_administration_client_moves_the_model(server: Running) -> None:
     admin, client = administration(server), new_client(server)
     for _ in range(3):
         client.reward(client.rank({"actions": ACTIONS})["eventId"], {"value": 1.0})
-    learned(server)
-    content = b"".join(admin.export_model(signed=True))
-    rounds = lim2.from_bytes(content).rounds
-    assert rounds == server.call("GET", "/v1/bandits/personalizer")[1]["rounds"] > 0
+    rounds = learned(server)
+    assert rounds > 0
+    content = until(lambda: exported(admin, rounds), "a model that has learned everything")
     assert "T" in admin.get_model_properties()["lastModifiedTime"]
     admin.reset_model()
-    assert server.call("GET", "/v1/bandits/personalizer")[1]["rounds"] == 0
+    until_answer(server, "/v1/bandits/personalizer", lambda own: own["rounds"] == 0)
     with pytest.raises(HttpResponseError) as raised:
         admin.import_model(io.BytesIO(b"abc"))
     assert raised.value.status_code == 400
     admin.import_model(io.BytesIO(content))
-    assert server.call("GET", "/v1/bandits/personalizer")[1]["rounds"] == rounds
+    until_answer(server, "/v1/bandits/personalizer", lambda own: own["rounds"] == rounds)
     client.reward(client.rank({"actions": ACTIONS})["eventId"], {"value": 1.0})
     assert learned(server) == rounds + 1
 
@@ -297,10 +298,13 @@ def test_the_administration_client_deletes_the_log(server: Running) -> None:
 
 def learned(server: Running) -> int:
     """Return the rewards that were learned, when all are."""
-    own = server.call("GET", "/v1/bandits/personalizer")[1]
-    while own["lag"]:
-        own = server.call("GET", "/v1/bandits/personalizer")[1]
-    return int(own["rounds"])
+    return int(until_answer(server, "/v1/bandits/personalizer", lambda own: own["lag"] == 0)["rounds"])
+
+
+def exported(admin: Any, rounds: int) -> bytes | None:
+    """Return the model, if it has learned so many rewards: a learner that does not answer in time publishes later."""
+    content = b"".join(admin.export_model(signed=True))
+    return content if lim2.from_bytes(content).rounds == rounds else None
 
 
 # Learning through the clients
@@ -316,7 +320,7 @@ def play(shop: Shop, rank: Callable[[Any], Any], reward: Callable[[str, float], 
 
 
 def in_process(seed: int, rounds: int) -> list[float]:
-    shop, bandit = Shop(seed), lim2.Bandit(min_propensity=0.05, seed=seed)
+    shop, bandit = Shop(seed), lim2.Bandit(epsilon=0.05, seed=seed)
     earned = []
     for _ in range(rounds):
         visitor, offers = shop.visitor(), shop.offers()

@@ -4,12 +4,12 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from serve.cluster import LOST, Balancer, Client, Cluster, is_ready, until
-from serve.running import PATIENCE, Running
+from helpers.waiting import until
+from serve.cluster import LOST, Balancer, Client, Cluster, is_ready, until_answer
+from serve.running import Running
 from serve.stores import fresh_database
 
 import lim2
@@ -47,7 +47,8 @@ def test_nothing_is_lost_and_one_learns_at_a_time_while_processes_are_killed(tmp
         clients = [Client(balancer, "shop", f"client {number}") for number in range(CLIENTS)]
         for client in clients:
             client.start()
-        _wait(lambda: _published(store) > 0)  # so that the first one that learns is among those who have published
+        # So that the first one that learns is among those who have published.
+        until(lambda: _published(store) > 0, "a model that is published")
         learners = processes[3:]
         killed = _kill(cluster, balancer, learners, clients)
         for client in clients:
@@ -56,8 +57,9 @@ def test_nothing_is_lost_and_one_learns_at_a_time_while_processes_are_killed(tmp
         for process in cluster.running:
             process.wait()
             assert process.call("GET", "/readyz")[1]["failures"] == {}
-        until(balancer.deciders[0], "/v1/bandits/shop", lambda own: own["lag"] == 0 and own["rounds"] > 0)
-        _wait(lambda: any(_leads(one) for one in learners))  # it publishes before it ends, at the latest
+        until_answer(balancer.deciders[0], "/v1/bandits/shop", lambda own: own["lag"] == 0 and own["rounds"] > 0)
+        # It publishes before it ends, at the latest.
+        until(lambda: any(_leads(one) for one in learners), "one that learns")
         for process in list(cluster.running):
             cluster.stop(process)
         assert [answer for client in clients for answer in client.refused] == []
@@ -79,9 +81,7 @@ def _kill(cluster: Cluster, balancer: Balancer, learners: list[Running], clients
         for client in clients:
             client.send(max(VISITORS - client.waiting, 0))
         time.sleep(rng.uniform(0.0, 0.3))  # into the midst of it
-        while not (found := _candidates(balancer, learners, number)):
-            time.sleep(0.05)
-        one = rng.choice(found)
+        one = rng.choice(until(lambda number=number: _candidates(balancer, learners, number), "one to kill"))  # type: ignore[misc]
         kind, role = (learners, "learn") if one in learners else (balancer.deciders, "decide")
         kind.remove(one)
         killed.append(one)
@@ -116,13 +116,6 @@ def _published(store: str) -> int:
     with psycopg.connect(store) as connection:
         rows = connection.execute("SELECT count(*) FROM audit").fetchall()
     return int(rows[0][0])
-
-
-def _wait(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def _check(store: str, clients: list[Client], spec: dict[str, Any]) -> None:

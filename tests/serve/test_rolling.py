@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 from helpers.ports import free_port
+from helpers.waiting import until
 from serve.cluster import Balancer, Client, Cluster
 from serve.running import Running
 from serve.stores import fresh_database
@@ -95,8 +95,7 @@ def test_behind_the_balancer_of_the_compose_file_not_even_a_kill_is_noticed(tmp_
     with fresh_database() as store, Cluster(tmp_path, store) as cluster, haproxy(tmp_path, ports) as front:
         running = [cluster.start("all", port=port, drain=5.0) for port in ports]
         assert running[0].call("PUT", "/v1/bandits/shop", {"algorithm": "LinearTS"})[0] == 201
-        while Running.call(front, "GET", "/readyz")[0] != 200:  # type: ignore[arg-type]
-            time.sleep(0.1)
+        until(lambda: Running.call(front, "GET", "/readyz")[0] == 200, "a decider that is ready")  # type: ignore[arg-type]
         clients = [Client(front, "shop", f"client {number}") for number in range(4)]  # type: ignore[arg-type]
         for client in clients:
             client.start()

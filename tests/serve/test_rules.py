@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from helpers.clock import Clock
 from serve.stores import over_all
 from starlette.testclient import TestClient
 
@@ -15,16 +16,9 @@ V1, V11 = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
 ACTIONS = [{"id": "a", "features": [{"x": "1"}]}, {"id": "b", "features": [{"x": "2"}]}]
 
 
-class Clock:
-    now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock(service: Service) -> Clock:
-    made = Clock()
+    made = Clock(1_800_000_000.0)
     service.personalizer.log.clock = made
     return made
 
@@ -214,8 +208,8 @@ def test_dates_are_categories_as_all_strings_are(client: TestClient, service: Se
         reward(client, event, 1.0)
     service.personalizer.step()
     columns = service.personalizer.decider.columns
-    assert [one.name for one in columns["context"]] == ["hour"]
-    assert not columns["item"]
+    assert {one.name: one.kind for one in columns["context"]} == {"day": "category", "hour": "number"}
+    assert {one.kind for one in columns["item"]} == {"category"}
     made = client.put("/v1/bandits/native", json={})
     assert made.status_code == 201  # the native protocol's strings in ISO format are times
     asked = {"context": day, "items": {"a": {"since": "2026-11-01"}}, "id": "d"}

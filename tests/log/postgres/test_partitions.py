@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from helpers.clock import Clock
 from log.postgres.raw_sql import sql, store_of
-from log.world import N_FEATURES, Clock, learned, make_agent, make_log
+from log.world import N_FEATURES, learned, make_agent, make_log
 
 import lim2
 from lim2.log.copying import copy

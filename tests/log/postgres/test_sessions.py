@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from helpers.waiting import PATIENCE, until
 from log.postgres.raw_sql import end_sessions, is_leading, sql, store_of
 from log.test_groups import held
 from log.world import N_FEATURES, address, make_agent, make_log
@@ -75,10 +75,7 @@ def test_a_child_neither_has_nor_keeps_the_lease_of_its_parent(tmp_path: Path) -
             try:
                 assert log.lead() is None
                 process.kill()
-                deadline = time.monotonic() + 60.0
-                while (lease := log.lead()) is None:  # the child lives on
-                    assert time.monotonic() < deadline
-                lease.release()
+                until(log.lead, "the lead").release()  # the child lives on
             finally:
                 os.kill(child, 9)
 
@@ -191,20 +188,20 @@ def test_word_of_events_and_models_reaches_those_who_listen(tmp_path: Path) -> N
     with make_log(tmp_path) as log, make_log(tmp_path) as other, make_log(tmp_path / "else") as stranger:
         woken, strangers = threading.Semaphore(0), threading.Semaphore(0)
         stop, stop_too = other.store.listen(woken.release), stranger.store.listen(strangers.release)
-        assert woken.acquire(timeout=60)  # once it listens, in case something was missed
-        assert strangers.acquire(timeout=60)
+        assert woken.acquire(timeout=PATIENCE)  # once it listens, in case something was missed
+        assert strangers.acquire(timeout=PATIENCE)
         id = log.decide(agent, X).id
         log.reward(id, 1.0)
-        assert woken.acquire(timeout=60)
+        assert woken.acquire(timeout=PATIENCE)
         log.publish(agent)
-        assert woken.acquire(timeout=60)
+        assert woken.acquire(timeout=PATIENCE)
         sql(log, "NOTIFY lim2, 'not the number of a log'")  # whoever has sent it
         log.publish(agent)
-        assert woken.acquire(timeout=60)
+        assert woken.acquire(timeout=PATIENCE)
         # Who has lost the session hears of it, and goes on.
         end_sessions(log, "query = 'LISTEN lim2'")
-        assert woken.acquire(timeout=60)
-        assert strangers.acquire(timeout=60)
+        assert woken.acquire(timeout=PATIENCE)
+        assert strangers.acquire(timeout=PATIENCE)
         assert not strangers.acquire(blocking=False)
         stop()
         stop_too()
