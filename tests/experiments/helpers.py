@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -110,14 +109,6 @@ def ended(process: subprocess.Popen[str], timeout: float = 120) -> tuple[int, st
     """Wait for a process; return its status and what it printed."""
     out, err = process.communicate(timeout=timeout)
     return process.returncode, out, err
-
-
-def wait_for(condition: Callable[[], bool], timeout: float = 60) -> None:
-    """Wait until a condition of another process holds."""
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.002)
 
 
 def gone(pid: int) -> bool:

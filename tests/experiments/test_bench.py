@@ -31,7 +31,7 @@ def test_rows_of_the_summary(tmp_path: Path) -> None:
     assert rows == results.rows
     assert list(rows[0]) == [
         "problem", "agent", "runs", "rounds", "reward_mean", "reward_std", "regret_mean", "normalized",
-        "optimal_rate", "us_per_round", "peak_mb",
+        "optimal_rate", "us_per_round", "peak_mb", "regret_share",
     ]  # fmt: skip
     assert {(row["problem"], row["agent"]) for row in rows} == {
         (problem, agent) for problem in ("nonlinear", "linear") for agent in ("LiM2", "LinearTS", "Uniform")

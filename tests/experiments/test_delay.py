@@ -146,9 +146,9 @@ def test_vowpal_wabbit_learns_with_the_probability_of_the_decision(name: str) ->
 
 def test_times_are_of_calls_and_seconds_add_up_when_they_are_spent() -> None:
     problem = problems.load("wheel", rounds=10, seed=0)
-    late = Feedback(delay=2, batch=4)
+    learned_after = np.array([4, 4, 8, 8, 8, 8, 10, 10])  # with a delay of 2, in batches of 4
     act, update = np.arange(10) * 1000 + 1000, np.arange(8) * 100_000 + 100_000
-    played = Played(np.zeros(10, dtype=int), act, update, late.learned_after(10), [], [], {})
+    played = Played(np.zeros(10, dtype=int), act, update, learned_after, [], [], {})
     record = measured(problem, played)
     assert record["act_us_mean"] == 5.5
     assert record["update_us_mean"] == 450.0  # over 8 calls, not over 10 rounds

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from selenium.webdriver.support.ui import WebDriverWait
 
 pytest.importorskip("selenium")
 
@@ -149,6 +148,10 @@ def axis(browser: Browser, figure: str, name: str = "xaxis") -> list[float]:
     return found
 
 
+def width(ends: list[float]) -> float:
+    return ends[1] - ends[0]
+
+
 RUNS, CURVE, PRICE = (f'[data-card="0"] [data-view={kind}]' for kind in ("runs", "curve", "price"))
 SCORES, PAIR = '[data-name="all-scores"]', "[data-view=pair]"
 
@@ -188,28 +191,29 @@ def test_arrow_keys_go_through_values(page: Browser) -> None:
     end = figure.get_attribute("aria-valuetext") or ""
     assert end.startswith("round 100: ") and "LiM2" in end and "±" in end
     page.press("HOME")
-    assert (figure.get_attribute("aria-valuetext") or "").startswith("round 1: ")
-    assert page.all(f"{CURVE} .hoverlayer text")
+    page.until(lambda: (figure.get_attribute("aria-valuetext") or "").startswith("round 1: "), "the first round")
+    page.until(lambda: page.all(f"{CURVE} .hoverlayer text"), "its values")
     page.press("ARROW_RIGHT")
-    assert (figure.get_attribute("aria-valuetext") or "").startswith("round 3: ")
+    page.until(lambda: (figure.get_attribute("aria-valuetext") or "").startswith("round 3: "), "the next round")
     assert page.driver.execute_script("return getComputedStyle(arguments[0]).outlineStyle", figure) == "solid"
 
 
 def test_zoom_pan_and_all_again(page: Browser) -> None:
     before = axis(page, CURVE)
     page.click(f"{CURVE} [aria-label='Zoom in']")
+    page.until(lambda: width(axis(page, CURVE)) == pytest.approx(width(before) / 2), "half the rounds")
     near = axis(page, CURVE)
-    assert near[1] - near[0] == pytest.approx((before[1] - before[0]) / 2)
     figure = plot(page, CURVE)
     page.driver.execute_script("arguments[0].focus()", figure)
     ActionChains(page.driver).key_down(Keys.SHIFT).send_keys(Keys.ARROW_RIGHT).key_up(Keys.SHIFT).perform()
+    page.until(lambda: axis(page, CURVE)[0] > near[0], "later rounds")
     aside = axis(page, CURVE)
-    assert aside[0] > near[0] and aside[1] - aside[0] == pytest.approx(near[1] - near[0])
+    assert width(aside) == pytest.approx(width(near))
     page.click(f"{CURVE} [aria-label='Drag to pan']")
     ActionChains(page.driver).move_to_element(figure).click_and_hold().move_by_offset(-60, 0).release().perform()
     page.until(lambda: axis(page, CURVE)[0] > aside[0], "what is further on")
     page.click(f"{CURVE} [aria-label='Show all']")
-    assert axis(page, CURVE) == pytest.approx(before)
+    page.until(lambda: axis(page, CURVE) == pytest.approx(before), "all rounds")
 
 
 def test_an_agent_is_brought_out_in_every_figure(page: Browser) -> None:
@@ -370,8 +374,9 @@ def test_the_papers_report_answers_too(browser: Browser, paper_page: Path) -> No
     assert strengths(page, f"{inside} [data-card='0'] [data-view=runs]")["no mean prior"] == 1
     assert "LiM2 as published is better on 0" in page.text(f"{inside} .pair-sum")
     page.click(f"{inside} .chip[data-agent=intercept]")
-    redrawn = WebDriverWait(page.driver, 30)
-    redrawn.until(lambda _: strengths(page, "#figure-ablation")["no mean prior"] == 0.12)
+    page.until(
+        lambda: strengths(page, "#figure-ablation")["no mean prior"] == 0.12, "that another agent is brought out"
+    )
 
 
 def test_without_javascript_tables_are_read(browser: Browser, bench_page: Path) -> None:

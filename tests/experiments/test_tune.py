@@ -13,7 +13,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from experiments.helpers import ended, lim2, wait_for
+from experiments.helpers import ended, lim2
+from helpers.waiting import until
 
 from lim2.experiments.names import PlanError
 from lim2.experiments.suite import parsed_settings, read_suite
@@ -85,7 +86,7 @@ def test_killed_it_ends_as_if_uninterrupted(tmp_path: Path) -> None:
     words = ("tune", "LinearTS", "--suite", str(path), "--trials", str(number), "--jobs", "1", "--out", "killed")
     process = lim2(*words, cwd=tmp_path)
     # In the midst of the second trial: of its two runs one is there, after those of the defaults and of the first.
-    wait_for(lambda: count(killed) >= 4 + 2 + 1, timeout=240)
+    until(lambda: count(killed) >= 4 + 2 + 1, "four seeds, two and one")
     process.send_signal(signal.SIGKILL)
     assert ended(process)[0] == -signal.SIGKILL
     assert len(trials(killed)) < number

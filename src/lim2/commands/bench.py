@@ -144,6 +144,7 @@ def _plan(
         delay=_first(delay, file.delay, 0),
         batch=_first(batch, file.batch, 1),
         settings=settings,
+        skip=file.skip,
     )
 
 

@@ -144,6 +144,7 @@ def planned(
     delay: int | Sequence[int] = 0,
     batch: int | Sequence[int] = 1,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
+    skip: Mapping[str, Sequence[str]] | None = None,
 ) -> Plan:
     """Return the plan for the arguments of `bench`.
 
@@ -151,6 +152,8 @@ def planned(
     ----------
     problems, agents, rounds, runs, seed, delay, batch, settings
         The same as for `bench`.
+    skip
+        Agents that do not play a problem, by the problem's label.
     """
     tasks = _specs(problems, problem_named)
     players = with_uniform(_specs(agents, agent_named))
@@ -167,6 +170,7 @@ def planned(
         tuple(range(seed, seed + runs)),
         rounds,
         grid(delay, batch),
+        frozenset((problem, agent) for problem, skipped in (skip or {}).items() for agent in skipped),
     )
 
 

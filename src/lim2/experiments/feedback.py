@@ -8,9 +8,6 @@ from itertools import product
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lim2.experiments.names import PlanError
 
 
@@ -32,10 +29,8 @@ class Feedback:
 
     Examples
     --------
-    >>> Feedback(delay=2).learned_after(5)
-    array([3, 4, 5])
-    >>> Feedback(delay=2, batch=4).learned_after(10)
-    array([ 4,  4,  8,  8,  8,  8, 10, 10])
+    >>> Feedback(delay=2, batch=4).block_end(5, rounds=10)
+    8
     """
 
     delay: int = 0
@@ -96,11 +91,6 @@ class Feedback:
     def block_end(self, count: int, rounds: int) -> int:
         """Return the last round of the block that has the round of that number, of so many in all."""
         return min(rounds, -(-count // self.batch) * self.batch)
-
-    def learned_after(self, rounds: int) -> NDArray[np.int64]:
-        """Return after which round each reward is learned, for the rewards that are learned in so many rounds."""
-        arrived = np.arange(1 + self.delay, rounds + 1, dtype=np.int64)
-        return np.minimum(rounds, -(-arrived // self.batch) * self.batch)
 
     def check(self, rounds: int, problem: str) -> None:
         """Raise a `PlanError` when no reward would be learned before the last decision.

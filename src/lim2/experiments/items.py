@@ -61,8 +61,8 @@ class Scale(NamedTuple):
 def make_for_items(spec: Spec, problem: ItemProblem, seed: int) -> PlaysItems:
     """Make an agent for a problem with items.
 
-    It is called with the keywords ``n_features`` and ``n_item_features``, with ``seed`` and ``scales`` (of contexts and
-    of items, over all rounds) if it names them, and its settings.
+    It is called with the keywords ``n_features`` and ``n_item_features``, with ``seed``, ``usual_rewards`` and
+    ``scales`` (of contexts and of items, over all rounds) if it names them, and its settings.
 
     Parameters
     ----------
@@ -84,6 +84,8 @@ def make_for_items(spec: Spec, problem: ItemProblem, seed: int) -> PlaysItems:
     given: dict[str, Any] = {"n_features": problem.n_features, SIZE: problem.n_item_features}
     if "seed" in parameters:
         given["seed"] = seed
+    if "usual_rewards" in parameters:
+        given["usual_rewards"] = problem.usual_rewards
     if "scales" in parameters:
         given["scales"] = (Scale.of(problem.contexts), Scale.of(problem.candidates))
     agent: PlaysItems = maker(**given, **spec.settings)

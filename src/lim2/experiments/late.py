@@ -1,27 +1,163 @@
-"""Rounds with delay or in batches: decisions first, rewards later."""
+"""Rounds in general: contexts of any form, decisions one by one or in batches, rewards that come later."""
 
 from __future__ import annotations
 
+import heapq
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from lim2.experiments.arms import Array, check_arm
+from lim2.experiments.arms import Array, NoArmError, check_arm
 from lim2.experiments.feedback import Feedback
 from lim2.problems import ItemProblem, Problem
 
 Arguments = tuple[Any, ...]
 
 
+class Exchange(Protocol):
+    """Arguments of an agent's decisions and updates, round by round, counted from 0.
+
+    Attributes
+    ----------
+    method
+        Name of the agent's method that decides.
+    """
+
+    method: str
+
+    def asked(self, t: int) -> Arguments:
+        """Return the arguments of the decision."""
+        ...
+
+    def arm(self, t: int, answer: Any) -> int:
+        """Return the index of the arm that an answer chooses."""
+        ...
+
+    def outcome(self, t: int, answer: Any, arm: int) -> Arguments:
+        """Return the arguments of ``update``."""
+        ...
+
+
+class Vectors:
+    """Exchange for arms: ``act(context)``, ``update(context, arm, reward)``.
+
+    Parameters
+    ----------
+    problem
+        Problem that is played.
+    """
+
+    method = "act"
+
+    def __init__(self, problem: Problem) -> None:
+        self.contexts, self.rewards, self.n_arms = problem.contexts, problem.rewards, problem.n_arms
+
+    def asked(self, t: int) -> Arguments:
+        """Return the arguments of ``act``."""
+        return (self.contexts[t],)
+
+    def arm(self, t: int, answer: Any) -> int:
+        """Return the answer, which is the index."""
+        check_arm(answer, t + 1, self.n_arms)
+        return int(answer)
+
+    def outcome(self, t: int, answer: Any, arm: int) -> Arguments:
+        """Return the arguments of ``update``."""
+        return self.contexts[t], answer, float(self.rewards[t, arm])
+
+
+class ItemVectors:
+    """Exchange for items: ``act(context, items)``, ``update(context, item, reward)``.
+
+    Parameters
+    ----------
+    problem
+        Problem that is played.
+    """
+
+    method = "act"
+
+    def __init__(self, problem: ItemProblem) -> None:
+        self.problem = problem
+
+    def asked(self, t: int) -> Arguments:
+        """Return the arguments of ``act``."""
+        return self.problem.contexts[t], self.problem.items(t)
+
+    def arm(self, t: int, answer: Any) -> int:
+        """Return the answer, which is the row of the item."""
+        rows = self.problem.rows(t)
+        check_arm(answer, t + 1, rows.stop - rows.start)
+        return int(answer)
+
+    def outcome(self, t: int, answer: Any, arm: int) -> Arguments:  # noqa: ARG002
+        """Return the arguments of ``update``."""
+        row = self.problem.rows(t).start + arm
+        return self.problem.contexts[t], self.problem.candidates[row], float(self.problem.rewards[row])
+
+
+class Dictionaries:
+    """Exchange for raw contexts: ``decide(context)`` or ``decide(context, items)``, ``update(decision, reward)``.
+
+    Parameters
+    ----------
+    problem
+        Problem that is played.
+    """
+
+    method = "decide"
+
+    def __init__(self, problem: Problem | ItemProblem) -> None:
+        self.problem = problem
+
+    def asked(self, t: int) -> Arguments:
+        """Return the arguments of ``decide``."""
+        if isinstance(self.problem, ItemProblem):
+            return self.problem.raw(t)
+        return (dict(self.problem.raw_contexts[t]),)
+
+    def arm(self, t: int, answer: Any) -> int:
+        """Return the index of the arm or item that the decision names."""
+        problem = self.problem
+        names = problem.names(t) if isinstance(problem, ItemProblem) else problem.arm_names
+        name = getattr(answer, "arm", None)
+        if name not in names:
+            raise NoArmError(
+                f"decide returned {answer!r} in round {t + 1}; expected a decision whose attribute arm is one of "
+                f"{', '.join(map(repr, names[:5]))}"
+            )
+        return names.index(name)
+
+    def outcome(self, t: int, answer: Any, arm: int) -> Arguments:
+        """Return the arguments of ``update``."""
+        if isinstance(self.problem, ItemProblem):
+            return answer, float(self.problem.rewards[self.problem.rows(t).start + arm])
+        return answer, float(self.problem.rewards[t, arm])
+
+
+def exchange_of(problem: Problem | ItemProblem) -> Exchange:
+    """Return the exchange between a problem and its agents.
+
+    Parameters
+    ----------
+    problem
+        Problem that is played.
+    """
+    if problem.form == "dictionaries":
+        return Dictionaries(problem)
+    return ItemVectors(problem) if isinstance(problem, ItemProblem) else Vectors(problem)
+
+
 class Late:
-    """Plays a problem block by block, and remembers what was played until its rewards arrive.
+    """Plays a problem block by block, and remembers what was decided until its reward arrives.
+
+    The delay of a reward is the sum of the feedback's and the problem's.
 
     Parameters
     ----------
     agent
-        Agent with methods ``act`` and ``update``.
+        Agent with the methods of the problem's exchange.
     problem
         Problem that the agent plays.
     feedback
@@ -29,33 +165,51 @@ class Late:
     """
 
     def __init__(self, agent: Any, problem: Problem | ItemProblem, feedback: Feedback) -> None:
-        self.agent, self.feedback = agent, feedback
-        self.asked, self.outcome = _of_items(problem) if isinstance(problem, ItemProblem) else _of_arms(problem)
-        self.arms: list[Any] = []  # of all rounds so far
-        self.limits = limits_of(problem)
+        self.problem, self.feedback, self.exchange = problem, feedback, exchange_of(problem)
+        self.decide, self.update = getattr(agent, self.exchange.method), agent.update
+        self.waiting: list[tuple[int, int, Any, int]] = []  # a heap: when a reward is due, round, answer, arm
 
-    def __call__(self, start: int, stop: int) -> tuple[list[int], list[int], list[int]]:
-        """Play whole blocks; return the arms, and the nanoseconds of every call of ``act`` and of ``update``."""
-        act, update, clock = self.agent.act, self.agent.update, time.perf_counter_ns
-        arms, delay = self.arms, self.feedback.delay
+    def __call__(self, start: int, stop: int) -> tuple[list[int], list[int], list[int], list[int]]:
+        """Play whole blocks.
+
+        Returns
+        -------
+        tuple
+            The arms, the nanoseconds of every decision and of every update, and the number of rounds after which each
+            reward was learned.
+        """
+        clock, exchange = time.perf_counter_ns, self.exchange
+        arms: list[int] = []
         act_ns: list[int] = []
         update_ns: list[int] = []
+        learned_after: list[int] = []
         while start < stop:
             end = min(start + self.feedback.batch, stop)
             for t in range(start, end):
-                given = self.asked(t)
+                question = exchange.asked(t)
                 began = clock()
-                arm = act(*given)
+                answer = self.decide(*question)
                 act_ns.append(clock() - began)
+                arm = exchange.arm(t, answer)
                 arms.append(arm)
-            for t in range(max(start - delay, 0), max(end - delay, 0)):
-                check_arm(arms[t], t + 1, int(self.limits[t]))
-                given = self.outcome(t, arms[t])
+                heapq.heappush(self.waiting, (t + self._delay(t, arm), t, answer, arm))
+            while self.waiting and self.waiting[0][0] < end:
+                _, t, answer, arm = heapq.heappop(self.waiting)
+                lesson = exchange.outcome(t, answer, arm)
                 began = clock()
-                update(*given)
+                self.update(*lesson)
                 update_ns.append(clock() - began)
+                learned_after.append(end)
             start = end
-        return arms[-len(act_ns) :], act_ns, update_ns
+        return arms, act_ns, update_ns, learned_after
+
+    def _delay(self, t: int, arm: int) -> int:
+        """Return the number of further decisions after which the reward of a round is known."""
+        problem = self.problem
+        if problem.delays is None:
+            return self.feedback.delay
+        place = problem.rows(t).start + arm if isinstance(problem, ItemProblem) else (t, arm)
+        return self.feedback.delay + int(problem.delays[place])
 
 
 def limits_of(problem: Problem | ItemProblem) -> Array:
@@ -67,30 +221,3 @@ def limits_of(problem: Problem | ItemProblem) -> Array:
         Problem that is played.
     """
     return problem.n_candidates if isinstance(problem, ItemProblem) else np.full(problem.rounds, problem.n_arms)
-
-
-def _of_arms(problem: Any) -> tuple[Callable[[int], Arguments], Callable[[int, int], Arguments]]:
-    """Return the arguments of ``act`` and ``update`` in a round, counted from 0."""
-    contexts, rewards = problem.contexts, problem.rewards
-
-    def asked(t: int) -> Arguments:
-        return (contexts[t],)
-
-    def outcome(t: int, arm: int) -> Arguments:
-        return contexts[t], arm, float(rewards[t, arm])
-
-    return asked, outcome
-
-
-def _of_items(problem: Any) -> tuple[Callable[[int], Arguments], Callable[[int, int], Arguments]]:
-    """Return these arguments for a problem with items."""
-    contexts, candidates, rewards, offsets = problem.contexts, problem.candidates, problem.rewards, problem.offsets
-
-    def asked(t: int) -> Arguments:
-        return contexts[t], candidates[offsets[t] : offsets[t + 1]]
-
-    def outcome(t: int, row: int) -> Arguments:
-        own = slice(offsets[t], offsets[t + 1])
-        return contexts[t], candidates[own][row], float(rewards[own][row])
-
-    return asked, outcome

@@ -21,7 +21,7 @@ from lim2.problems.registry import find, names
 
 # What the runner gives an agent or a problem; anything else in a signature is a setting.
 GIVEN = {
-    "agent": ("n_arms", "n_features", "n_item_features", "scales", "seed"),
+    "agent": ("n_arms", "n_features", "n_item_features", "scales", "seed", "usual_rewards"),
     "problem": ("rounds", "seed"),
 }
 # Sources of problems that are tables from outside; what comes after the prefix says which.

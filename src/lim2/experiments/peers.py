@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +25,9 @@ ALGORITHMS: dict[str, tuple[str, dict[str, float]]] = {
     "bag": ("", {"bag": 5}),
     "cover": ("", {"cover": 5}),
     "regcb": ("--regcb", {"cb_min_cost": -1.0, "cb_max_cost": 0.0}),
+    "regcbopt": ("--regcbopt", {"mellowness": 0.01, "cb_min_cost": -1.0, "cb_max_cost": 0.0}),
 }
+ONLY_ADF = ("regcb", "regcbopt")
 PREFIX = "vw:"
 ADF = "adf-"  # vw:adf-squarecb: with features of the actions, and all interactions of context and action
 
@@ -76,6 +79,8 @@ class VowpalWabbit:
     action_features
         True: ``--cb_explore_adf``. The context is shared, an action has its own number as its only feature, and ``-q``
         crosses the two: one linear regression per arm. False: ``--cb_explore``.
+    usual_rewards
+        Range of usual rewards, for algorithms that need one. None: 0 to 1.
     seed
         Seeds both its own random numbers and the draw of an arm from its probabilities.
     learning_rate
@@ -95,6 +100,7 @@ class VowpalWabbit:
         *,
         algorithm: str = "squarecb",
         action_features: bool = False,
+        usual_rewards: tuple[float, float] | None = None,
         seed: int | None = None,
         learning_rate: float = 0.5,
         interactions: bool = False,
@@ -105,7 +111,7 @@ class VowpalWabbit:
             kind = "--cb_explore_adf -q xa" + " --interactions xxa" * interactions
         else:
             kind = f"--cb_explore {n_arms}" + " --interactions xx" * interactions
-        self._vw = _workspace(kind, algorithm, learning_rate, options, seed, exploration)
+        self._vw = _workspace(kind, algorithm, learning_rate, options, seed, usual_rewards, exploration)
         self._names = [f"f{i}" for i in range(n_features)]
         self._actions = [f"|a {arm}" for arm in range(n_arms)] if action_features else None
         self._rng = np.random.default_rng(seed)
@@ -126,7 +132,9 @@ class VowpalWabbit:
     def _example(self, context: ArrayLike, arm: int = 0, cost: str | None = None) -> str | list[str]:
         """Return a context in Vowpal Wabbit's format, with the cost and probability of an arm if they are given."""
         values: Sequence[float] = np.asarray(context).tolist()
-        text = "|x " + " ".join([f"{name}:{value!r}" for name, value in zip(self._names, values, strict=True)])
+        # A feature that is 0 is left out, as Vowpal Wabbit's parser would do.
+        features = [f"{name}:{value!r}" for name, value in zip(self._names, values, strict=True) if value]
+        text = "|x " + " ".join(features)
         if self._actions is None:
             return text if cost is None else f"{arm + 1}:{cost} {text}"
         lines = ["shared " + text, *self._actions]
@@ -148,7 +156,7 @@ class VowpalWabbitItems:
         The sizes of a context and of an item.
     scales
         The scales of contexts and of items; None: as they are.
-    algorithm, seed, learning_rate, interactions, options, **exploration
+    algorithm, usual_rewards, seed, learning_rate, interactions, options, **exploration
         The same as for `VowpalWabbit`.
     """
 
@@ -159,6 +167,7 @@ class VowpalWabbitItems:
         *,
         scales: tuple[Scale, Scale] | None = None,
         algorithm: str = "squarecb",
+        usual_rewards: tuple[float, float] | None = None,
         seed: int | None = None,
         learning_rate: float = 0.5,
         interactions: bool = False,
@@ -166,7 +175,7 @@ class VowpalWabbitItems:
         **exploration: float,
     ) -> None:
         kind = "--cb_explore_adf -q xa" + " --interactions xxa" * interactions
-        self._vw = _workspace(kind, algorithm, learning_rate, options, seed, exploration)
+        self._vw = _workspace(kind, algorithm, learning_rate, options, seed, usual_rewards, exploration)
         self._scales = scales
         self._names = [f"f{i}" for i in range(n_features)]
         self._item_names = [f"i{i}" for i in range(n_item_features)]
@@ -198,16 +207,112 @@ class VowpalWabbitItems:
         return [shared, *("|a " + _features(self._item_names, row) for row in items.tolist())]
 
 
+class RawChoice(NamedTuple):
+    """Decision of Vowpal Wabbit for a context that is a dictionary: the arm, and what learning needs."""
+
+    arm: Hashable
+    lines: list[str]
+    row: int
+    propensity: float
+
+
+class VowpalWabbitRaw:
+    """Vowpal Wabbit's ``--cb_explore_adf`` on dictionaries, which become features of its text format as they are.
+
+    Parameters
+    ----------
+    arms
+        Names of the arms; None: items come with every call.
+    algorithm, usual_rewards, seed, learning_rate, interactions, options, **exploration
+        The same as for `VowpalWabbit`.
+    """
+
+    def __init__(
+        self,
+        arms: Sequence[Hashable] | None,
+        *,
+        algorithm: str = "squarecb",
+        usual_rewards: tuple[float, float] | None = None,
+        seed: int | None = None,
+        learning_rate: float = 0.5,
+        interactions: bool = False,
+        options: str = "",
+        **exploration: float,
+    ) -> None:
+        kind = "--cb_explore_adf -q xa" + " --interactions xxa" * interactions
+        self._vw = _workspace(kind, algorithm, learning_rate, options, seed, usual_rewards, exploration)
+        self._arms = None if arms is None else {arm: {"arm": str(arm)} for arm in arms}
+        self._rng = np.random.default_rng(seed)
+
+    def decide(self, context: Mapping[str, Any], items: Mapping[Hashable, Any] | None = None) -> RawChoice:
+        """Draw an arm or item from the probabilities that Vowpal Wabbit gives."""
+        candidates = self._arms if items is None else items
+        if candidates is None:
+            raise ValueError("there are no arms: pass items with every call")
+        lines = ["shared |x " + " ".join(words(context)), *("|a " + " ".join(words(c)) for c in candidates.values())]
+        chances = np.asarray(self._vw.predict(lines))
+        row = _drawn(chances, self._rng)
+        return RawChoice(list(candidates)[row], lines, row, float(chances[row]))
+
+    def update(self, decision: RawChoice, reward: float) -> None:
+        """Learn the cost of a decision, weighted by the probability with which it was made."""
+        lines, row = list(decision.lines), decision.row + 1
+        lines[row] = f"0:{-reward}:{decision.propensity} {lines[row]}"
+        self._vw.learn(lines)
+
+
+_HOUR = re.compile(r"\d{4}-\d\d-\d\dT(\d\d)")
+
+
+def words(value: Any, name: str = "") -> list[str]:
+    """Return a dictionary as features of Vowpal Wabbit's text format.
+
+    Numbers keep their values, and everything else is a word; a time also gives its hour.
+
+    Parameters
+    ----------
+    value
+        What JSON may hold.
+    name
+        Name of the value; parts are joined by dots.
+
+    Examples
+    --------
+    >>> words({"age": 31, "basket": {"total": 2.5}, "at": "2026-11-02T09:30:00", "tags": ["a b"], "from": None})
+    ['age:31', 'basket.total:2.5', 'at=2026-11-02T09_30_00', 'at.hour=09', 'tags=a_b', 'from=None']
+    """
+    if isinstance(value, Mapping):
+        return [word for key, part in value.items() for word in words(part, f"{name}.{key}" if name else str(key))]
+    if isinstance(value, list | tuple):
+        texts = [name if isinstance(part, str) else f"{name}.{place}" for place, part in enumerate(value)]
+        return [word for part, text in zip(value, texts, strict=True) for word in words(part, text)]
+    key = re.sub(r"[\s:|]", "_", name)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return [f"{key}:{value:.7g}"]
+    found = [re.sub(r"[\s:|]", "_", f"{key}={value}")]
+    hour = _HOUR.match(value) if isinstance(value, str) else None
+    return [*found, f"{key}.hour={hour[1]}"] if hour else found
+
+
 def _features(names: Sequence[str], values: Sequence[float]) -> str:
     return " ".join([f"{name}:{value:.7g}" for name, value in zip(names, values, strict=True) if value])
 
 
 def _workspace(
-    kind: str, algorithm: str, learning_rate: float, options: str, seed: int | None, exploration: Mapping[str, float]
+    kind: str,
+    algorithm: str,
+    learning_rate: float,
+    options: str,
+    seed: int | None,
+    usual_rewards: tuple[float, float] | None,
+    exploration: Mapping[str, float],
 ) -> Any:
     import vowpalwabbit
 
     flag, defaults = ALGORITHMS[algorithm]
+    if usual_rewards is not None and "cb_min_cost" in defaults:
+        low, high = usual_rewards
+        defaults = {**defaults, "cb_min_cost": -high, "cb_max_cost": -low}
     explore = " ".join([flag, *(f"--{key} {value}" for key, value in {**defaults, **exploration}.items())])
     return vowpalwabbit.Workspace(
         f"{kind} {explore} --learning_rate {learning_rate} {options} "
@@ -233,7 +338,7 @@ def check(word: str) -> None:
     word
         Name of the agent, such as ``vw:squarecb``.
     """
-    names = [PREFIX + kind + name for kind in ("", ADF) for name in ALGORITHMS if kind or name != "regcb"]
+    names = [PREFIX + kind + name for kind in ("", ADF) for name in ALGORITHMS if kind or name not in ONLY_ADF]
     if word not in names:
         raise PlanError(f"there is no agent {word!r}; {nearest(word, names)}")
     if find_spec("vowpalwabbit") is None:
@@ -273,3 +378,16 @@ def item_maker(word: str) -> Callable[..., Any]:
     if not word.startswith(PREFIX + ADF):
         raise TypeError(f"{word} chooses among arms and cannot play items; name {PREFIX}{ADF}{_algorithm(word)}")
     return partial(VowpalWabbitItems, algorithm=_algorithm(word))
+
+
+def raw_maker(word: str) -> Callable[..., Any]:
+    """Return the function that makes an agent of that name for dictionaries.
+
+    Parameters
+    ----------
+    word
+        Name of the agent, such as ``vw:adf-squarecb``.
+    """
+    if not word.startswith(PREFIX + ADF):
+        raise TypeError(f"{word} cannot play dictionaries; name {PREFIX}{ADF}{_algorithm(word)}")
+    return partial(VowpalWabbitRaw, algorithm=_algorithm(word))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from lim2.experiments.feedback import IMMEDIATE, Feedback
@@ -89,6 +90,8 @@ class Plan:
         One run per seed.
     feedbacks
         Delays and batches of the rewards; several to compare.
+    skipped
+        Labels of problems and agents that are not combined.
     """
 
     problems: tuple[Spec, ...]
@@ -96,6 +99,7 @@ class Plan:
     seeds: tuple[int, ...]
     rounds: int | None = None
     feedbacks: tuple[Feedback, ...] = (IMMEDIATE,)
+    skipped: frozenset[tuple[str, str]] = frozenset()
 
     def __post_init__(self) -> None:
         for kind, specs in (("problem", self.problems), ("agent", self.agents)):
@@ -130,7 +134,11 @@ class Plan:
         return {label: rounds for label, rounds in found.items() if isinstance(rounds, int) and rounds != self.rounds}
 
     def __len__(self) -> int:
-        return len(self.problems) * len(self.agents) * len(self.seeds) * len(self.feedbacks)
+        pairs = sum((problem.label, agent.label) not in self.skipped for problem, agent in self._pairs())
+        return pairs * len(self.seeds) * len(self.feedbacks)
+
+    def _pairs(self) -> Iterator[tuple[Spec, Spec]]:
+        return product(self.problems, self.agents)
 
     def __iter__(self) -> Iterator[Run]:
         """Yield the runs seed by seed, so that partial results are comparable."""
@@ -138,6 +146,8 @@ class Plan:
             for problem in self.problems:
                 for feedback in self.feedbacks:
                     for agent in self.agents:
+                        if (problem.label, agent.label) in self.skipped:
+                            continue
                         yield Run(problem, agent, rounds_of(problem, self.rounds), seed, feedback)
 
 

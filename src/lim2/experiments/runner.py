@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 import traceback
 import warnings
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from lim2._blas import one_thread
 from lim2.experiments import machine
 from lim2.experiments.arms import check_arm, checked
+from lim2.experiments.dictionaries import PlaysDictionaries, make_for_dictionaries
 from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.items import PlaysItems, check_arms, make_for_items
 from lim2.experiments.late import Late, limits_of
@@ -30,11 +32,13 @@ POINTS = 200  # of a curve in a run's file
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 # Code may be compiled and caches filled in the first rounds; they do not count towards the time of a round.
 WARM_UP = 0.01
+REAL = 2000  # rounds after a real change: a change that an agent reports by then is not false
 
 Record = dict[str, Any]
 Tick = Callable[[int, float], None]  # rounds so far, reward so far
 Array = NDArray[np.int64]
-Stretch = Callable[[int, int], tuple[list[int], Sequence[int] | Array, Sequence[int] | Array]]
+Times = Sequence[int] | Array
+Stretch = Callable[[int, int], tuple[list[int], Times, Times, Times]]
 
 
 class Plays(Protocol):
@@ -58,13 +62,17 @@ class Played:
     arms
         The arm that was played; the row of the item, where arms are items.
     act_ns, update_ns
-        Nanoseconds of every decision, and of learning every reward that was learned, in the order of the rounds.
+        Nanoseconds of every decision, and of learning every reward that was learned, in the order of the calls.
     learned_after
         After which round each reward was learned.
     memory_rounds, memory_bytes
         Rounds and sizes of the agent's state in bytes; empty if it has no attribute `nbytes`.
     traces
         Traces recorded by the agent, by name; empty if it has no attribute `traces`.
+    changes
+        Rounds by which the agent had reported a change, one entry per change; None if it does not report changes.
+    cpu_seconds
+        CPU time of the process during the run.
     """
 
     arms: NDArray[np.int64]
@@ -74,10 +82,12 @@ class Played:
     memory_rounds: list[int]
     memory_bytes: list[int]
     traces: Mapping[str, Sequence[float]]
+    changes: list[int] | None = None
+    cpu_seconds: float | None = None
 
 
 def play(
-    agent: Plays | PlaysItems,
+    agent: Plays | PlaysItems | PlaysDictionaries,
     problem: Problem | ItemProblem,
     tick: Tick | None = None,
     feedback: Feedback = IMMEDIATE,
@@ -87,13 +97,15 @@ def play(
     Parameters
     ----------
     agent
-        Agent with methods ``act`` and ``update``, which take items if the problem has items.
+        Agent with methods ``act`` and ``update``, which take items if the problem has items; for a problem with
+        dictionaries ``decide`` and ``update``, as `lim2.Bandit`.
     problem
         Problem to play.
     tick
         Function called from time to time with the progress.
     feedback
-        Delay and batch of the rewards; default: each reward is learned after its decision.
+        Delay and batch of the rewards; default: each reward is learned after its decision. Delays of the problem
+        are added.
 
     Examples
     --------
@@ -104,49 +116,71 @@ def play(
     """
     n = problem.rounds
     arms = np.empty(n, dtype=np.int64)
-    learned_after = feedback.learned_after(n)
-    act_ns, update_ns = np.empty(n, dtype=np.int64), np.empty(len(learned_after), dtype=np.int64)
+    act_ns = np.empty(n, dtype=np.int64)
+    update_ns: list[Times] = []
+    learned_after: list[Times] = []
     rounds: list[int] = []
     sizes: list[int] = []
+    changes: list[int] = []
+    reported = None
     stretch = _stretch(agent, problem, feedback)
     limits = limits_of(problem)
-    total, start, step, learned = 0.0, 0, 16, 0
+    total, start, step = 0.0, 0, 16
     at = np.linspace(0, n, min(LOOKS, n) + 1).astype(int)[1:].tolist()
     looks = iter(sorted({feedback.block_end(count, n) for count in at}))
     look = next(looks)
+    cpu = time.process_time()
     with one_thread:
         while start < n:
             stop = min(feedback.block_end(start + step, n), look)
             clock = time.perf_counter_ns()
-            chosen, acts, updates = stretch(start, stop)
+            chosen, acts, updates, after = stretch(start, stop)
             took = time.perf_counter_ns() - clock
             arms[start:stop] = checked(chosen, start, limits[start:stop])
             act_ns[start:stop] = acts
-            update_ns[learned : learned + len(updates)] = updates
-            learned += len(updates)
+            update_ns.append(updates)
+            learned_after.append(after)
             if stop == look:
                 look = next(looks, n)
                 size = getattr(agent, "nbytes", None)
                 if size is not None:
                     rounds.append(stop)
                     sizes.append(int(size))
+                reported = _changes(agent)
+                changes += [stop] * ((reported or 0) - len(changes))
             if tick is not None:
                 total += float(problem.earned(arms[start:stop], start).sum())
                 tick(stop, total)
             step = _next_step(step, took)
             start = stop
     traces: Mapping[str, Sequence[float]] = getattr(agent, "traces", {})
-    return Played(arms, act_ns, update_ns, learned_after, rounds, sizes, traces)
+    return Played(
+        arms,
+        act_ns,
+        np.concatenate(update_ns).astype(np.int64),
+        np.concatenate(learned_after).astype(np.int64),
+        rounds,
+        sizes,
+        traces,
+        None if reported is None else changes,
+        time.process_time() - cpu,
+    )
+
+
+def _changes(agent: Any) -> int | None:
+    """Return the number of changes that an agent has reported; None if it does not report changes."""
+    changes: int | None = getattr(getattr(agent, "info", None), "changes", None)
+    return changes
 
 
 def _stretch(agent: Any, problem: Any, feedback: Feedback) -> Stretch:
-    """Return a function that plays some rounds and returns arms and nanoseconds of ``act`` and ``update``."""
-    if feedback != IMMEDIATE:
+    """Return a function that plays some rounds and returns arms, nanoseconds, and when each reward was learned."""
+    if feedback != IMMEDIATE or problem.delays is not None or problem.form == "dictionaries":
         return Late(agent, problem, feedback)
     return partial(_play_items if isinstance(problem, ItemProblem) else _play_arms, agent, problem)
 
 
-def _play_arms(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[int], Array, Array]:
+def _play_arms(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[int], Array, Array, Array]:
     """Play some rounds of a problem with arms, learning each reward after its decision."""
     act, update, clock = agent.act, agent.update, time.perf_counter_ns
     chosen: list[int] = []
@@ -165,10 +199,10 @@ def _play_arms(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[in
         check_arm(arm, start + len(chosen) + 1, problem.n_arms)  # what is no arm may fail anywhere
         raise
     times = np.diff(stamps)
-    return chosen, times[::2], times[1::2]
+    return chosen, times[::2], times[1::2], np.arange(start + 1, stop + 1)
 
 
-def _play_items(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[int], Array, Array]:
+def _play_items(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[int], Array, Array, Array]:
     """Play some rounds of a problem with items, and return arms and nanoseconds."""
     act, update, clock = agent.act, agent.update, time.perf_counter_ns
     chosen: list[int] = []
@@ -188,7 +222,7 @@ def _play_items(agent: Any, problem: Any, start: int, stop: int) -> tuple[list[i
         check_arm(row, start + len(chosen) + 1, len(candidates[len(chosen)]))
         raise
     times = np.diff(stamps)
-    return chosen, times[::2], times[1::2]
+    return chosen, times[::2], times[1::2], np.arange(start + 1, stop + 1)
 
 
 def _next_step(step: int, nanoseconds: int) -> int:
@@ -284,7 +318,7 @@ def _loaded(spec: Spec, rounds: Any, seed: int) -> Problem | ItemProblem:
     return load(spec.source, rounds, seed, **spec.settings)
 
 
-def make(spec: Spec, problem: Problem | ItemProblem, seed: int) -> Plays | PlaysItems:
+def make(spec: Spec, problem: Problem | ItemProblem, seed: int) -> Plays | PlaysItems | PlaysDictionaries:
     """Make an agent for a problem.
 
     Parameters
@@ -296,18 +330,26 @@ def make(spec: Spec, problem: Problem | ItemProblem, seed: int) -> Plays | Plays
     seed
         Given if the agent takes one.
     """
-    agent: Any = make_for_items(spec, problem, seed) if isinstance(problem, ItemProblem) else _make(spec, problem, seed)
-    for method in ("act", "update"):
+    agent: Any
+    if problem.form == "dictionaries":
+        agent = make_for_dictionaries(spec, problem, seed)
+    elif isinstance(problem, ItemProblem):
+        agent = make_for_items(spec, problem, seed)
+    else:
+        agent = _make(spec, problem, seed)
+    for method in ("decide" if problem.form == "dictionaries" else "act", "update"):
         if not callable(getattr(agent, method, None)):
             raise TypeError(f"{spec.source} made a {type(agent).__name__} without the method {method!r}")
-    playing: Plays | PlaysItems = agent
+    playing: Plays | PlaysItems | PlaysDictionaries = agent
     return playing
 
 
 def _make(spec: Spec, problem: Problem, seed: int) -> Any:
     maker = maker_of(spec)
     check_arms(spec, maker, problem.name)
-    seeded = {"seed": seed} if takes(maker, "seed") else {}
+    seeded: dict[str, Any] = {"seed": seed} if takes(maker, "seed") else {}
+    if "usual_rewards" in inspect.signature(maker).parameters:
+        seeded["usual_rewards"] = problem.usual_rewards
     reads = {}
     if problem.n_tokens is not None and "representation" not in spec.settings and takes(maker, "representation"):
         reads["representation"] = _text_network(problem.n_tokens)
@@ -350,6 +392,7 @@ def measured(problem: Problem | ItemProblem, played: Played) -> Record:
         "reward": float(cumulative[-1]),
         "regret": float(regrets.sum()),
         "best_reward": float(problem.best_rewards.sum()),
+        "random_regret": float(problem.best_rewards.sum() - n * problem.uniform_reward),
         "optimal_rate": float(optimal.mean()),
         "curve_round": at.tolist(),
         "curve_reward": cumulative[at - 1].tolist(),
@@ -360,14 +403,35 @@ def measured(problem: Problem | ItemProblem, played: Played) -> Record:
         "memory_mb": [size / 1e6 for size in played.memory_bytes],
         "agent_mb": max(played.memory_bytes) / 1e6 if played.memory_bytes else None,
         "notes": list(problem.notes),
+        "changes": None if played.changes is None else len(played.changes),
+        "false_changes": None if played.changes is None else false_changes(played.changes, problem.changes),
+        "cpu_seconds": played.cpu_seconds,
     }
     spent = played.act_ns.copy()
     np.add.at(spent, played.learned_after - 1, played.update_ns)
     record["curve_seconds"] = (spent.cumsum()[at - 1] / 1e9).tolist()
     for word, times in (("act", played.act_ns), ("update", played.update_ns)):
-        steady = times[int(WARM_UP * len(times)) :]
+        steady = times[int(WARM_UP * len(times)) :] if len(times) else np.zeros(1)  # all rewards may be too late
         record[f"{word}_us_mean"] = float(steady.mean()) / 1e3
         for name, quantile in QUANTILES.items():
             record[f"{word}_us_{name}"] = float(np.quantile(steady, quantile)) / 1e3
     record["us_per_round"] = record["act_us_mean"] + record["update_us_mean"]
     return record
+
+
+def false_changes(reported: Sequence[int], real: Sequence[int]) -> int:
+    """Return the number of reported changes that follow no real change within 2,000 rounds.
+
+    Parameters
+    ----------
+    reported
+        Numbers of rounds after which an agent had reported a change.
+    real
+        Rounds of real changes, counted from 0.
+
+    Examples
+    --------
+    >>> false_changes([900, 1100, 2900, 3200], [1000])
+    2
+    """
+    return sum(not any(0 < report - change <= REAL for change in real) for report in reported)

@@ -86,7 +86,6 @@ RANGES: Mapping[str, Dimension] = {
     "prior_precision": Range(0.01, 10.0, log=True),
     "refresh": Choice(("played", "all")),
     # Vowpal Wabbit's
-    "epsilon": Range(0.005, 0.5, log=True),
     "gamma_scale": Range(1.0, 1000.0, log=True),
     "gamma_exponent": Range(0.1, 0.9),
 }
@@ -97,12 +96,12 @@ FIXED: Mapping[str, str] = {
     "batch": "time: it grows with the number of arms by itself",
     "buffer": "memory: it grows with the number of arms by itself",
     "covariance": "memory and time",
+    "epsilon": "for logs that are evaluated",
     "forget": "for problems that change",
     "history": "memory and time",
     "iterations": "time",
     "matching_jitter": "numerical",
     "matching_ridge": "for one kind of matching only",
-    "min_propensity": "for logs that are evaluated",
     "options": "free text",
     "recompute_every": "time",
     "recompute_share": "time",
@@ -173,6 +172,8 @@ def _derived(name: str, default: Any) -> Dimension | None:
     >>> _derived("learning_rate", 0.1), _derived("steps", 1), _derived("whatever", "text")
     (Range(low=0.01, high=1.0, log=True), Range(low=1, high=4, log=True), None)
     """
+    if name == "epsilon" and default:  # that of Vowpal Wabbit, which explores by it
+        return Range(0.005, 0.5, log=True)
     if name in FIXED:
         return None
     if name in RANGES:

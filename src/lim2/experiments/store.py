@@ -52,6 +52,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "reward": pl.Float64,
     "regret": pl.Float64,
     "best_reward": pl.Float64,
+    "random_regret": pl.Float64,  # regret of the uniformly random policy against the truth
     "optimal_rate": pl.Float64,
     "curve_round": pl.List(pl.Int64),
     "curve_reward": pl.List(pl.Float64),
@@ -62,12 +63,15 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "memory_round": pl.List(pl.Int64),
     "memory_mb": pl.List(pl.Float64),
     "agent_mb": pl.Float64,
+    "changes": pl.Int64,  # that the agent reported; null where it reports none
+    "false_changes": pl.Int64,  # of these, that follow no real change
     "notes": pl.List(pl.String),
     "warnings": pl.List(pl.String),
     "error": pl.String,
     "us_per_round": pl.Float64,
     **dict.fromkeys(_TIMES, pl.Float64),
     "process_mb": pl.Float64,
+    "cpu_seconds": pl.Float64,
     "seconds": pl.Float64,
     "started": pl.Datetime("us", "UTC"),
     "attempts": pl.Int64,
@@ -86,7 +90,7 @@ LATE: dict[str, pl.DataType | type[pl.DataType]] = {"delay": pl.Int64, "batch": 
 
 # What differs between two executions of one run: clocks, and where it ran. All other columns are equal, bit for bit.
 MEASURED = (
-    "us_per_round", *_TIMES, "curve_seconds", "process_mb", "seconds", "started", "attempts",
+    "us_per_round", *_TIMES, "curve_seconds", "process_mb", "cpu_seconds", "seconds", "started", "attempts",
     "python", "numpy", "scipy", "system", "processor", "cores",
 )  # fmt: skip
 

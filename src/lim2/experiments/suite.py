@@ -24,6 +24,9 @@
     csv = "tables/*.csv"
     label = -1
 
+    [skip]                   # agents that do not play a problem
+    many = ["wide"]
+
     [tune]                   # other problems and seeds, for `lim2 tune`
     problems = ["adult", "covertype"]
     seed = 100
@@ -46,7 +49,7 @@ from lim2.experiments.names import PlanError, Spec, agent_named, nearest, proble
 from lim2.problems.files import folders
 from lim2.problems.registry import names
 
-KEYS = ("problems", "agents", "rounds", "runs", "seed", "delay", "batch", "variants", "tune")
+KEYS = ("problems", "agents", "rounds", "runs", "seed", "delay", "batch", "variants", "skip", "tune")
 TUNE_KEYS = ("problems", "rounds", "runs", "seed", "space")
 WORDS = {"true": True, "false": False, "none": None, "null": None}
 
@@ -88,6 +91,8 @@ class Suite:
         Delays and batch sizes; several to compare, None if not in the file.
     variants
         Settings by label.
+    skip
+        Labels of agents that do not play a problem, by the problem's label.
     tune
         Tuning part; None if not in the file.
     """
@@ -101,6 +106,7 @@ class Suite:
     delay: int | Sequence[int] | None = None
     batch: int | Sequence[int] | None = None
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    skip: Mapping[str, Sequence[str]] = field(default_factory=dict)
     tune: Tuning | None = None
 
     def problems_of(self, words: Sequence[str]) -> list[Spec]:
@@ -175,9 +181,22 @@ def read_suite(path: Path) -> Suite:
     variants = content.get("variants", {})
     if not _is_tables(variants):
         raise PlanError(f"the suite {path}: variants must be tables, such as [variants.wide]")
+    _check_skip(path, content)
     if "tune" in content:
         content["tune"] = _tuning(path, content["tune"])
     return Suite(path, **content)
+
+
+def _check_skip(path: Path, content: dict[str, Any]) -> None:
+    """Raise a `PlanError` unless the entry names problems and agents of the suite."""
+    skip = content.get("skip", {})
+    if not isinstance(skip, dict) or not all(isinstance(agents, list) for agents in skip.values()):
+        raise PlanError(f'the suite {path}: skip must be a table of lists, such as [skip] and wheel = ["LiM2"]')
+    for problem, agents in skip.items():
+        for word, kind in ((problem, "problems"), *((name, "agents") for name in agents)):
+            if word not in content.get(kind, ()):
+                known = nearest(str(word), content.get(kind, ()))
+                raise PlanError(f"the suite {path}: skip names {word!r}, which is not one of its {kind}; {known}")
 
 
 def _tuning(path: Path, content: Any) -> Tuning:

@@ -30,6 +30,9 @@ class Row(TypedDict):
     optimal_rate: float
     us_per_round: float
     peak_mb: float | None
+    regret_share: NotRequired[float]  # of the random policy's regret, where that is recorded and above 0
+    changes: NotRequired[float]  # reported by the agent per run, where it reports changes
+    false_changes: NotRequired[float]
     delay: NotRequired[int]  # with `batch`, where rewards are not learned at once
     batch: NotRequired[int]
 
@@ -93,6 +96,12 @@ def row_of(group: pl.DataFrame) -> Row:
         "us_per_round": float(np.median(group["us_per_round"].to_numpy())),
         "peak_mb": group.select(pl.coalesce("agent_mb", "process_mb").max()).item(),
     }
+    random = group["random_regret"] if "random_regret" in group.columns else None
+    if random is not None and not random.null_count() and (random > 0.0).all():
+        row["regret_share"] = float((group["regret"] / random).to_numpy().mean())
+        for name in ("changes", "false_changes"):
+            if not group[name].null_count():
+                row[name] = float(group[name].to_numpy().mean())
     row.update(_feedback(group).changes)  # type: ignore[typeddict-item]  # its keys are delay and batch
     return row
 

@@ -68,6 +68,8 @@ class Standing:
         Corrected p-value of the paired test against the first, over all problems and runs.
     us_per_round, peak_mb
         Geometric mean over problems, and the largest.
+    regret_share
+        Mean over problems of the regret as a share of the random policy's; None if it is unknown for one of them.
     """
 
     agent: str
@@ -79,6 +81,7 @@ class Standing:
     p: float | None
     us_per_round: float
     peak_mb: float | None
+    regret_share: float | None
 
     @property
     def tied(self) -> bool:
@@ -201,6 +204,7 @@ class Tables:
         scores = {row["problem"]: row["normalized"] for row in rows}
         known = [score for score in scores.values() if score is not None]
         sizes = [row["peak_mb"] for row in rows if row["peak_mb"] is not None]
+        shares = [row["regret_share"] for row in rows if "regret_share" in row]
         return {
             "agent": agent,
             "played": list(scores),
@@ -210,6 +214,7 @@ class Tables:
             "scores": scores,
             "us_per_round": float(np.exp(np.mean(np.log([row["us_per_round"] for row in rows])))),
             "peak_mb": max(sizes, default=None),
+            "regret_share": float(np.mean(shares)) if len(shares) == len(rows) else None,
         }
 
     def place(self, problem: str, agent: str) -> float:

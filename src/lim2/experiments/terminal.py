@@ -9,7 +9,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from lim2.experiments.compare import Difference
-from lim2.experiments.report.texts import decimals, megabytes, microseconds, number, p_value, plus_minus
+from lim2.experiments.report.texts import decimals, megabytes, microseconds, number, p_value, percent, plus_minus
 from lim2.experiments.tables import Tables
 
 WIDEST = 10_000  # letters: more than any table needs
@@ -41,13 +41,14 @@ def leaderboard(tables: Tables, late: str = "") -> Table:
     when = f", {late}" if late else ""
     table = Table(
         title=f"Normalised score{when}: 0 = random policy, 1 = best agent",
-        caption="rank: mean over problems. p: against the first; ≈ not significantly different from it.",
+        caption="rank: mean over problems. regret: % of the random policy's, by expected rewards. "
+        "p: against the first; ≈ not significantly different from it.",
         title_justify="left",
         caption_justify="left",
     )
     table.add_column("#", no_wrap=True)
     table.add_column("agent", no_wrap=True)
-    for column in ("mean", "median", "rank", "p", "per round", "memory"):
+    for column in ("mean", "median", "rank", "regret", "p", "per round", "memory"):
         table.add_column(column, justify="right", no_wrap=True)
     for standing in tables.leaderboard:
         table.add_row(
@@ -56,6 +57,7 @@ def leaderboard(tables: Tables, late: str = "") -> Table:
             number(standing.mean, 3),
             number(standing.median, 3),
             number(standing.mean_rank, 1),
+            "–" if standing.regret_share is None else percent(standing.regret_share),
             p_value(standing.p) + (" ≈" if standing.tied else ""),
             microseconds(standing.us_per_round),
             megabytes(standing.peak_mb),

@@ -13,10 +13,10 @@ from lim2.extras import needs
 from lim2.problems.classification import encoded
 from lim2.problems.draw import draw_rows, standardized
 from lim2.problems.errors import DataError
-from lim2.problems.item_problem import ItemProblem, Raw
+from lim2.problems.item_problem import ItemProblem
 from lim2.problems.labelled import check_columns, feature_columns
 from lim2.problems.own import MARKS, read_table
-from lim2.problems.problem import Array
+from lim2.problems.problem import Array, Raw
 
 if TYPE_CHECKING:
     import polars as pl

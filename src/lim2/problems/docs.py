@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lim2.problems.facts import Facts, described
-from lim2.problems.registry import Entry, entries
+from lim2.problems.registry import Entry, Kind, entries
 from lim2.problems.sources import SOURCES
 
 START, END = "<!-- {name}: written by python -m lim2.problems.docs -->", "<!-- end of {name} -->"
@@ -75,18 +75,25 @@ def _dataset(entry: Entry, facts: Facts) -> tuple[str, ...]:
     )
 
 
-def synthetic_table() -> str:
-    """Return the table of the synthetic worlds, in Markdown."""
+def synthetic_table(kind: Kind = "synthetic") -> str:
+    """Return the table of the problems without files, in Markdown.
+
+    Parameters
+    ----------
+    kind
+        `"synthetic"` or `"world"`.
+    """
     rows = [
         (
             f"`{entry.name}`",
             entry.summary,
+            f"{entry.rounds:,}",
             ", ".join(f"`{key}={value!r}`" for key, value in entry.settings.items()),
         )
         for entry in entries()
-        if entry.kind == "synthetic"
+        if entry.kind == kind
     ]
-    return _markdown(("problem", "what it is", "settings and defaults"), rows)
+    return _markdown(("problem", "what it is", "rounds", "settings and defaults"), rows)
 
 
 def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
@@ -102,7 +109,12 @@ def renewed(text: str) -> str:
     text
         The page, with the two marks of each table in it.
     """
-    tables = {"datasets": datasets_table(), "items": items_table(), "synthetic": synthetic_table()}
+    tables = {
+        "datasets": datasets_table(),
+        "items": items_table(),
+        "synthetic": synthetic_table(),
+        "worlds": synthetic_table("world"),
+    }
     for name, table in tables.items():
         start, end = START.format(name=name), END.format(name=name)
         before, found, rest = text.partition(start)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lim2.problems.problem import Array
+from lim2.problems.problem import Array, Form, Raw, check_delays, check_form
 
-Raw = Mapping[str, Any]
-ARRAYS = ("contexts", "candidates", "offsets", "rewards", "expected_rewards", "best_items", "best_rewards")
+ARRAYS = ("contexts", "candidates", "offsets", "rewards", "expected_rewards", "delays", "best_items", "best_rewards")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +48,15 @@ class ItemProblem:
         Contexts as dictionaries, one per round. Empty if there are none.
     raw_items
         Candidates as dictionaries, (total,). Empty if there are none.
+    form
+        Form in which agents get contexts and items: `"vectors"`, or `"dictionaries"`, which `lim2.Bandit` encodes.
+    delays
+        Delay of each candidate's reward, (total,): the number of further decisions after which it is known. None:
+        every reward is known before the next decision.
+    changes
+        Rounds, counted from 0, from which on the expected rewards follow another rule.
+    usual_rewards
+        Range of usual rewards, for methods that need one. None: unknown.
     settings
         Settings of the problem.
     notes
@@ -85,6 +93,10 @@ class ItemProblem:
     item_feature_names: tuple[str, ...] = ()
     raw_contexts: tuple[Raw, ...] = ()
     raw_items: tuple[Raw, ...] = ()
+    form: Form = "vectors"
+    delays: NDArray[np.int64] | None = None
+    changes: tuple[int, ...] = ()
+    usual_rewards: tuple[float, float] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     best_items: NDArray[np.int64] = field(init=False)
@@ -109,11 +121,12 @@ class ItemProblem:
         self._freeze()
 
     def _freeze(self) -> None:
-        for array in ARRAYS:
-            # A view, because the caller's own array must stay writable.
-            view = getattr(self, array).view()
-            view.flags.writeable = False
-            object.__setattr__(self, array, view)
+        for name in ARRAYS:
+            array = getattr(self, name)
+            if array is not None:
+                view = array.view()  # because the caller's own array must stay writable
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
 
     def _places(self) -> NDArray[np.int64]:
         """Return the index of each candidate within its round."""
@@ -142,6 +155,8 @@ class ItemProblem:
             shape = getattr(self, name).shape
             if shape != (total,):
                 raise ValueError(f"{where}: {name} has shape {shape}, but there are {total} candidates; give one each")
+        check_form(self.name, self.form, has_raw=bool(self.raw_contexts and self.raw_items))
+        check_delays(self.name, self.delays, (total,))
 
     def _check_names(self) -> None:
         total = len(self.candidates)
@@ -293,6 +308,8 @@ class ItemProblem:
             item_names=self.item_names[:total],
             raw_contexts=self.raw_contexts[:rounds],
             raw_items=self.raw_items[:total],
+            delays=None if self.delays is None else self.delays[:total],
+            changes=tuple(change for change in self.changes if change < rounds),
         )
 
 

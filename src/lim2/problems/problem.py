@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Raw = Mapping[str, Any]
+Form = Literal["vectors", "dictionaries"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,17 @@ class Problem:
         Names of the columns of the contexts, if known.
     n_tokens
         For text only: token ids are in 0 .. n_tokens - 1, and 0 is the padding.
+    raw_contexts
+        Contexts as dictionaries, one per round. Empty if there are none.
+    form
+        Form in which agents get the contexts: `"vectors"`, or `"dictionaries"`, which `lim2.Bandit` encodes.
+    delays
+        Delay of each arm's reward in each round, (rounds, n_arms): the number of further decisions after which it is
+        known. None: every reward is known before the next decision.
+    changes
+        Rounds, counted from 0, from which on the expected rewards follow another rule.
+    usual_rewards
+        Range of usual rewards, for methods that need one. None: unknown.
     settings
         Settings of the problem.
     notes
@@ -62,6 +76,11 @@ class Problem:
     arm_names: tuple[str, ...] = ()
     feature_names: tuple[str, ...] = ()
     n_tokens: int | None = None
+    raw_contexts: tuple[Raw, ...] = ()
+    form: Form = "vectors"
+    delays: NDArray[np.int64] | None = None
+    changes: tuple[int, ...] = ()
+    usual_rewards: tuple[float, float] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     best_arms: NDArray[np.int64] = field(init=False)
@@ -85,11 +104,12 @@ class Problem:
         self._freeze()
 
     def _freeze(self) -> None:
-        for array in ("contexts", "rewards", "expected_rewards", "best_arms", "best_rewards"):
-            # A view, because the caller's own array must stay writable.
-            view = getattr(self, array).view()
-            view.flags.writeable = False
-            object.__setattr__(self, array, view)
+        for name in ("contexts", "rewards", "expected_rewards", "delays", "best_arms", "best_rewards"):
+            array = getattr(self, name)
+            if array is not None:
+                view = array.view()  # because the caller's own array must stay writable
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
 
     def _check(self) -> None:
         if self.contexts.ndim != 2 or self.rewards.ndim != 2:
@@ -109,6 +129,12 @@ class Problem:
             )
         if self.rewards.shape[0] < 1 or self.rewards.shape[1] < 1 or self.contexts.shape[1] < 1:
             raise ValueError(f"problem {self.name!r} is empty: it needs at least one round, one feature and one arm")
+        if len(self.raw_contexts) not in (0, self.rounds):
+            raise ValueError(
+                f"problem {self.name!r}: {len(self.raw_contexts)} raw_contexts, but {self.rounds} are needed, or none"
+            )
+        check_form(self.name, self.form, has_raw=bool(self.raw_contexts))
+        check_delays(self.name, self.delays, self.rewards.shape)
 
     @property
     def rounds(self) -> int:
@@ -178,4 +204,46 @@ class Problem:
             contexts=self.contexts[:rounds],
             rewards=self.rewards[:rounds],
             expected_rewards=self.expected_rewards[:rounds],
+            raw_contexts=self.raw_contexts[:rounds],
+            delays=None if self.delays is None else self.delays[:rounds],
+            changes=tuple(change for change in self.changes if change < rounds),
+        )
+
+
+def check_form(name: str, form: str, *, has_raw: bool) -> None:
+    """Raise a ValueError for a form of contexts that a problem does not have.
+
+    Parameters
+    ----------
+    name
+        Name of the problem.
+    form
+        `"vectors"` or `"dictionaries"`.
+    has_raw
+        Whether the problem has dictionaries.
+    """
+    if form not in ("vectors", "dictionaries"):
+        raise ValueError(f"problem {name!r}: form must be 'vectors' or 'dictionaries', got {form!r}")
+    if form == "dictionaries" and not has_raw:
+        raise ValueError(f"problem {name!r}: the form 'dictionaries' needs raw_contexts, and raw_items if it has items")
+
+
+def check_delays(name: str, delays: NDArray[Any] | None, shape: tuple[int, ...]) -> None:
+    """Raise a ValueError unless delays are whole numbers from 0 in the shape of the rewards.
+
+    Parameters
+    ----------
+    name
+        Name of the problem.
+    delays
+        Delay of every reward, or None.
+    shape
+        Shape of the rewards.
+    """
+    if delays is None:
+        return
+    if delays.shape != shape or delays.dtype.kind not in "iu" or delays.min() < 0:
+        raise ValueError(
+            f"problem {name!r}: delays must be whole numbers from 0 in the shape of the rewards, {shape}, got "
+            f"{delays.dtype} in the shape {delays.shape}"
         )

@@ -20,11 +20,12 @@ from lim2.problems.problem import Problem
 
 Rounds = int | Literal["all"] | None
 Loader = Callable[..., Problem | ItemProblem]
-WithItems = Literal["car", "catalogue", "electricity", "mode-canada", "movielens", "swissmetro"]
+WithItems = Literal["car", "catalogue", "electricity", "item-clicks", "mode-canada", "movielens", "swissmetro"]
+Kind = Literal["dataset", "synthetic", "world"]
 L = TypeVar("L", bound=Loader)
 
 # A module in one of these folders is found by itself: a new problem is one new file.
-FOLDERS = ("lim2.problems.datasets", "lim2.problems.synthetic")
+FOLDERS = ("lim2.problems.datasets", "lim2.problems.synthetic", "lim2.problems.worlds")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Entry:
     summary
         One line that describes the problem.
     kind
-        `"dataset"` needs files, `"synthetic"` does not.
+        `"dataset"` needs files, `"synthetic"` does not; a `"world"` is synthetic, too, and simulates a product.
     rounds
         Default number of rounds.
     loader
@@ -51,7 +52,7 @@ class Entry:
 
     name: str
     summary: str
-    kind: Literal["dataset", "synthetic"]
+    kind: Kind
     rounds: int
     loader: Loader
     facts: Facts | None = None
@@ -71,7 +72,7 @@ def register(
     name: str,
     *,
     summary: str,
-    kind: Literal["dataset", "synthetic"] = "dataset",
+    kind: Kind = "dataset",
     rounds: int = 5000,
     facts: Facts | None = None,
     parse: Parser | None = None,
@@ -88,7 +89,7 @@ def register(
     summary
         One line that describes the problem.
     kind
-        `"dataset"` needs files, `"synthetic"` does not.
+        `"dataset"` needs files, `"synthetic"` does not; a `"world"` is synthetic, too, and simulates a product.
     rounds
         Default number of rounds.
     facts
@@ -141,7 +142,7 @@ def _discover() -> None:
 
 
 def entries() -> tuple[Entry, ...]:
-    """Return all registered problems: first datasets, then synthetic ones, each in alphabetical order."""
+    """Return all registered problems: first datasets, then synthetic ones, then worlds, each in alphabetical order."""
     _discover()
     return tuple(sorted(_entries.values(), key=lambda entry: (entry.kind, entry.name)))
 
@@ -211,7 +212,7 @@ def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: 
         rounds = entry.rounds
     if rounds != "all" and (isinstance(rounds, bool) or not hasattr(rounds, "__index__") or rounds < 1):
         raise ValueError(f"rounds must be a positive integer, 'all' or None, got {rounds!r}")
-    if rounds == "all" and entry.kind == "synthetic":
+    if rounds == "all" and entry.kind != "dataset":
         raise ValueError(f"problem {name!r} has no last round: give a number of rounds instead of 'all'")
     if seed is None:
         seed = secrets.randbits(32)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from lim2.experiments.feedback import Feedback
 from lim2.experiments.report.content import Content
 from lim2.experiments.report.texts import megabytes, microseconds, number, p_value, percent, plus_minus
+from lim2.experiments.summary import Row
 from lim2.experiments.tables import Tables
 
 FIGURES = ("cumulative-regret", "regret-per-round", "reward-against-time", "memory")
@@ -74,7 +75,7 @@ def report(content: Content, slug: Callable[[str], str], over: Mapping[Feedback,
                 _bold(entry.row["agent"], entry.best),
                 _bold(plus_minus(entry.row["reward_mean"], entry.row["reward_std"], about.places), entry.best),
                 number(entry.row["normalized"], 3),
-                number(entry.row["regret_mean"]),
+                _regret(entry.row),
                 percent(entry.row["optimal_rate"]),
                 microseconds(entry.row["us_per_round"]),
                 megabytes(entry.row["peak_mb"]),
@@ -139,6 +140,12 @@ def _repeating(content: Content) -> list[str]:
     for where, warning in content.warnings:
         lines += ["", f"- Warning of {where}: {warning}"]
     return lines
+
+
+def _regret(row: Row) -> str:
+    """Return the regret, with its share of the random policy's where that is known."""
+    share = row.get("regret_share")
+    return number(row["regret_mean"]) + ("" if share is None else f" ({percent(share)})")
 
 
 def _bold(text: str, wanted: bool) -> str:

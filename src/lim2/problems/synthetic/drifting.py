@@ -78,7 +78,8 @@ def drifting(
         "options": options,
         "starts": starts.tolist(),
     }
-    return Problem("drifting", contexts, rewards, expected, seed=seed, settings=settings)
+    changed = starts[1:].tolist() if change == "abrupt" else range(1, rounds)  # gradually: in every round
+    return Problem("drifting", contexts, rewards, expected, seed=seed, changes=tuple(changed), settings=settings)
 
 
 def _abrupt(rounds: int, starts: Any) -> Array:
