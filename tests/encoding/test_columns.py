@@ -40,17 +40,17 @@ good = st.fixed_dictionaries(
 
 
 def learned(*raws: Any) -> Known:
-    known = SHOP.init()
+    known = SHOP.init(trusted=True)
     for raw in raws:
         known = SHOP.observe(known, raw)
     return known
 
 
 def test_columns_are_exact_and_in_the_order_of_the_declaration() -> None:
-    known = learned(EVENT, {**EVENT, "basket": {"total": 30.0}})
+    known = learned(EVENT, {**EVENT, "basket": {"total": 30.0}, "at": "2026-11-17T06:00:00Z"})
     assert SHOP.width == 1 + 2 + (3 + 1) + 3 + (5 + 1) + 2
     x = SHOP.encode(known, EVENT)
-    expected = [-1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.5, -1.0]
+    expected = [-1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.5, -1.0]
     np.testing.assert_allclose(x, expected, atol=1e-12)
     missing = SHOP.encode(known, {key: value for key, value in EVENT.items() if key not in ("level", "at")})
     assert missing[3:7].tolist() == [0.0, 0.0, 0.0, 1.0] and missing[10:16].tolist() == [0.0] * 5 + [1.0]
@@ -121,7 +121,7 @@ def test_what_is_known_of_the_columns() -> None:
 
 def test_a_key_may_have_any_name() -> None:
     columns = Columns(declared=Number(), columns=Number())
-    known = columns.observe(columns.init(), {"declared": 1.0, "columns": 2.0})
+    known = columns.observe(columns.init(trusted=True), {"declared": 1.0, "columns": 2.0})
     assert list(known.columns) == ["declared", "columns"]
     assert Columns([("declared", Number())]) == Columns(declared=Number())
 

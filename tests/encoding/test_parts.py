@@ -10,7 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from lim2.encoding import Columns, Encoder, Known, Number
+from lim2.encoding.known import MOST_KEYS
 from lim2.encoding.parts import from_parts, to_parts
+from lim2.encoding.repeats import ROOM
 from lim2.persistence.container import pack, unpack
 from lim2.persistence.settings import decoded, encoded
 
@@ -22,7 +24,15 @@ Arrays = dict[str, NDArray[Any]]
 def learned() -> Known:
     known = ENCODER.init()
     for t in range(3):
-        known = ENCODER.observe(known, {"age": t, "at": f"2026-01-0{t + 1}", "vector": [0.5, 1.0], "x\ud800": 1e9 + t})
+        raw = {
+            "age": t,
+            "at": f"2026-01-0{t + 1}",
+            "vector": [0.5, 1.0],
+            "x\ud800": 1e9 + t,
+            "id": f"i{t}",
+            "way": "in",
+        }
+        known = ENCODER.observe(known, raw)
     return known
 
 
@@ -37,6 +47,13 @@ def test_parts_survive_a_file_in_every_bit() -> None:
 def column(place: int, part: int, value: Any) -> Callable[[Values, Arrays], None]:
     def change(values: Values, arrays: Arrays) -> None:
         values["columns"][place][part] = value
+
+    return change
+
+
+def key(place: int, part: int, value: Any) -> Callable[[Values, Arrays], None]:
+    def change(values: Values, arrays: Arrays) -> None:
+        values["keys"][place][part] = value
 
     return change
 
@@ -73,8 +90,17 @@ def at(place: int, value: Any) -> Callable[[NDArray[Any]], NDArray[Any]]:
         array("count", lambda x: x.astype(np.float64)), array("count", lambda x: x[:-1]),
         array("origin", at(0, np.nan)), array("origin", at(0, np.inf)), array("offset", at(0, 1e200)),
         array("origin", at(2, 1.0)), array("squares", at(0, -1.0)), array("squares", lambda x: x[:, None]),
-        array("newest", at(1, np.nan)), array("newest", at(0, 1.0)), array("newest", lambda x: x.astype(np.float32)),
-        lambda values, arrays: arrays.pop("newest"), lambda values, arrays: arrays.update(more=np.zeros(4)),
+        array("factor", at(1, np.nan)), array("factor", at(0, -1.0)), array("factor", lambda x: x.astype(np.float32)),
+        array("varied", at(0, 4)), array("varied", at(0, -1)), array("falls", at(0, 4)),
+        array("rises", at(0, -1)), array("low", at(0, np.inf)),
+        array("center", at(2, 1.0)), array("steady", at(2, True)),
+        array("above", lambda x: x.astype(np.int64)), array("cells", lambda x: x[::-1]),
+        array("cells", lambda x: x[:-1]), array("cells", lambda x: x.astype(np.int64)), array("counts", at(0, 0)),
+        entry("new", None), entry("new", ROOM), entry("new", -1), entry("new", True), entry("trusted", 1),
+        entry("trusted", None), entry("keys", None), entry("keys", [["age"]]), key(0, 0, "at"), key(0, 0, 3),
+        key(0, 1, "x"), key(0, 1, []), key(0, 2, 0), key(0, 3, 4), key(0, 4, 4), key(0, 5, 1), key(0, 6, -1),
+        entry("keys", [[f"k{n}", "number", 1, 1, 1, 0, 0] for n in range(MOST_KEYS + 1)]),
+        lambda values, arrays: arrays.pop("limit"), lambda values, arrays: arrays.update(more=np.zeros(4)),
     ],
 )  # fmt: skip
 def test_altered_parts_are_refused(alter: Callable[[Values, Arrays], Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lim2.checks import positive_int
-from lim2.encoding.known import Column, ColumnInfo, Contribution, Known, add_own, column, explained, fits, learned
+from lim2.encoding.known import ColumnInfo, Contribution, Known, add_own, column, explained, fits, info, learned, met
 from lim2.encoding.reading import Leaves, Raw, check_path, leaves_of, rows_of, shown
 from lim2.encoding.times import SIZE
 from lim2.encoding.values import CATEGORY, EMBEDDING, LIST, LISTED, MEASURED, MISSING, NUMBER, TIME, read
@@ -20,7 +20,7 @@ MOST_COLUMNS = 2**16
 
 @dataclass(frozen=True)
 class Number:
-    """A number, standardised by the running mean and standard deviation of the updates."""
+    """A number, standardised by the mean and standard deviation of its first values; 0 while it only grows or falls."""
 
     optional: bool = False  # whether it may be missing; a column of its own says so, here and below
 
@@ -32,7 +32,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Time:
-    """A date or time: sine and cosine of hour and weekday, and its standardised age in days."""
+    """A date or time: sine and cosine of hour and weekday, and its standardised age in days; 0 while it only grows."""
 
     optional: bool = False
 
@@ -127,7 +127,7 @@ class Columns:
     >>> columns.width
     5
     >>> known = columns.init()
-    >>> for total in (10.0, 30.0):
+    >>> for total in (10.0, 30.0) * 4:
     ...     known = columns.observe(known, {"basket": {"total": total}, "country": "AT", "age": None})
     >>> columns.encode(known, {"basket": {"total": 30.0}, "country": "DE"}).tolist()
     [1.0, 0.0, 1.0, 0.0, 1.0]
@@ -162,10 +162,17 @@ class Columns:
         """Number of columns of a vector."""
         return sum(kind.size + kind.optional for _, kind in self.declared)
 
-    def init(self) -> Known:
-        """Return the initial state."""
-        columns = {path: column(_KINDS[type(kind)], at, kind.size) for path, (kind, at) in self._layout.items()}
-        return Known({path: own for path, own in columns.items() if own.kind in MEASURED}, self.width, 0, 0)
+    def init(self, *, trusted: bool = False) -> Known:
+        """Return the initial state.
+
+        Parameters
+        ----------
+        trusted
+            The same as for :meth:`Encoder.init`. Declared categories are always used from the first on.
+        """
+        measured = {path: (_KINDS[type(kind)], at, kind.size) for path, (kind, at) in self._layout.items()}
+        columns = {path: column(*place) for path, place in measured.items() if place[0] in MEASURED}
+        return Known(columns, self.width, 0, 0, {}, None, trusted)
 
     def encode(self, known: Known, raw: Raw) -> Array:
         """Return the vector of a context, (width,); raise a ValueError that names the path of an undeclared value."""
@@ -185,12 +192,13 @@ class Columns:
         """Return the state after observing one more context; the old state does not change."""
         values = self._values(raw)
         self._fill(known, values, array("d", bytes(8 * self.width)), 0)  # says what is wrong, if anything is
-        columns = dict(known.columns)
-        for path, own in known.columns.items():
-            kind, content = read(path, values[path])
-            if kind != MISSING:
-                columns[path] = learned(own, content)
-        return known._replace(columns=columns, updates=known.updates + 1)
+        columns, keys, update = dict(known.columns), dict(known.keys), known.updates + 1
+        for path, value in values.items():
+            kind = MISSING if value is None else _KINDS[type(self._layout[path][0])]
+            if kind in MEASURED:
+                columns[path] = learned(columns[path], read(path, value)[1], known.trusted)
+            met(keys, path, kind, update)
+        return known._replace(columns=columns, updates=update, keys=keys)
 
     def explain(self, known: Known, raw: Raw) -> tuple[Contribution, ...]:
         """Return the contribution of each value of a context to each column, sorted by path."""
@@ -199,7 +207,7 @@ class Columns:
     def columns(self, known: Known) -> tuple[ColumnInfo, ...]:
         """Return a summary of each declared key."""
         return tuple(
-            ColumnInfo(path, _KINDS[type(kind)], range(at, at + kind.size + kind.optional), *_moments(known, path))
+            info(known, path, _KINDS[type(kind)], range(at, at + kind.size + kind.optional))
             for path, (kind, at) in self._layout.items()
         )
 
@@ -209,6 +217,8 @@ class Columns:
         layout = [(path, own.kind, own.at, own.size) for path, own in expected.columns.items()]
         if layout != [(path, own.kind, own.at, own.size) for path, own in known.columns.items()]:
             raise ValueError("the state has other columns than those declared")
+        if known.seen is not None:
+            raise ValueError("the state counts categories, but declared ones all count")
         if known.used != expected.used or known.overflow:
             raise ValueError(
                 f"{known.used} columns are in use and {known.overflow} hashed, expected {expected.used} and 0"
@@ -275,11 +285,3 @@ def _distinct(values: Any, kinds: tuple[type, ...]) -> tuple[Any, ...]:
     if len({(type(value), value) for value in out}) != len(out):
         raise ValueError(f"values must differ, got {out!r}")
     return out
-
-
-def _moments(known: Known, path: str) -> tuple[float | None, float | None, int]:
-    own: Column | None = known.columns.get(path)
-    if own is None:
-        return None, None, known.updates
-    moments = own.moments
-    return (None, None, moments.weight) if own.kind == EMBEDDING else (moments.mean, moments.std, moments.weight)

@@ -20,10 +20,12 @@ from lim2.encoding.known import (
     fits,
     infos,
     learned,
+    met,
     together,
 )
 from lim2.encoding.reading import Leaves, Raw, leaves_of, rows_of
-from lim2.encoding.tokens import Tokens, rounded, strings
+from lim2.encoding.repeats import Seen, add, repeated
+from lim2.encoding.tokens import Hashed, Tokens, rounded, strings
 from lim2.encoding.values import EMBEDDING, LIST, MEASURED, NUMBER, TIME, read, size_of
 from lim2.state import Array
 
@@ -39,17 +41,22 @@ class Encoder:
     It holds settings only. The learned state is a separate value, :class:`Known`, which the methods take and return.
 
     - A **number** gets its own column at the first update with its key, as long as a column is free. It is
-      standardised by the running mean and standard deviation of the updates. It is encoded as 0 until its key has
-      been observed with two different values. If no column is free, numbers are hashed and counted in
-      ``known.overflow``.
-    - A **string** or boolean is a category: it is hashed together with its key, with signs, into a few buckets.
+      standardised by the mean and standard deviation of its first values. It is encoded as 0 until its key has been
+      observed with two different values, and while it only grows or falls, as a counter does. If no column is free,
+      numbers are hashed and counted in ``known.overflow``.
+    - A **string** or boolean is a category: it is hashed together with its key, with signs, into a few buckets. It
+      counts from its second observation on, so an id that never comes again adds nothing.
     - **None** is a category, too. An empty list, and an absent key that has columns, count as None.
     - A **list of strings** is a bag of categories, divided by the square root of their number.
     - A **list of numbers** is an embedding, used without scaling. The first update sets its length; a list of another
       length is hashed.
     - A **date or time**, as an object or a string in ISO format, has five columns: sine and cosine of the hour and of
-      the weekday, and the standardised age in days relative to the newest observed time of its key. Hour and weekday
+      the weekday, and the standardised age in days. It is used like a number: while it goes up and down. So nothing
+      of the time of the visit is used. If the hour matters, give it as a string under its own key. Hour and weekday
       are in the time's own offset; a time without an offset is UTC.
+
+    What a context is encoded as depends on the context and on few facts that change rarely: which keys have columns,
+    how these are scaled, and which categories have been observed before. It does not depend on when a reward arrives.
 
     Keys are strings. Nested keys form a path such as ``basket.total``; a key with a dot is the same path. NaN in a row
     of pandas means missing; elsewhere it is an error. Acceptance depends on the context alone: a context that can be
@@ -72,17 +79,21 @@ class Encoder:
     --------
     >>> encoder = Encoder(numbers=2, buckets=4, hashes=1)
     >>> known = encoder.init()
-    >>> for cents in (999, 1999, 2999):
-    ...     known = encoder.observe(known, {"price": cents, "country": "AT"})
+    >>> for t in range(8):
+    ...     price, session = (999, 2999)[t % 2], f"a{t}"
+    ...     known = encoder.observe(known, {"price": price, "country": "AT", "session": session})
     >>> encoder.encode(known, {"price": 2999, "country": "AT"}).round(3).tolist()
-    [1.225, 0.0, 0.0, -1.0, 0.0, 0.0]
-    >>> for part in encoder.explain(known, {"country": "AT", "device": None}):
+    [1.0, 0.0, 0.0, -1.0, 0.0, 0.0]
+    >>> for part in encoder.explain(known, {"country": "AT", "session": "b1"}):
     ...     print(*part)
     country AT category 3 -1.0
-    device None missing 2 -1.0
-    price None missing 3 -1.0
-    >>> [(info.name, info.mean, info.count) for info in encoder.columns(known)]
-    [('price', 1999.0, 3)]
+    price None new missing None 0.0
+    session b1 new category None 0.0
+    >>> for info in encoder.columns(known):
+    ...     print(info.name, info.kind, info.mean, info.count, info.note)
+    price number 1999.0 8
+    country category None 8
+    session category None 8 most values do not repeat, only repeated ones are used
     """
 
     numbers: int = 16
@@ -104,9 +115,16 @@ class Encoder:
         """Number of columns of a vector."""
         return self.numbers + self.buckets
 
-    def init(self) -> Known:
-        """Return the initial state."""
-        return Known({}, 0, 0, 0)
+    def init(self, *, trusted: bool = False) -> Known:
+        """Return the initial state.
+
+        Parameters
+        ----------
+        trusted
+            Whether every number and category is used from the first observation on, as is right for items: an item that
+            was not chosen yet is worth exploring, and the price of those that are chosen may stop varying.
+        """
+        return Known({}, 0, 0, 0, {}, None if trusted else Seen(), trusted)
 
     def encode(self, known: Known, raw: Raw) -> Array:
         """Return the vector of a context, (width,); raise a ValueError that names the path of an invalid value."""
@@ -131,26 +149,42 @@ class Encoder:
     def observe(self, known: Known, raw: Raw) -> Known:
         """Return the state after observing one more context; the old state does not change."""
         columns, used, overflow = dict(known.columns), known.used, known.overflow
-        fresh: list[tuple[str, str, Any]] = []
-        for path, value in leaves_of(raw).items():
-            kind, content = read(path, value, self.times)
-            if kind not in MEASURED:
-                continue
-            own = columns.get(path)
-            if own is None:
-                fresh.append((path, kind, content))
-            elif fits(own, kind, content):
-                columns[path] = learned(own, content)
-            else:
-                overflow += 1
-        for path, kind, content in sorted(fresh, key=lambda entry: entry[0]):
-            size = size_of(kind, content)
-            if used + size <= self.numbers:
-                columns[path] = learned(column(kind, used, size), content)
-                used += size
-            else:
-                overflow += 1
-        return Known(columns, used, overflow, known.updates + 1)
+        leaves, keys, update = leaves_of(raw), dict(known.keys), known.updates + 1
+        values = [(path, *read(path, value, self.times)) for path, value in leaves.items()]
+        values.sort(key=lambda entry: entry[0])  # the order of keys does not matter
+        seen, new = self._seen(known, leaves, values)
+        for path, kind, content in values:
+            own, fitting = columns.get(path), True
+            if kind in MEASURED:
+                size = size_of(kind, content)
+                if own is None and used + size <= self.numbers:
+                    own = column(kind, used, size)
+                    used += size
+                fitting = own is None or fits(own, kind, content)
+                if own is not None and fitting:
+                    columns[path] = learned(own, content, known.trusted)
+                else:
+                    overflow += 1
+            met(keys, path, kind, update, fitting, new.get(path, 0))
+        return Known(columns, used, overflow, update, keys, seen, known.trusted)
+
+    def _seen(
+        self, known: Known, leaves: Leaves, values: list[tuple[str, str, Any]]
+    ) -> tuple[Seen | None, dict[str, int]]:
+        """Return the counts of categories with those of one more context, and how many of each key do not count yet."""
+        if known.seen is None:
+            return None, {}
+        hashes = {path: self._hashes(path, kind, content) for path, kind, content in values if kind not in MEASURED}
+        absent = {path: self._tokens.of(path, None) for path in known.columns if path not in leaves}
+        cells = {cells for hashed in (*hashes.values(), *absent.values()) for cells, _ in hashed}
+        seen = add(known.seen, sorted(cells))
+        return seen, {
+            path: sum(not repeated(seen.counts, cells) for cells, _ in hashed) for path, hashed in hashes.items()
+        }
+
+    def _hashes(self, path: str, kind: str, content: Any) -> tuple[Hashed, ...]:
+        """Return the hashes of a category, a list of categories or a missing value."""
+        return self._tokens.bag(path, content) if kind == LIST else self._tokens.of(path, content)
 
     def explain(self, known: Known, raw: Raw) -> tuple[Contribution, ...]:
         """Return the contribution of each value of a context to each column, sorted by path.
@@ -169,11 +203,11 @@ class Encoder:
             used += own.size
         if known.used != used or used > self.numbers:
             raise ValueError(f"{known.used} columns are in use, expected {used}, and at most {self.numbers}")
-        if any(own.moments.weight == 0 for own in known.columns.values()):
+        if any(own.kind == NUMBER and not own.measure.moments.weight for own in known.columns.values()):
             raise ValueError("a column has no observations")
 
     def columns(self, known: Known) -> tuple[ColumnInfo, ...]:
-        """Return a summary of each key that has its own columns."""
+        """Return a summary of each key that has been observed, also of those that are not used."""
         return infos(known)
 
     @cached_property
@@ -192,25 +226,24 @@ class Encoder:
             if kind is float or kind is int:
                 own = columns.get(path)
                 if own is not None and own.kind == NUMBER and -LARGEST < value < LARGEST:
-                    center, factor, limit = own.scale
+                    center, factor, limit = own.map
                     z = (value - center) * factor
                     out[start + own.at] += z if -limit <= z <= limit else math.copysign(limit, z)
                     continue
             elif (tokens := cache.get(path)) is not None:
-                places = tokens.get(value if kind is not list else strings(value))
-                if places is not None:
-                    for at, weight in places:
-                        out[start + at] += weight
+                hashed = tokens.get(value if kind is not list else strings(value))
+                if hashed is not None:
+                    _put(known.seen, hashed, out, start)
                     continue
             self._add(known, path, value, out, start)
         for path in columns:
             if path not in leaves:
-                for at, weight in self._tokens.places(path, None):
-                    out[start + at] += weight
+                _put(known.seen, self._tokens.of(path, None), out, start)
 
     def _fill_together(self, known: Known, rows: list[Leaves], out: "array[float]") -> None:
         """Add contexts that all have the same paths, path by path."""
         matrix = np.frombuffer(out).reshape(len(rows), self.width)
+        starts = range(0, len(out), self.width)
         for path in rows[0]:
             values = [row[path] for row in rows]
             own = known.columns.get(path)
@@ -218,26 +251,24 @@ class Encoder:
                 matrix[:, own.at : own.at + own.size] += block
                 continue
             tokens = self._tokens.cache.get(path, {})
-            for start, value in zip(range(0, len(out), self.width), values, strict=True):
+            for start, value in zip(starts, values, strict=True):
                 kind = type(value)
-                places = tokens.get(value) if kind is str else tokens.get(strings(value)) if kind is list else None
-                if places is None:
+                hashed = tokens.get(value) if kind is str else tokens.get(strings(value)) if kind is list else None
+                if hashed is None:
                     self._add(known, path, value, out, start)
                 else:
-                    for at, weight in places:
-                        out[start + at] += weight
+                    _put(known.seen, hashed, out, start)
         for path in known.columns.keys() - rows[0].keys():
-            for at, weight in self._tokens.places(path, None):
-                matrix[:, at] += weight
+            hashed = self._tokens.of(path, None)
+            for start in starts:
+                _put(known.seen, hashed, out, start)
 
     def _add(self, known: Known, path: str, value: Any, out: "array[float]", start: int) -> str:
         """Add one value to a vector, and return its kind."""
         kind, content = read(path, value, self.times)
         if kind not in MEASURED:
-            places = self._tokens.bag(path, content) if kind == LIST else self._tokens.places(path, content)
-            for at, weight in places:
-                out[start + at] += weight
-            return kind
+            counts = _put(known.seen, self._hashes(path, kind, content), out, start)
+            return kind if counts else f"new {kind}"
         own = known.columns.get(path)
         if own is not None and fits(own, kind, content):
             add_own(own, content, out, start)
@@ -249,3 +280,14 @@ class Encoder:
         for (at, sign), x in zip(self._tokens.vector(path, kind, len(content)), content, strict=True):
             out[start + at] += rounded(sign * x)
         return f"hashed {kind}"
+
+
+def _put(seen: Seen | None, hashed: tuple[Hashed, ...], out: "array[float]", start: int) -> bool:
+    """Add those categories to a vector that count, and return whether any does."""
+    counts = False
+    for cells, places in hashed:
+        if seen is None or repeated(seen.counts, cells):
+            counts = True
+            for at, weight in places:
+                out[start + at] += weight
+    return counts

@@ -60,14 +60,14 @@ def observe(moments: Moments, x: float) -> Moments:
     return Moments(weight, origin, offset, moments.squares + max(distance * (place - offset), 0.0))
 
 
-def scale(moments: Moments, smallest: float = 0.0) -> Scale:
-    """Return the map computed from the moments, with a standard deviation of at least ``smallest``.
+def scale(moments: Moments) -> Scale:
+    """Return the map computed from the moments.
 
     No observed number is further than sqrt(weight) deviations from the mean. Numbers further out are clipped there.
     """
     mean, std = moments.mean, moments.std
     varies = std > ROUNDING * abs(mean)
-    return Scale(mean, 1.0 / max(std, smallest) if varies else 0.0, math.sqrt(moments.weight))
+    return Scale(mean, 1.0 / std if varies else 0.0, math.sqrt(moments.weight))
 
 
 def scaled(by: Scale, x: float) -> float:

@@ -22,13 +22,13 @@ class RawEncoder:
     Examples
     --------
     >>> encoder = RawEncoder(Encoder(numbers=4, buckets=8))
-    >>> for age in (20, 30, 40):
+    >>> for age in (20, 40) * 4:
     ...     encoder.update({"age": age, "country": "AT"})
     >>> x = encoder.encode({"age": 40, "country": "DE"})
     >>> x.shape, x[:2].round(3).tolist()
-    ((12,), [1.225, 0.0])
+    ((12,), [1.0, 0.0])
     >>> encoder.columns[0]
-    ColumnInfo(name='age', kind='number', columns=range(0, 1), mean=30.0, std=8.16496580927726, count=3)
+    ColumnInfo(name='age', kind='number', columns=range(0, 1), mean=30.0, std=10.0, count=8, ...)
     """
 
     def __init__(self, settings: Encoder | Columns | None = None, known: Known | None = None) -> None:

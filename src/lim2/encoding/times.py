@@ -1,7 +1,7 @@
-"""Dates and times: hour and weekday as points on circles, and seconds for the age.
+"""Dates and times: hour and weekday as points on circles, and the age, which is how long before 1970 a time is.
 
-Hour and weekday are local: 10 in the morning is 10 in the morning, whatever the offset. The seconds are absolute. A
-time without an offset is UTC; a date is its midnight in UTC, and has no hour.
+Hour and weekday are local: 10 in the morning is 10 in the morning, whatever the offset. The age is absolute. A time
+without an offset is UTC; a date is its midnight in UTC, and has no hour.
 """
 
 import math
@@ -26,9 +26,9 @@ _LONGEST = 40  # characters of a time
 
 
 class Instant(NamedTuple):
-    """A time: seconds since 1970, and its points on the circles of the day and the week."""
+    """A time: its age, and its points on the circles of the day and the week."""
 
-    seconds: float
+    age: float  # days before 1970: a later time has a smaller age
     circles: tuple[float, float, float, float]
 
 
@@ -38,17 +38,17 @@ def instant(value: date | datetime) -> Instant:
     Examples
     --------
     >>> at = instant(datetime(2026, 11, 16, 6))  # a Monday
-    >>> at.seconds, [round(x, 3) for x in at.circles]
-    (1794808800.0, [1.0, 0.0, 0.0, 1.0])
+    >>> at.age, [round(x, 3) for x in at.circles]
+    (-20773.25, [1.0, 0.0, 0.0, 1.0])
     >>> instant(date(2026, 11, 16)).circles
     (0.0, 0.0, 0.0, 1.0)
     """
     week = _WEEK[value.weekday()]
     if not isinstance(value, datetime):
-        return Instant((value.toordinal() - 719163) * DAY, (0.0, 0.0, *week))
+        return Instant(719163.0 - value.toordinal(), (0.0, 0.0, *week))
     zone = value.tzinfo
     aware = value if zone is UTC or (zone and value.utcoffset() is not None) else value.replace(tzinfo=UTC)
-    return Instant((aware - _EPOCH).total_seconds(), _MINUTES[value.hour * 60 + value.minute] + week)
+    return Instant((_EPOCH - aware).total_seconds() / DAY, _MINUTES[value.hour * 60 + value.minute] + week)
 
 
 def read(text: str) -> Instant | None:
@@ -56,8 +56,8 @@ def read(text: str) -> Instant | None:
 
     Examples
     --------
-    >>> read("2026-11-16T10:00:00Z").seconds, read("2026-11-16T10:00:00+02:00").seconds
-    (1794823200.0, 1794816000.0)
+    >>> read("2026-11-16T10:00:00+02:00") == read("2026-11-16T10:00:00Z")._replace(age=-20773 - 8 / 24)
+    True
     >>> read("2026-11-16").circles, read("new"), read("2026-99-99")
     ((0.0, 0.0, 0.0, 1.0), None, None)
     """

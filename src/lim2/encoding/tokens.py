@@ -9,6 +9,8 @@ import hashlib
 import math
 from typing import Any
 
+from lim2.encoding.repeats import BITS, TABLE, Cells
+
 QUANTUM = 2.0**-20
 CACHED = 2**15  # tokens
 LONGEST_CACHED = 100  # characters
@@ -17,6 +19,7 @@ CACHED_PARTS = 2**15  # of vectors
 
 Token = str | bool | None
 Places = tuple[tuple[int, float], ...]  # columns, and what is added to each
+Hashed = tuple[Cells, Places]  # of one token: where it is counted, and where it is added
 
 _STRINGS = frozenset({str})
 
@@ -37,7 +40,8 @@ class Tokens:
     Examples
     --------
     >>> tokens = Tokens(seed=0, buckets=8, banks=2, first=100)
-    >>> tokens.places("country", "AT")
+    >>> ((cells, places),) = tokens.of("country", "AT")
+    >>> places
     ((100, -0.7071065902709961), (104, 0.7071065902709961))
     """
 
@@ -49,7 +53,7 @@ class Tokens:
         self._buckets, self._first = buckets, first
         self._weight = rounded(1.0 / math.sqrt(banks))
         # By path, then by value; a tuple of strings is a bag.
-        self.cache: dict[str, dict[Token | tuple[str, ...], Places]] = {}
+        self.cache: dict[str, dict[Token | tuple[str, ...], tuple[Hashed, ...]]] = {}
         self._cached = 0
         self._vectors: dict[tuple[str, str, int], Places] = {}
         self._cached_parts = 0
@@ -57,18 +61,18 @@ class Tokens:
     def __reduce__(self) -> Any:
         return Tokens, self._settings  # the cache stays behind
 
-    def places(self, path: str, value: Token) -> Places:
-        """Return the buckets of a token and its weights, and store them in ``cache``."""
+    def of(self, path: str, value: Token) -> tuple[Hashed, ...]:
+        """Return the hashes of a token, and store them in ``cache``."""
         known = self.cache.get(path)
         if known is not None and value in known:
             return known[value]
-        places = self._hashed(path, value)
+        hashed = (self._hashed(path, value),)
         if not isinstance(value, str) or len(value) <= LONGEST_CACHED:
-            self._keep(path, value, places)
-        return places
+            self._keep(path, value, hashed)
+        return hashed
 
-    def bag(self, path: str, values: list[Token]) -> Places:
-        """Return the buckets and weights of several tokens of one path; the vector has length 1 on average.
+    def bag(self, path: str, values: list[Token]) -> tuple[Hashed, ...]:
+        """Return the hashes of several tokens of one path; the vector has length 1 on average.
 
         Lists of strings are cached as tuples, separately from single strings, which may be times instead of tokens.
         """
@@ -76,20 +80,20 @@ class Tokens:
         if bag in known:
             return known[bag]
         if len(values) == 1:
-            places = self._hashed(path, values[0])
+            hashed: tuple[Hashed, ...] = (self._hashed(path, values[0]),)
         else:
             share = 1.0 / math.sqrt(len(values))
-            ones = (self.bag(path, [value]) for value in values)
-            places = tuple((at, rounded(weight * share)) for one in ones for at, weight in one)
+            ones = (self.bag(path, [value])[0] for value in values)
+            hashed = tuple((cells, tuple((at, rounded(w * share)) for at, w in places)) for cells, places in ones)
         if 0 < len(bag) <= LONGEST_BAG and max(map(len, bag)) <= LONGEST_CACHED:
-            self._keep(path, bag, places)
-        return places
+            self._keep(path, bag, hashed)
+        return hashed
 
-    def _keep(self, path: str, value: Token | tuple[str, ...], places: Places) -> None:
+    def _keep(self, path: str, value: Token | tuple[str, ...], hashed: tuple[Hashed, ...]) -> None:
         if self._cached >= CACHED:
             self.cache.clear()
             self._cached = 0
-        self.cache.setdefault(path, {})[value] = places
+        self.cache.setdefault(path, {})[value] = hashed
         self._cached += len(value) if isinstance(value, tuple) else 1
 
     def vector(self, path: str, kind: str, size: int) -> Places:
@@ -108,11 +112,12 @@ class Tokens:
         self._cached_parts += size + 4
         return tuple(places)
 
-    def _hashed(self, path: str, value: Token) -> Places:
+    def _hashed(self, path: str, value: Token) -> Hashed:
         text = b"s" + value.encode("utf-8", "surrogatepass") if isinstance(value, str) else str(value).encode()
         digest = self._digest(path, text, 8 * len(self._sizes))
-        numbers = (int.from_bytes(digest[at : at + 8], "little") for at in range(0, len(digest), 8))
-        return tuple(
+        numbers = [int.from_bytes(digest[at : at + 8], "little") for at in range(0, len(digest), 8)]
+        a, b, c = (numbers[0] >> BITS * place & (TABLE - 1) for place in (1, 2, 3))
+        return (a, b, c), tuple(
             (start + (number >> 1) % size, self._weight if number & 1 else -self._weight)
             for start, size, number in zip(self._starts, self._sizes, numbers, strict=True)
         )

@@ -1,0 +1,90 @@
+"""Running statistics of one number of a context, and the fixed map by which it is scaled.
+
+What a value is encoded as must not depend on when its reward is learned. Otherwise clicks, which are known early, and
+zeros, which are known late, would be encoded differently. So the map is fixed soon. And a number is used only while it
+goes up and down: one that only grows, such as a counter or the time of a visit, is a trend, whose latest values are
+known by early rewards alone.
+"""
+
+from typing import NamedTuple
+
+from lim2.encoding.moments import Moments, Scale, scale
+from lim2.encoding.moments import observe as with_one_more
+
+SAMPLE = 64  # values after which the map is fixed
+FIRST = 32  # the first check of a number comes after so many values, each later one when their number has doubled
+ENOUGH = 2  # falls and rises from which on a number is used; with none since the last check it is used no longer
+
+
+class Measure(NamedTuple):
+    """Statistics of one number, and its map; counts begin with the first value that differs from those before it.
+
+    A low is a value below the mean after one above it. Of a number that only grows each low is above the one before,
+    even if the values come in two rows, one later than the other, as clicks and zeros do. So it rises, but never falls.
+    """
+
+    moments: Moments = Moments()
+    scale: Scale = Scale(0.0, 0.0, 0.0)
+    varied: int = 0  # values since the first that differed
+    above: bool = False  # whether the last value was above the mean
+    low: float = 0.0  # the last low, at first the first value
+    high: float = 0.0
+    falls: int = 0  # lows since the last check that were not above the low before
+    rises: int = 0  # highs since the last check that were not below the high before
+    steady: bool = False  # whether it goes up and down, or is trusted
+
+    @property
+    def used(self) -> bool:
+        """Whether values are encoded: they vary, and go up and down."""
+        return self.steady and self.scale.factor > 0.0
+
+    @property
+    def map(self) -> Scale:
+        """The map, which is 0 everywhere unless the number is used."""
+        return self.scale if self.steady else self.scale._replace(factor=0.0)
+
+
+def observe(old: Measure, x: float, trusted: bool = False) -> Measure:
+    """Return the statistics with one more value.
+
+    Parameters
+    ----------
+    old
+        The statistics before.
+    x
+        The value.
+    trusted
+        Whether the number is used even if it does not go up and down.
+
+    Examples
+    --------
+    >>> counter, age = Measure(), Measure()
+    >>> for t in range(100):
+    ...     counter, age = observe(counter, 1000.0 + t), observe(age, 20.0 + 37 * t % 50)
+    >>> counter.used, age.used, round(age.moments.mean, 1)
+    (False, True, 44.5)
+    """
+    moments = with_one_more(old.moments, x)
+    fresh = scale(moments)
+    varied = old.varied + (old.varied > 0 or fresh.factor > 0.0)
+    above = x > moments.mean
+    low, high, falls, rises = old.low, old.high, old.falls, old.rises
+    if not old.moments.weight:
+        low = high = x
+    elif varied > 1 and above != old.above:
+        if above:
+            high, rises = x, rises + (x >= high)
+        else:
+            low, falls = x, falls + (x <= low)
+    steady = old.steady or min(falls, rises) >= ENOUGH
+    check = varied >= FIRST and varied & (varied - 1) == 0
+    if check:
+        falls, rises, steady = 0, 0, steady and min(falls, rises) > 0
+    steady = steady or trusted
+    renew = varied <= SAMPLE or not old.steady or (check and _moved(old.scale, moments))
+    return Measure(moments, fresh if renew else old.scale, varied, above, low, high, falls, rises, steady)
+
+
+def _moved(old: Scale, moments: Moments) -> bool:
+    """Return whether values have come to lie elsewhere: by a standard deviation, or twice or half as far apart."""
+    return abs(moments.mean - old.center) * old.factor > 1.0 or not 0.5 <= moments.std * old.factor <= 2.0
