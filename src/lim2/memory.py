@@ -136,13 +136,17 @@ def store_latest(memory: Memory, context: NDArray[Any], arm: int, reward: float)
     return memory._replace(counts=counts, free=free, stored=memory.stored + 1)
 
 
-def store(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> tuple[Memory, Evicted | None]:
+def store(
+    memory: Memory, context: NDArray[Any], arm: int, reward: float, stamp: int | None = None
+) -> tuple[Memory, Evicted | None]:
     """Store a tuple; if the memory is full, evict the oldest of its arm.
 
     The first tuple of an arm replaces the oldest one of the arm with the most tuples. Return the new version and the
-    evicted tuple.
+    evicted tuple. A memory without a fixed capacity may have stamps of the caller.
     """
     memory = _written(memory, context, arm, reward)
+    if stamp is not None:
+        memory.stamps[memory.free] = stamp
     contexts, arms, rewards, stamps, order, heads, counts, free, held, stored, capacity = memory
     if capacity is None or held < capacity:
         return _appended(memory, arm), None
@@ -168,7 +172,9 @@ def store(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> tup
     return Memory(contexts, arms, rewards, stamps, order, heads, counts, row, held, stored + 1, capacity), left
 
 
-def store_many(memory: Memory, contexts: NDArray[Any], arms: Ints, rewards: Array) -> Memory:
+def store_many(
+    memory: Memory, contexts: NDArray[Any], arms: Ints, rewards: Array, stamps: Ints | None = None
+) -> Memory:
     """Store tuples in turn, in a memory without a fixed capacity.
 
     Examples
@@ -184,7 +190,7 @@ def store_many(memory: Memory, contexts: NDArray[Any], arms: Ints, rewards: Arra
     order, free, end = memory.order, memory.free, held + count
     new = slice(free, free + count) if order is None else order[held:end]
     memory.contexts[new], memory.arms[new], memory.rewards[new] = contexts, arms, rewards
-    memory.stamps[new] = np.arange(memory.stored, memory.stored + count)
+    memory.stamps[new] = np.arange(memory.stored, memory.stored + count) if stamps is None else stamps
     counts = memory.counts + np.bincount(arms, minlength=len(memory.counts))
     free = free + count if order is None else _next_free(order, end)
     return memory._replace(counts=counts, free=free, held=end, stored=memory.stored + count)
@@ -303,48 +309,27 @@ def _resized(memory: Memory, capacity: int | None) -> Memory:
     return memory._replace(capacity=max(wanted, memory.held, 1))
 
 
-def rows_of(memory: Memory, arms: range) -> list[Ints]:
-    """Return the rows of each of a few consecutive arms, in the order of slots, in one pass over all slots.
+def newest_in_shares(memory: Memory, size: int) -> NDArray[np.bool_]:
+    """Return which slots to keep, if ``size`` tuples are kept in total.
 
-    Examples
-    --------
-    >>> memory = empty(capacity=None, n_arms=3, shape=(1,))
-    >>> for arm in (2, 0, 1, 2):
-    ...     memory, _ = store(memory, np.zeros(1), arm, 0.0)
-    >>> [rows.tolist() for rows in rows_of(memory, range(1, 3))]
-    [[2], [0, 3]]
-    """
-    rows = memory.rows()
-    own = memory.arms.take(rows) - arms.start
-    among = np.flatnonzero(own.view(np.uintp) < len(arms))  # a negative number is a large one without its sign
-    rows, own = rows.take(among), own.take(among)
-    return [rows[own == place] for place in range(len(arms))]
-
-
-def oldest_in_shares(memory: Memory, size: int) -> Ints:
-    """Return the stamp of the oldest tuple of each arm to keep, if ``size`` tuples are kept in total.
-
-    Each arm keeps its newest tuples, in equal shares; an arm with fewer tuples leaves its rest to others. An arm that
-    keeps none gets the next stamp. The memory must have no fixed capacity.
+    Each arm keeps its newest tuples, in equal shares; an arm with fewer tuples leaves its rest to others. The memory
+    must have no fixed capacity: its slots are then in the order in which tuples came.
 
     Examples
     --------
     >>> memory = empty(capacity=None, n_arms=2, shape=(1,))
     >>> for arm in (0, 0, 0, 1, 0):
     ...     memory, _ = store(memory, np.zeros(1), arm, 0.0)
-    >>> oldest_in_shares(memory, 3).tolist()
-    [2, 3]
+    >>> newest_in_shares(memory, 3).tolist()
+    [False, False, True, True, True]
     """
-    counts = memory.counts
-    if memory.held <= size:
-        return np.zeros(len(counts), dtype=np.intp)
-    rows = memory.rows()
-    stamps = memory.stamps.take(rows)
-    by_age = stamps.argsort(kind="stable")  # they are nearly sorted, which is quick
-    arms = memory.arms.take(rows.take(by_age)).astype(np.min_scalar_type(len(counts)))  # two bytes are sorted by radix
-    by_arm, shares = by_age.take(arms.argsort(kind="stable")), _shares(counts, size)
-    first = np.minimum(np.cumsum(counts) - shares, memory.held - 1)
-    return np.where(shares > 0, stamps.take(by_arm.take(first)), memory.stored)
+    stays = np.ones(memory.held, dtype=bool)
+    if memory.held > size:
+        by_arm = memory.arms.take(memory.rows()).argsort(kind="stable")
+        starts = np.cumsum(memory.counts) - memory.counts
+        for first, leaving in zip(starts, memory.counts - _shares(memory.counts, size), strict=True):
+            stays[by_arm[first : first + leaving]] = False
+    return stays
 
 
 def _shares(counts: Ints, size: int) -> Ints:
@@ -396,19 +381,38 @@ def copy_tuples(memory: Memory, like: int, arm: int) -> tuple[Memory, Ints]:
     return memory._replace(stored=stored), left
 
 
-def check(memory: Memory) -> None:
-    """Raise a ValueError unless a loaded memory is possible."""
+def copied_first(memory: Memory, like: int, arm: int) -> Memory:
+    """Copy the tuples of one arm to another into the first slots; the memory must have no fixed capacity.
+
+    Examples
+    --------
+    >>> memory = store_many(empty(None, 2, (1,)), np.zeros((2, 1)), np.array([0, 0]), np.array([1.0, 2.0]))
+    >>> copied_first(memory, 0, 1).rewards.tolist(), copied_first(memory, 0, 1).arms.tolist()
+    ([1.0, 2.0, 1.0, 2.0], [1, 1, 0, 0])
+    """
+    held = memory.held
+    whole = copy_tuples(memory, like, arm)[0].canonical()
+    order = np.roll(np.arange(whole.held), whole.held - held)
+    return whole._replace(
+        contexts=whole.contexts[order], arms=whole.arms[order], rewards=whole.rewards[order], stamps=whole.stamps[order]
+    )
+
+
+def check(memory: Memory, *, counted: bool = True) -> None:
+    """Raise a ValueError unless a loaded memory is possible; ``counted``: its stamps count the stored tuples."""
     held, arms, stamps, capacity = memory.held, memory.arms, memory.stamps, memory.capacity
     if memory.order is not None or memory.free != held or len(arms) != held:
         raise ValueError("the memory has unused rows")
     if capacity is not None and not max(held, 1) <= capacity:
         raise ValueError(f"the memory holds {held} tuples, but its capacity is {capacity}")
     n_arms = len(memory.counts)
-    if held and not (0 <= arms.min() <= arms.max() < n_arms and 0 <= stamps.min() <= stamps.max() < memory.stored):
-        raise ValueError(f"the memory has arms beyond 0 to {n_arms - 1}, or stamps beyond 0 to {memory.stored - 1}")
+    if held and not (0 <= arms.min() <= arms.max() < n_arms and stamps.min() >= 0):
+        raise ValueError(f"the memory has arms beyond 0 to {n_arms - 1}, or negative stamps")
+    if counted and held and not stamps.max() < memory.stored:
+        raise ValueError(f"the memory has stamps beyond 0 to {memory.stored - 1}")
     if not np.array_equal(np.bincount(arms, minlength=n_arms), memory.counts):
         raise ValueError("the memory's counts do not match its tuples")
-    if len(np.unique(np.stack((arms, stamps)), axis=1).T) != held:
+    if counted and len(np.unique(np.stack((arms, stamps)), axis=1).T) != held:
         raise ValueError("two tuples of an arm have the same stamp")
     for name, values in (("contexts", memory.contexts), ("rewards", memory.rewards)):
         if values.dtype.kind == "f" and not np.abs(values).max(initial=0.0) < LARGEST:

@@ -49,4 +49,4 @@ def test_fifteen_thousand_rounds(name: str, settings: dict[str, Any]) -> None:
     early, late = json.loads(subprocess.run(call, capture_output=True, text=True, check=True).stdout)
     assert late[0] == early[0]
     assert late[1] <= early[1] + 200  # counters may need another byte
-    assert late[2] <= early[2] + 750_000  # 10,000 tuples of 16 numbers would be more than that
+    assert late[2] <= early[2] + 2_000_000  # what the allocator holds varies; 10,000 tuples with features are more

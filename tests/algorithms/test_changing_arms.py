@@ -91,7 +91,7 @@ def test_priors_and_their_bounds_move_with_the_arms(recount: bool) -> None:
 @pytest.mark.parametrize("name", lim2.AGENTS)
 @pytest.mark.parametrize("like", [None, 0])
 def test_every_array_with_a_row_per_arm_follows(name: str, like: int | None) -> None:
-    settings: dict[str, Any] = {} if name in ("LinearTS", "Uniform", "LinUCB") else {"hidden": 5}
+    settings: dict[str, Any] = {} if name in ("LinearTS", "ThompsonSampling", "Uniform", "LinUCB") else {"hidden": 5}
     if name in ("NeuralUCB", "NeuralTS"):
         settings |= {"iterations": 5}
     agent = lim2.AGENTS[name](3, 2, seed=0, **settings)

@@ -21,7 +21,7 @@ from helpers.worlds import contexts_of, play, reward_of
 import lim2
 from lim2.loading import dump
 
-STANDARDIZING = [name for name in SMALL if name not in ("Uniform", "AdaptiveTS")]  # which scales by itself
+STANDARDIZING = [name for name in SMALL if name not in ("Uniform", "ThompsonSampling", "AdaptiveTS")]
 FORGETTING = [name for name in STANDARDIZING if name not in GRADIENT_BANDITS]
 
 

@@ -4,9 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import multivariate_t
+from scipy.stats import multivariate_normal
 
-from lim2.exploration.evidence import Start, centred, fit, forgetting, log_evidence, split, sums_of, times, total
+from lim2.exploration.evidence import (
+    centred,
+    fit,
+    forgetting,
+    log_evidence,
+    sums_of,
+    times,
+    total,
+    width_evidence,
+)
 from lim2.exploration.sums import Sums
 from lim2.state import Array
 
@@ -27,7 +36,7 @@ def close(one: Sums, other: Sums) -> None:
 def test_sums_add_up_and_can_be_centred(rows: int, seed: int) -> None:
     Z, r = data(rows, seed)
     first = np.arange(rows) < rows // 3
-    close(total(*split(Z, r, first)), sums_of(Z, r))
+    close(total(sums_of(Z[first], r[first]), sums_of(Z[~first], r[~first])), sums_of(Z, r))
     close(centred(sums_of(Z, r), 2.5), sums_of(Z, r - 2.5))
     close(times(sums_of(Z, r), 0.25), sums_of(0.5 * Z, 0.5 * r)._replace(weight=np.array(0.25 * rows)))
 
@@ -49,22 +58,41 @@ def test_a_start_that_is_lost_in_rounding_still_gives_a_root() -> None:
     assert np.linalg.eigvalsh(root.T @ root).max() <= 1.0 + 1e-9
 
 
+PRECISION, NOISE = np.array([1.0, 1.0, 1.0, 3.0]), 0.7
+
+
+def normal(Z: Array, r: Array, precision: Array = PRECISION) -> float:
+    """Return the log density of rewards whose noise is known, up to what the evidence leaves out."""
+    cov = NOISE * np.eye(len(r)) + Z / precision @ Z.T
+    return float(multivariate_normal.logpdf(r, np.zeros(len(r)), cov) + 0.5 * len(r) * np.log(2 * np.pi * NOISE))
+
+
 @pytest.mark.parametrize("rows", [1, 3, 20])
-def test_the_evidence_is_a_multivariate_student_t(rows: int) -> None:
+def test_the_evidence_is_a_multivariate_normal(rows: int) -> None:
     Z, r = data(rows)
-    precision, a, b = np.array([1.0, 2.0, 0.5, 3.0]), 7.0, 3.0
-    spread = np.eye(rows) + Z / precision @ Z.T
-    expected = multivariate_t.logpdf(r, loc=np.zeros(rows), shape=b / a * spread, df=2 * a)
-    assert log_evidence(Start(precision, a, b), sums_of(Z, r)) == pytest.approx(expected, rel=1e-10)
+    value, rest = log_evidence(PRECISION * NOISE, NOISE, sums_of(Z, r))
+    assert value == pytest.approx(normal(Z, r), rel=1e-10)
+    mean, _ = fit(PRECISION * NOISE, sums_of(Z, r))
+    assert rest == pytest.approx(float(r @ (r - Z @ mean)), rel=1e-9)
 
 
-def test_forgetting_is_a_ratio_of_evidences() -> None:
-    (Z, r), start = data(20), Start(np.ones(4), 7.0, 3.0)
-    older, recent = sums_of(Z[:15], r[:15]), sums_of(Z[15:], r[15:])
-    plain = log_evidence(start, sums_of(Z, r)) - log_evidence(start, older)
-    contradicted = sums_of(Z[15:], -r[15:])
-    assert forgetting(start, older, recent, (1.0,))[0] == pytest.approx(plain, rel=1e-10)
-    steady, changed = (forgetting(start, older, part, (1.0, 256.0)) for part in (recent, contradicted))
+def test_forgetting_is_a_ratio_of_evidences_with_the_noise_of_recent_rewards() -> None:
+    Z, r = data(40)
+    past, recent = sums_of(Z[:30], r[:30]), sums_of(Z[30:], r[30:])
+    steady = forgetting(PRECISION, 1.0, past, recent, (1.0, 1 / 256))
+    changed = forgetting(PRECISION, 1.0, past, sums_of(Z[30:], -r[30:]), (1.0, 1 / 256))
     assert steady[0] > steady[1]
     assert changed[1] > changed[0]
-    assert forgetting(start, times(older, 0.0), recent, (1.0, 16.0)) == [0.0, 0.0]
+    assert forgetting(PRECISION, 1.0, times(past, 0.0), recent, (1.0, 0.5)).tolist() == [0.0, 0.0]
+    burst = r[30:] + np.where(np.arange(10) == 3, 1e3, 0.0)  # one huge reward is noise, not a change
+    gain = forgetting(PRECISION, 1.0, past, sums_of(Z[30:], burst), (1.0, 1 / 256))
+    assert gain[1] - gain[0] < 6.0
+
+
+@pytest.mark.parametrize("rows", [2, 25])
+def test_the_evidence_of_widths_is_that_of_priors_of_these_widths(rows: int) -> None:
+    Z, r = data(rows)
+    widths = np.array([1.0, 0.25, 1 / 64])
+    found = width_evidence(PRECISION, NOISE, sums_of(Z, r), widths)
+    expected = [normal(Z, r, np.append(PRECISION[:-1] / width, PRECISION[-1])) for width in widths]
+    np.testing.assert_allclose(found - found[0], np.array(expected) - expected[0], rtol=1e-9, atol=1e-9)

@@ -29,7 +29,7 @@ LIM2: dict[str, dict[str, Any]] = {
     "batch": {"batch": 30},
     "steps": {"steps": 2},
     "initial_pulls": {"initial_pulls": 5},
-    "min_propensity": {"min_propensity": 0.02},
+    "min_propensity": {"epsilon": 0.02 * 7},  # recorded with a floor of 0.02 for each of seven arms
     "prior_precision": {"prior_precision": 0.3},
     "a0": {"a0": 2.0},
     "b0": {"b0": 0.5},

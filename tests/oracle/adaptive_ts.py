@@ -4,15 +4,22 @@ import copy
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.stats import multivariate_t
+from scipy.stats import multivariate_normal
 from scipy.stats import t as student_t
 
 from oracle.agents import Buffer, Explorer, Tuple
 from oracle.network import Array, Network
 
 A0 = 15.0
-ARMS_PER_ROUND = 4
 GROWTH = 0.2
+LEAD_RANGE, LEAD_DECAY = 10.0, 0.9995
+WIDTHS, SLACK = [4.0**-k for k in range(8)], 3.0
+LINEAR_SCALE = 2.0
+PAST_WEIGHTS = (1.0, 1 / 16, 1 / 256)
+LIMIT = 20.0
+
+Row = tuple[Array, float, float]  # features, reward, weight
+Part = tuple[list[Row], list[Row]]  # past and recent
 
 
 @dataclass
@@ -39,18 +46,16 @@ class View:
 class Arm:
     """What is known of one arm besides the buffer."""
 
-    view: View
     precision: Array  # at the start, (g, g)
     linear_precision: Array  # the same for context and constant
     centre: float  # what the constant's weight starts at
-    evicted: list[tuple[Array, float, float]] = field(default_factory=list)  # features of then, reward, weight
-    gone: set[int] = field(default_factory=set)  # stamps of those of them that are in the buffer still
+    evicted: list[Row] = field(default_factory=list)  # features of then
     errors: float = 0.0  # half the squares of the errors made before learning
     count: float = 0.0  # half of how many
 
 
 class OracleAdaptive(Explorer):
-    """A queue holds the arms that a refit has not reached yet."""
+    """Every belief is computed anew from all its tuples in every round."""
 
     def __init__(
         self,
@@ -64,10 +69,6 @@ class OracleAdaptive(Explorer):
         temperature: float,
         change_threshold: float,
         reward_range: tuple[float, float] | None,
-        margin: float,
-        span: float,
-        tried: int,
-        kept: float,
     ) -> None:
         super().__init__(
             n_arms,
@@ -84,92 +85,93 @@ class OracleAdaptive(Explorer):
         self.optimism, self.temperature = optimism, temperature
         self.threshold, self.reward_range = change_threshold, reward_range
         self.view = View(copy.deepcopy(network), np.zeros(n_features), np.full(n_features, np.inf), 0.0)
-        self.own = n_features + 1  # features of the linear beliefs
-        self.arms = [Arm(self.view, np.eye(self.d), np.eye(self.own), 0.0) for _ in range(n_arms)]
-        self.margin, self.span, self.tried, self.kept = margin, span, tried, kept
-        self.lead, self.noise = 0.0, 1.0
-        self.taken: set[float] = set()  # how much of a decision the linear beliefs had
+        self.k = n_features + 1  # features of the linear regression
+        self.arms = [Arm(np.eye(self.d), np.eye(self.k), 0.0) for _ in range(n_arms)]
+        self.lead, self.noise, self.width = 0.0, 1.0, 1.0
+        self.shares_taken: set[float] = set()  # of the linear regression in decisions
         self.contexts: list[Array] = []
-        self.rewards: list[float] = []
-        self.centre, self.scale, self.start = 0.0, 1.0, np.eye(self.d)
-        self.queue: list[int] = []
-        self.keep, self.testing = 1.0, False
-        self.densities = np.zeros((n_arms, 3))
-        self.cuts = [0] * n_arms
+        self.rewards: list[float] = []  # limited, as they were when they were observed
+        self.limits = (-np.inf, np.inf)
+        self.values: dict[int, float] = {}  # limited rewards by stamp, as they were learned
+        self.centre, self.scale = 0.0, 1.0
+        self.newest = self.late = self.late_before = 0
         self.refits = self.changes = self.refitted = self.tested = 0
 
     def act(self, context: Array, t_draws: Array | None = None) -> int:
-        """Draw with shares of the beliefs' scale; every arm has the features of its own view."""
+        """Draw with shares of the regressions' scale."""
         if self.t < self.initial_pulls * self.n_arms:
             return self.t % self.n_arms
         assert t_draws is not None
+        share = float(np.clip(self.lead / LEAD_RANGE, 0, 1))
+        self.shares_taken.add(share)
+        z = self.view.features(context)
         scores = []
-        share = float(np.clip((self.lead - self.margin) / self.span, 0, 1))
-        self.taken.add(share)
-        for i, arm in enumerate(self.arms):
-            z = arm.view.features(context)
-            deviation = np.sqrt(self.b[i] / self.a[i] * (z @ self.cov[i] @ z))
-            mean = z @ self.mu[i]
-            if share > 0:
-                cov, mu, a, b = self.linear(i, self.of(i))
-                x = z[-self.own :]
-                mean = (1 - share) * mean + share * (x @ mu)
-                deviation = (1 - share) * deviation + share * np.sqrt(b / a * (x @ cov @ x))
+        for i in range(self.n_arms):
+            mean, deviation = z @ self.mu[i], np.sqrt(self.b[i] / self.a[i] * (z @ self.cov[i] @ z))
+            cov, mu, a, b = self.linear(i, self.of(i))
+            x = z[-self.k :]
+            mean = (1 - share) * mean + share * (x @ mu)
+            deviation = (1 - share) * deviation + share * LINEAR_SCALE * np.sqrt(b / a * (x @ cov @ x))
             scores.append(mean + deviation * (self.optimism + self.temperature * t_draws[i]))
         return int(np.argmax(scores))
 
-    def update(self, context: Array, arm: int, reward: float, batches: list[list[int]]) -> None:
+    def update(self, context: Array, arm: int, reward: float, decided: int, batches: list[list[int]]) -> None:
         """One round; `batches` holds the stamps of the batch of a round that trains."""
         context = np.array(context, dtype=np.float64)
         self.contexts.append(context)
-        self.rewards.append(reward)
-        self.buffer.store(Tuple(self.t, context, arm, reward))
+        self.buffer.store(Tuple(decided, context, arm, reward))
+        self.newest = max(self.newest, decided)
+        self.late = max(self.late, self.newest - decided)
         for stamps in batches:
             batch = [self.buffer.find(stamp) for stamp in stamps]
             self.network.train(
                 np.array([self.view.inputs(e.context) for e in batch]),
                 np.array([e.arm for e in batch]),
-                np.array([(e.reward - self.centre) / self.scale for e in batch]),
+                np.array([(np.clip(e.reward, *self.limits) - self.centre) / self.scale for e in batch]),
             )
         self.t += 1
         due = self.t - self.refitted >= min(GROWTH * self.t, self.capacity / 8)
-        if not self.queue and (due or self.keep < 1):
-            self.begin()
-        own = self.arms[arm]
-        z = own.view.features(context)
-        earlier = [e for e in self.of(arm) if e.stamp < self.t - 1]
+        if due:
+            self.rescale(decided)
+        self.values[decided] = float(np.clip(reward, *self.limits))
+        r, z = self.values[decided], self.view.features(context)
+        earlier = [e for e in self.of(arm) if e.stamp != decided]
+        played = self.arms[arm]
         cov, mu = self.believed(arm, earlier)
-        a, b = A0 + own.count, A0 * self.scale**2 + own.errors
-        scale = np.sqrt(b / a * (1 + z @ cov @ z))
-        density = student_t.logpdf(reward, df=2 * a, loc=z @ mu, scale=scale)
-        x = z[-self.own :]
+        a, b = A0 + played.count, A0 * self.scale**2 + played.errors
+        density = student_t.logpdf(r, df=2 * a, loc=z @ mu, scale=np.sqrt(b / a * (1 + z @ cov @ z)))
+        x = z[-self.k :]
         linear_cov, linear_mu, a, b = self.linear(arm, earlier)
         scale = np.sqrt(b / a * (1 + x @ linear_cov @ x))
-        linear_density = student_t.logpdf(reward, df=2 * a, loc=x @ linear_mu, scale=scale)
-        self.lead *= self.kept
-        if 2 * own.count >= self.tried:
+        linear_density = student_t.logpdf(r, df=2 * a, loc=x @ linear_mu, scale=scale)
+        self.lead *= LEAD_DECAY
+        if 2 * played.count >= self.k:
             self.lead += float(linear_density - density)
-        own.errors += 0.5 * float((reward - mu @ z) ** 2 / (1 + z @ cov @ z))
-        own.count += 0.5
-        for i in self.queue[:ARMS_PER_ROUND]:
-            self.refit(i)
-        if self.queue:
-            self.queue = self.queue[ARMS_PER_ROUND:]
-            if not self.queue:
-                self.end()
+        played.errors += 0.5 * float((r - mu @ z) ** 2 / (1 + z @ cov @ z))
+        played.count += 0.5
+        if due:
+            self.refit()
         for i in range(self.n_arms):
             self.cov[i], self.mu[i] = self.believed(i, self.of(i))
             self.a[i], self.b[i] = A0 + self.arms[i].count, A0 * self.scale**2 + self.arms[i].errors
 
     def of(self, i: int) -> list[Tuple]:
-        """The tuples of an arm that are in the buffer and nowhere else."""
-        return [e for e in self.buffer.tuples if e.arm == i and e.stamp not in self.arms[i].gone]
+        """The tuples of an arm in the buffer."""
+        return [e for e in self.buffer.tuples if e.arm == i]
+
+    def rows(self, i: int, tuples: list[Tuple]) -> list[Row]:
+        """What was evicted, and some tuples."""
+        return [*self.arms[i].evicted, *(self.row(e) for e in tuples)]
+
+    def row(self, e: Tuple) -> Row:
+        """A tuple in the features of the view."""
+        return self.view.features(e.context), self.values[e.stamp], 1.0
 
     def believed(self, i: int, tuples: list[Tuple]) -> tuple[Array, Array]:
         """Covariance and mean of an arm: its start, what was evicted, and some tuples."""
         arm = self.arms[i]
         P, psi = arm.precision.copy(), arm.precision @ np.append(np.zeros(self.d - 1), arm.centre)
-        for z, r, weight in [*arm.evicted, *((arm.view.features(e.context), e.reward, 1.0) for e in tuples)]:
+        for z, r, weight in self.rows(i, tuples):
             P += weight * np.outer(z, z)
             psi += weight * r * z
         cov: Array = np.asarray(np.linalg.inv(P), dtype=np.float64)
@@ -178,9 +180,9 @@ class OracleAdaptive(Explorer):
     def linear(self, i: int, tuples: list[Tuple]) -> tuple[Array, Array, float, float]:
         """Covariance, mean, a and b of an arm by its context and the constant alone: exact."""
         arm = self.arms[i]
-        P, psi, squares, count = arm.linear_precision.copy(), np.zeros(self.own), 0.0, 0.0
-        for z, r, weight in [*arm.evicted, *((arm.view.features(e.context), e.reward, 1.0) for e in tuples)]:
-            x, y = z[-self.own :], r - arm.centre
+        P, psi, squares, count = arm.linear_precision.copy(), np.zeros(self.k), 0.0, 0.0
+        for z, r, weight in self.rows(i, tuples):
+            x, y = z[-self.k :], r - arm.centre
             P += weight * np.outer(x, x)
             psi += weight * y * x
             squares += weight * y**2
@@ -188,33 +190,70 @@ class OracleAdaptive(Explorer):
         cov: Array = np.asarray(np.linalg.inv(P), dtype=np.float64)
         mu = cov @ psi
         b = A0 * self.noise + 0.5 * float(squares - mu @ psi)
-        return cov, mu + np.append(np.zeros(self.own - 1), arm.centre), A0 + count, b
+        return cov, mu + np.append(np.zeros(self.k - 1), arm.centre), A0 + count, b
 
-    def pooled(self) -> float:
-        """The noise of all arms together, which starts at the variance of the rewards."""
-        beliefs = [self.linear(i, [e for e in self.of(i) if e.stamp < self.t - 1]) for i in range(self.n_arms)]
+    def rescale(self, decided: int) -> None:
+        """Limits, centre and scale of the rewards, and the noise of all arms together."""
+        beliefs = [self.linear(i, [e for e in self.of(i) if e.stamp != decided]) for i in range(self.n_arms)]
         errors, count = sum(b - A0 * self.noise for _, _, _, b in beliefs), sum(a - A0 for _, _, a, _ in beliefs)
-        return float((A0 * self.scale**2 + errors) / (A0 + count))
-
-    def begin(self) -> None:
-        """Take over network and scales; decide what leaves the buffer."""
-        self.refits += 1
-        mean, deviation = np.mean(self.contexts, axis=0), np.std(self.contexts, axis=0)
-        deviation[deviation <= 1e-15 * np.abs(mean)] = np.inf
-        self.view = View(copy.deepcopy(self.network), mean, deviation, np.sqrt(self.t))
+        self.limits = self.reward_range or limits_of([e.reward for e in self.buffer.tuples])
+        new = self.buffer.tuples[len(self.buffer.tuples) - (self.t - self.refitted) :]
+        self.rewards += [float(np.clip(e.reward, *self.limits)) for e in new]
         self.centre = float(np.mean(self.rewards))
         self.scale = float(np.std(self.rewards)) or abs(self.centre) or 1.0
         if self.reward_range is not None:
             self.scale = max(self.scale, (self.reward_range[1] - self.reward_range[0]) / 2)
-        if self.refits == 1:
+        self.noise = float((A0 * self.scale**2 + errors) / (A0 + count)) if self.refits else self.scale**2
+        if not self.refits:
             for arm in self.arms:
                 arm.centre = self.centre
-        self.noise = self.pooled()
-        self.start = self.started()
-        self.testing = self.keep == 1 and self.threshold < np.inf and self.t - self.tested >= self.capacity / 8
-        self.cuts = [self.tested] * self.n_arms if self.keep < 1 else self.shares()
-        self.refitted = self.t
-        self.queue = list(range(self.n_arms))
+
+    def refit(self) -> None:
+        """Take over network and scales, look for a change, choose the width, and let every arm start anew."""
+        noises = [[self.noise_of(i, linear) for i in range(self.n_arms)] for linear in (True, False)]
+        mean, deviation = np.mean(self.contexts, axis=0), np.std(self.contexts, axis=0)
+        deviation[deviation <= 1e-15 * np.abs(mean)] = np.inf
+        self.view = View(copy.deepcopy(self.network), mean, deviation, np.sqrt(self.t))
+        self.values = {e.stamp: float(np.clip(e.reward, *self.limits)) for e in self.buffer.tuples}
+        start = self.started() / self.scale**2  # precisions of the weights
+        closed = self.newest + 1 - max(self.late, self.late_before)
+        parts = []
+        for i in range(self.n_arms):
+            past = self.rows(i, [e for e in self.of(i) if e.stamp < self.tested])
+            recent = [self.row(e) for e in self.of(i) if self.tested <= e.stamp < closed]
+            parts.append((past, recent))
+        tuples, weight = self.in_shares(), 1.0
+        leaving = {e.stamp for e in self.buffer.tuples} - {e.stamp for e in tuples}
+        if self.threshold < np.inf and sum(len(recent) for _, recent in parts) >= self.capacity / 8:
+            weight = self.weight_of_past(start, parts, noises)
+            if weight < 1:
+                tuples = [e for e in self.buffer.tuples if e.stamp >= self.tested]
+            self.tested = closed
+        for i, arm in enumerate(self.arms):
+            if weight < 1:
+                parts[i] = ([(z, r, w * weight) for z, r, w in parts[i][0]], parts[i][1])
+                arm.evicted = parts[i][0]
+            else:
+                arm.evicted = arm.evicted + [self.row(e) for e in self.of(i) if e.stamp in leaving]
+        self.buffer.tuples = tuples
+        self.width = self.best_width(start, parts, noises[0])
+        for i, arm in enumerate(self.arms):
+            count = 0.5 * (sum(w for _, _, w in arm.evicted) + len(self.of(i)))
+            arm.errors *= count / arm.count if arm.count else 0.0
+            arm.count = count
+            arm.precision = start * (A0 * self.scale**2 + arm.errors) / (A0 + count)
+            arm.linear_precision = self.narrowed(start, self.width) * self.noise
+            arm.centre = self.centre
+        self.refits += 1
+        self.changes += weight < 1
+        self.refitted, self.late_before, self.late = self.t, self.late, 0
+
+    def noise_of(self, i: int, linear: bool) -> float:
+        """The noise of an arm by one of the regressions, before the refit."""
+        if linear:
+            _, _, a, b = self.linear(i, self.of(i))
+            return b / a
+        return (A0 * self.scale**2 + self.arms[i].errors) / (A0 + self.arms[i].count)
 
     def started(self) -> Array:
         """What hidden layer, context and constant add to a score has the variance of the rewards, or more."""
@@ -226,67 +265,76 @@ class OracleAdaptive(Explorer):
             precisions += [float(length2) / max(self.n_arms / 6, 1.0)] * part.shape[1]
         return np.diag(precisions)
 
-    def shares(self) -> list[int]:
-        """Take the oldest tuple of the arm that holds most, until the rest has room: the oldest stamps that stay."""
+    def narrowed(self, start: Array, width: float) -> Array:
+        """Precisions of the linear regression: those of the context for a width of the prior."""
+        linear = start[-self.k :, -self.k :].copy()
+        linear[:-1] /= width
+        return linear
+
+    def in_shares(self) -> list[Tuple]:
+        """Take the oldest tuple of the arm that holds most, until the rest has room."""
         tuples = list(self.buffer.tuples)
-        if len(tuples) <= self.capacity:
-            return [0] * self.n_arms
         while len(tuples) > self.capacity:
             held = [e.arm for e in tuples]
             tuples.pop(held.index(max(reversed(range(self.n_arms)), key=held.count)))
-        return [min([e.stamp for e in tuples if e.arm == i], default=self.t) for i in range(self.n_arms)]
+        return tuples
 
-    def refit(self, i: int) -> None:
-        """Move an arm to the new view and start; test its recent rewards; move what leaves to the evicted rows."""
-        arm, tuples = self.arms[i], self.of(i)
-        older, recent = ([self.row(e) for e in tuples if (e.stamp < self.tested) == old] for old in (True, False))
-        past = [*arm.evicted, *older]
-        self.densities[i] = 0.0
-        if self.testing and past:
-            for place, factor in enumerate((1.0, 16.0, 256.0)):
-                less = [(z, r, weight / factor) for z, r, weight in past]
-                self.densities[i, place] = self.density(less, recent)
-        leaving = [e for e in tuples if e.stamp < self.cuts[i]]
-        if self.keep < 1:
-            arm.evicted = [(z, r, weight * self.keep) for z, r, weight in past]
-        else:
-            arm.evicted += [self.row(e) for e in leaving]
-        arm.gone = {e.stamp for e in leaving}
-        count = 0.5 * (sum(weight for _, _, weight in arm.evicted) + len(self.of(i)))
-        arm.errors *= count / arm.count if arm.count else 0.0
-        arm.count = count
-        noise = (A0 * self.scale**2 + arm.errors) / (A0 + count)
-        arm.view, arm.precision, arm.centre = self.view, self.start * noise / self.scale**2, self.centre
-        arm.linear_precision = self.start[-self.own :, -self.own :] * self.noise / self.scale**2
+    def weight_of_past(
+        self, start: Array, parts: list[tuple[list[Row], list[Row]]], noises: list[list[float]]
+    ) -> float:
+        """The weight of the past under which recent rewards are likeliest, if both regressions see a change."""
+        found = []
+        for linear, noise in zip((True, False), noises, strict=True):
+            P = self.narrowed(start, self.width) if linear else start
+            densities = [
+                sum(self.density(P, n, *part, w) for n, part in zip(noise, parts, strict=True)) for w in PAST_WEIGHTS
+            ]
+            if not max(densities) - densities[0] > self.threshold:
+                return 1.0
+            found.append(PAST_WEIGHTS[int(np.argmax(densities))])
+        return max(found)
 
-    def row(self, e: Tuple) -> tuple[Array, float, float]:
-        """A tuple in the new features."""
-        return self.view.features(e.context), e.reward, 1.0
-
-    def density(self, past: list[tuple[Array, float, float]], recent: list[tuple[Array, float, float]]) -> float:
-        """Log density of recent rewards given weighted rows: multivariate Student-t."""
-        if not recent:
+    def density(self, P: Array, noise: float, past: list[Row], recent: list[Row], weight: float) -> float:
+        """Log density of recent rewards given the weighted past, with known noise."""
+        if not past or not recent:
             return 0.0
-        P, h, squares = self.start.copy(), np.zeros(self.d), 0.0
-        for z, r, weight in past:
-            P += weight * np.outer(z, z)
-            h += weight * (r - self.centre) * z
-            squares += weight * (r - self.centre) ** 2
-        a, b = A0 + 0.5 * sum(weight for _, _, weight in past), A0 * self.scale**2
-        b += 0.5 * float(squares - h @ np.linalg.solve(P, h))
-        Z, y = np.array([z for z, _, _ in recent]), np.array([r for _, r, _ in recent]) - self.centre
-        spread = np.eye(len(y)) + Z @ np.linalg.inv(P) @ Z.T
-        return float(multivariate_t.logpdf(y, loc=Z @ np.linalg.solve(P, h), shape=b / a * spread, df=2 * a))
+        k = len(P)
+        Z, y = np.array([z[-k:] for z, _, _ in recent]), np.array([r for _, r, _ in recent]) - self.centre
+        alone = y - Z @ np.linalg.solve(P * noise + Z.T @ Z, Z.T @ y)
+        noise = max(noise, float(y @ alone) / len(y))
+        info, h = P * noise, np.zeros(k)
+        for z, r, w in past:
+            info = info + weight * w * np.outer(z[-k:], z[-k:])
+            h += weight * w * (r - self.centre) * z[-k:]
+        cov = noise * (np.eye(len(y)) + Z @ np.linalg.inv(info) @ Z.T)
+        return float(multivariate_normal.logpdf(y, Z @ np.linalg.solve(info, h), cov))
 
-    def end(self) -> None:
-        """What was evicted leaves the buffer; where recent rewards are likelier if the past counts less, it will."""
-        self.buffer.tuples = [e for e in self.buffer.tuples if e.stamp >= self.cuts[e.arm]]
-        for arm in self.arms:
-            arm.gone = set()
-        self.changes += self.keep < 1
-        before, self.keep = self.keep, 1.0
-        density = self.densities.sum(axis=0)
-        if self.testing and density.max() - density[0] > self.threshold:
-            self.keep = (1.0, 1 / 16, 1 / 256)[int(density.argmax())]
-        elif self.testing or before < 1:
-            self.tested = self.refitted
+    def best_width(self, start: Array, parts: list[Part], noises: list[float]) -> float:
+        """The widest prior within SLACK nats of the best: log densities of all closed rewards."""
+        total = np.zeros(len(WIDTHS))
+        for noise, (past, recent) in zip(noises, parts, strict=True):
+            rows = [*past, *recent]
+            if sum(w for _, _, w in rows) < 2:
+                continue
+            root = np.sqrt([w for _, _, w in rows])
+            X = root[:, None] * np.array([z[-self.k :] for z, _, _ in rows])
+            y = root * (np.array([r for _, r, _ in rows]) - self.centre)
+            for place, width in enumerate(WIDTHS):
+                cov = noise * np.eye(len(y)) + X @ np.linalg.inv(self.narrowed(start, width)) @ X.T
+                total[place] += multivariate_normal.logpdf(y, np.zeros(len(y)), cov)
+        return WIDTHS[int(np.argmax(total >= total.max() - SLACK))] if total.any() else self.width
+
+
+def limits_of(rewards: list[float]) -> tuple[float, float]:
+    """The deviation grows from that of the central half until it explains the rewards that are LIMIT times as far."""
+    centre = float(np.median(rewards))
+    distances = sorted(abs(r - centre) for r in rewards)[:-3]  # three rewards do not recur
+    scale = 1.4826 * float(np.median(distances)) if distances else 0.0
+    if scale == 0:
+        return -np.inf, np.inf
+    for _ in range(30):
+        before = scale
+        scale = max(scale, float(np.sqrt(np.mean([min(d, LIMIT * scale) ** 2 for d in distances]))))
+        if scale < 1.01 * before:
+            break
+    return centre - LIMIT * scale, centre + LIMIT * scale

@@ -1,11 +1,19 @@
-"""A view: hidden layer, scaled context, constant; projections of many columns."""
+"""A view: hidden layer, scaled context, constant; many columns are narrowed."""
 
 import numpy as np
-import pytest
 
 from lim2.representation import MLP
 from lim2.representation.scaling import no_moments, observe_many, scaling
-from lim2.representation.view import MOST_COLUMNS, View, features, linear_columns, projection, squared_lengths
+from lim2.representation.view import (
+    MOST_COLUMNS,
+    SHARED_COLUMNS,
+    View,
+    by_frequency,
+    features,
+    linear_columns,
+    narrowed,
+    squared_lengths,
+)
 
 
 def test_features_are_the_hidden_layer_the_scaled_context_and_one() -> None:
@@ -19,15 +27,16 @@ def test_features_are_the_hidden_layer_the_scaled_context_and_one() -> None:
     assert features(net, view, contexts[:0], 2).shape == (0, 8)
 
 
-def test_many_columns_are_projected_and_keep_their_length_on_average() -> None:
+def test_frequent_columns_stay_and_others_are_added_up_with_signs() -> None:
     rng, columns = np.random.default_rng(0), 2000
-    linear = linear_columns((columns,), takes_floats=True)
-    matrix = projection(columns, linear, rng)
-    assert linear == MOST_COLUMNS
-    assert matrix is not None
-    rows = rng.normal(size=(200, columns))
-    assert np.mean((rows @ matrix) ** 2) * linear / columns == pytest.approx(1.0, rel=0.05)
-    assert projection(MOST_COLUMNS, MOST_COLUMNS, rng) is None
+    assert linear_columns((columns,), takes_floats=True) == MOST_COLUMNS
+    rows = (rng.random((50, columns)) < np.linspace(0.01, 0.9, columns)).astype(float)
+    order, single = by_frequency(rows), MOST_COLUMNS - SHARED_COLUMNS
+    assert (np.diff(rows.sum(axis=0)[order]) <= 0).all()
+    out = narrowed(rows, order)
+    np.testing.assert_array_equal(out[:, :single], rows[:, order[:single]])
+    signs = np.where(np.arange(columns - single) % 2, -1.0, 1.0)
+    np.testing.assert_allclose(out[:, single:].sum(axis=1), rows[:, order[single:]] @ signs)
     assert linear_columns((3, 8, 8), takes_floats=True) == linear_columns((3,), takes_floats=False) == 0
 
 

@@ -10,6 +10,7 @@ from lim2.algorithms.neural_linear_naive import NeuralLinearNaive
 from lim2.algorithms.neural_linear_ntk import NeuralLinearNTK
 from lim2.algorithms.neural_ts import NeuralTS
 from lim2.algorithms.neural_ucb import NeuralUCB
+from lim2.algorithms.thompson_sampling import ThompsonSampling
 from lim2.algorithms.uniform import Uniform
 
 # In the order of the paper's tables; what is not the paper's comes last.
@@ -25,11 +26,12 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         NeuralTS,
         NeuralLinearNTK,
         AdaptiveTS,
+        ThompsonSampling,
         Uniform,
     )
 }
 
 __all__ = [
     "ALGORITHMS", "AdaptiveTS", "Algorithm", "LiM2", "LinearTS", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK",
-    "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "Uniform",
+    "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "ThompsonSampling", "Uniform",
 ]  # fmt: skip

@@ -1,63 +1,104 @@
-"""AdaptiveTS: neural-linear Thompson sampling that finds its own scales, in bounded memory."""
+"""AdaptiveTS: Thompson sampling with two Bayesian regressions over one representation, in bounded memory.
 
+The features of a context are the hidden layer of a network, the scaled context and a constant 1. The *full* regression
+uses all of them, the *linear* one the context and the constant. Between refits a round is the exact conjugate update of
+the played arm. A refit takes over the trained network, the scales of columns and rewards and the width of the linear
+prior, tests for a change, and fits every arm again: prior, sums over evicted tuples, buffer. ``docs/agent.md`` has the
+formulas.
+"""
+
+import copy
 import functools
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.algorithms import refit, reward_scale
-from lim2.algorithms.adaptive_state import (
-    ForItems,
-    State,
-    first_state,
-    for_items,
-    with_new_arm,
-    without_old_arm,
-)
+from lim2 import memory
+from lim2.algorithms import reward_scale
 from lim2.algorithms.base import Diagnostics, rms
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
-from lim2.algorithms.start import A0, OPTIMISM, TEMPERATURE, turns_of
-from lim2.checks import number, positive_int
+from lim2.algorithms.reward_scale import RewardScale
+from lim2.algorithms.start import A0, ITEM_VARIANCE, OPTIMISM, TEMPERATURE, turns_of, variance_of
+from lim2.checks import LARGEST, number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
+from lim2.exploration.evidence import block, centred, fit, forgetting, of_arm, sums_of, times, total, width_evidence
 from lim2.exploration.rank_k import by_arm, predicted_many
-from lim2.exploration.roots import Scorer, part_of
+from lim2.exploration.roots import LinearPosterior, RootPosterior, Roots, TriangularPosterior
+from lim2.exploration.sums import Sums, no_sums
 from lim2.memory import Memory, sample, store, store_many
 from lim2.representation import MLP, Representation, RMSProp, Step
 from lim2.representation import view as views
-from lim2.representation.scaling import Moments, Scaling, no_moments, scaling
-from lim2.representation.view import View
-from lim2.state import Array, Ints, Writes
+from lim2.representation.no_network import NoNetwork
+from lim2.representation.scaling import Moments, Scaling, no_moments, observe_many, scaling
+from lim2.representation.view import View, squared_lengths
+from lim2.state import Array, Count, Ints, Write, Writes, with_arm, without_arm, written
 
-BATCH, DECAY, SMALLEST_BUFFER = 128, 0.005, 1000
-YOUNG, MOST_STEPS = 1000, 8  # from this round on a batch of rewards trains at most so often, however large it is
+SMALLEST_BUFFER, BATCH, RATE_DECAY = 1000, 128, 0.005
+STEPS_FROM, MOST_STEPS = 1000, 8  # from this round on, a batch of rewards trains at most so often
+GROWTH, PART, BATCH_PART = 0.2, 8, 3  # a refit is due after a fifth of the rounds or an eighth of the buffer (a third)
+SAMPLE = 512  # tuples from which the size of the features is measured
+LEAD_RANGE, LEAD_DECAY = 10.0, 0.9995  # the linear regression decides alone from a lead of so many nats on
+WIDTHS, WIDTH_SLACK = (
+    np.power(4.0, -np.arange(8.0)),
+    3.0,
+)  # of the linear prior: the widest within so many nats of the best
+LINEAR_SCALE = 2.0  # a calibrated prior explores too little by OPTIMISM and TEMPERATURE, chosen for a wide one
+PAST_WEIGHTS = (1.0, 1 / 16, 1 / 256)  # of the data before a change
 
-# The linear beliefs decide alone from a lead of MARGIN + RANGE on, and not at all up to MARGIN. In their lead an arm's
-# rewards count from number TRIED on, and less by KEEP per round.
-MARGIN, RANGE, TRIED, KEEP = 5.0, 25.0, 50, 0.9995
+
+class Delays(NamedTuple):
+    """When decisions were made whose rewards have come: by the largest stamp, and the delays behind it."""
+
+    newest: Count
+    longest: Count  # since the last refit
+    before: Count  # between the last two refits
+
+
+class State(NamedTuple):
+    """State of AdaptiveTS."""
+
+    network: Any  # in training; the view has an older copy
+    view: View  # contexts -> features
+    full: RootPosterior | None  # over hidden layer, context and constant; None: there is no hidden layer
+    linear: LinearPosterior | None  # over context and constant; None: contexts are no vectors
+    lead: float  # log predictive density of `linear` minus that of `full`, decayed
+    noise: Annotated[float, "", "positive"]  # prior noise of `linear`: that of all arms together
+    width: Annotated[float, "", "positive"]  # of the prior of `linear`, relative to that of `full`
+    memory: Memory  # the buffer; its stamps tell when decisions were made
+    evicted: Sums  # over tuples that have left the buffer, of rewards minus their origin
+    moments: Moments | None  # of the columns
+    rewards: RewardScale
+    delays: Delays
+    refitted: Count  # round of the last refit
+    tested: Count  # decisions since this stamp have not been tested for a change
+    refits: Count
+    changes: Count
+
+
+class ForItems(NamedTuple):
+    """Part of the state that scores items: only features that can be nonzero, and triangular roots."""
+
+    view: View
+    features: Ints  # of all that the view gives
+    full: TriangularPosterior | None
+    linear: TriangularPosterior | None
+    lead: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdaptiveTS(WithNetwork):
-    """Neural-linear Thompson sampling in bounded memory that finds its own scales. It is the recommended agent.
+    """Thompson sampling that finds its own scales, features and width of prior. It is the recommended agent.
 
-    The features are the hidden layer of a network, the context itself and a constant 1. Between refits a round is exact
-    Bayesian linear regression: the new tuple updates the posterior of its arm in O(g^2), and the network trains on the
-    buffer. A refit is due when the number of rounds has grown by a fifth, at the latest when an
-    eighth of the buffer is new. It takes over
-    the features of the trained network, rescales columns and rewards by their running moments, and refits every arm
-    from the prior in these scales, from sums over evicted tuples and from the buffer. At most four arms are refitted in
-    one round, so time and memory per round are bounded.
-
-    A second posterior is linear: it does not use the hidden layer. Both predict each reward before they learn it, and
-    the linear one takes over if its predictions are better.
-
-    Raw columns need no scaling: each is scaled by its own mean and standard deviation. Decisions do not depend on the
-    scale or the origin of rewards. The agent detects changes: if recent rewards are more likely when earlier data have
-    less weight, it reduces their weight and evicts older tuples. See ``docs/agent.md``.
+    It takes columns and rewards of any scale: clicks, revenue, counts, ratings. Two Bayesian regressions predict every
+    reward before they learn it: one on the context, one that adds the hidden layer of a network. The linear one decides
+    where its predictions are better, and the evidence chooses how much a context may change its scores at all, so that
+    useless columns cost little. A change of the rewards is detected, single outliers are limited, and time and memory
+    per round are bounded. See ``docs/agent.md``.
 
     Parameters
     ----------
@@ -69,7 +110,7 @@ class AdaptiveTS(WithNetwork):
     arms
         Names of the arms, any hashable values, instead of ``n_arms``.
     hidden
-        Sizes of the network's hidden layers.
+        Sizes of the network's hidden layers. ``()``: none, a linear agent.
     learning_rate
         Initial rate of the network's optimizer, RMSProp with rate decay and clipping. For another optimizer give a
         ``representation``.
@@ -88,17 +129,16 @@ class AdaptiveTS(WithNetwork):
     optimism
         Constant part of a draw, 0.4 by default: a bonus for uncertain arms.
     change_threshold
-        Increase of the log density of recent rewards above which earlier data lose weight. math.inf: never, for a
-        problem that does not change.
+        Increase of the log density of recent rewards, in nats, above which earlier data lose weight. math.inf: never,
+        for a problem that does not change.
     reward_range
         Smallest and largest possible reward, if known. The agent then explores for rewards that it has never observed:
-        give it if large rewards are rare.
+        give it if large rewards are rare. Rewards outside count as the nearer end.
     initial_pulls
         Number of initial pulls of every arm, in turn. None: up to 24 for all arms together, but at least 2 per
         arm, so that the agent observes an arm in several contexts before it discards it.
-    min_propensity
-        Smallest probability of choosing each eligible arm; at most 1 / n_arms. With items, the share of uniformly
-        random decisions.
+    epsilon
+        Share of decisions that are drawn uniformly among the eligible arms or items, from 0 to 1.
     seed
         Seed of the random streams. The same seed and inputs give the same decisions.
     n_item_features
@@ -117,8 +157,8 @@ class AdaptiveTS(WithNetwork):
     ...     reward += r
     >>> reward > 400  # chance: 250
     True
-    >>> agent.state.memory.held <= 500, agent.info.refits < 60
-    (True, True)
+    >>> agent.state.memory.held <= 500, agent.info.refits < 60, agent.info.changes
+    (True, True, 0)
     """
 
     initial_pulls: int | None = None
@@ -128,11 +168,12 @@ class AdaptiveTS(WithNetwork):
     train_every: float | None = None
     temperature: float = TEMPERATURE
     optimism: float = OPTIMISM
-    change_threshold: float = 3.0
+    change_threshold: float = 6.0
     reward_range: Sequence[float] | None = None
 
     state_type: ClassVar[type[Any]] = State
     batches: ClassVar[bool] = True
+    dated: ClassVar[bool] = True
 
     def validate(self) -> None:
         """Raise a ValueError if a setting is invalid."""
@@ -142,6 +183,8 @@ class AdaptiveTS(WithNetwork):
         if self.change_threshold != math.inf:
             number("change_threshold", self.change_threshold, least=0.0)
         _ = self.capacity(len(self.names)), self.least_scale
+        if not self.network.width + self.linear:
+            raise ValueError("hidden=() needs contexts that are vectors: give a size as n_features")
 
     @functools.cached_property
     def turns(self) -> int:
@@ -150,15 +193,18 @@ class AdaptiveTS(WithNetwork):
 
     @functools.cached_property
     def period(self) -> float:
-        """Rounds from one that trains to the next."""
-        usual = 2 if self.crossing is None else math.inf
+        """Number of rounds between two training steps."""
+        usual = 2 if self.crossing is None and self.network.width else math.inf
         return usual if self.train_every is None else self.train_every
 
     @functools.cached_property
     def network(self) -> Representation:
         """The representation in the settings."""
-        given = self.representation
-        return MLP(self.hidden, RMSProp(self.learning_rate, decay=DECAY)) if given is None else given
+        if self.representation is not None:
+            return self.representation
+        if not isinstance(self.hidden, int) and not len(self.hidden):
+            return NoNetwork()
+        return MLP(self.hidden, RMSProp(self.learning_rate, decay=RATE_DECAY))
 
     @functools.cached_property
     def policy(self) -> Exploration:
@@ -171,203 +217,471 @@ class AdaptiveTS(WithNetwork):
         return 0.0 if self.reward_range is None else reward_scale.half_range(self.reward_range)
 
     @functools.cached_property
-    def linear(self) -> int:
-        """Number of features taken from the context."""
-        return views.linear_columns(self.columns, self.takes_floats)
-
-    @functools.cached_property
     def columns(self) -> tuple[int, ...]:
-        """The shape of a context or, with items, of a context, an item and their products."""
+        """Shape of a context or, with items, of a context, an item and their products."""
         return self.shape if self.crossing is None else (self.crossing.width,)
 
     @functools.cached_property
-    def width(self) -> int:
-        """Number of features: hidden layer, context, constant."""
-        return self.network.width + self.linear + 1
+    def linear(self) -> int:
+        """Number of features taken from the context."""
+        return views.linear_columns(self.columns, self.takes_floats)
 
     def capacity(self, n_arms: int) -> int:
         """Return the number of tuples kept at a refit."""
         usual = max(BUFFER_PER_ARM * n_arms, SMALLEST_BUFFER)
         return usual if self.buffer is None else positive_int("buffer", self.buffer)
 
+    def features(self, view: View, contexts: NDArray[Any]) -> Array:
+        """Return the features of rows of contexts under a view."""
+        return views.features(self.network, view, contexts, self.linear, self.crossing)
+
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
         """Return the initial state."""
-        f, first = self.network.init(self.shape, n_arms, rng), None
-        if self.takes_floats:
-            first = scaling(no_moments(self.shape))
-        return first_state(self, n_arms, View(f, first, views.projection(self.columns[0], self.linear, rng)))
+        f, hidden, x = self.network.init(self.shape, n_arms, rng), self.network.width, self.linear
+        moments = no_moments(self.shape) if self.takes_floats else None
+        order = np.arange(self.columns[0]) if 0 < x < self.columns[0] else None
+        full = roots.prior(n_arms, hidden + x + 1, 1.0, A0, A0) if hidden else None
+        linear = LinearPosterior(*roots.prior(n_arms, x + 1, 1.0, A0, A0)) if x else None
+        return State(
+            f, View(f, None if moments is None else scaling(moments), order), full, linear, 0.0, 1.0, 1.0,
+            memory.empty(None, n_arms, self.shape), no_sums(n_arms, hidden + x + 1), moments,
+            reward_scale.NO_REWARDS, Delays(0, 0, 0), 0, 0, 0, 0,
+        )  # fmt: skip
+
+    # Deciding
 
     def score(self, state: State | ForItems, contexts: NDArray[Any]) -> StudentT:
-        """Return the score of every arm; while a refit is under way some arms have one view, the rest another."""
-        if isinstance(state, ForItems):
-            return self.score_items(state, contexts, len(contexts))
+        """Return the score of every arm."""
         one = contexts.ndim == len(self.shape)
-        rows = contexts[None] if one else contexts
-        z = self.features(state.view, rows)
-        if state.before is None:
-            return self._score(state, state.posterior, state.linear, z[0] if one else z)
-        parts = [(slice(state.moved), z), (slice(state.moved, None), self.features(state.before, rows))]
-        scores = [
-            self._score(state, part_of(state.posterior, arms), part_of(state.linear, arms), z[0] if one else z)
-            for arms, z in parts
-        ]
-        return StudentT(*(np.concatenate(pair, axis=-1) for pair in zip(*scores, strict=True)))
+        z = self.features(state.view, contexts[None] if one else contexts)
+        return self._score(state, z[0] if one else z)
 
     def score_items(self, state: State | ForItems, rows: NDArray[Any], decisions: int) -> StudentT:
         """Return the scores of the candidates of one or several decisions."""
-        if isinstance(state, State) and (self.crossing is None or state.before is not None):
+        if self.crossing is None:
             return self.score(state, rows)
-        assert self.crossing is not None
         crossed = self.crossing.in_one_context if decisions == 1 else self.crossing
-        z = views.features(self.network, state.view, rows, self.linear, crossed)
+        return self._score(state, views.features(self.network, state.view, rows, self.linear, crossed))
+
+    def _score(self, state: State | ForItems, z: Array) -> StudentT:
+        """Return the score by the full regression, by the linear one, or between the two."""
+        hidden, share = self.network.width, self._share(state)
         if isinstance(state, ForItems):
-            z = z.take(state.kept, axis=1)
-        return self._score(state, state.posterior, state.linear, z)
+            z = z.take(state.features, axis=1)
+        if share == 0.0 or state.linear is None:
+            assert state.full is not None
+            return roots.score(state.full, z)
+        by_linear = roots.score(state.linear, z[..., hidden:])
+        by_linear = by_linear._replace(scale=LINEAR_SCALE * by_linear.scale)
+        if share == 1.0 or state.full is None:
+            return by_linear
+        mean, scale, freedom = roots.score(state.full, z)
+        return StudentT(mean + share * (by_linear.mean - mean), scale + share * (by_linear.scale - scale), freedom)
+
+    def _share(self, state: State | ForItems) -> float:
+        """Return the weight of the linear regression in a decision."""
+        return 1.0 if state.full is None else min(max(state.lead / LEAD_RANGE, 0.0), 1.0)
+
+    def joint_covariance(self, state: State | ForItems, rows: NDArray[Any]) -> Array:
+        """Return the covariance matrix of the scores of rows of context and item, from the regression that decides."""
+        z, scale = self.features(state.view, rows), self.score(state, rows).scale[:, 0]
+        z = z.take(state.features, axis=1) if isinstance(state, ForItems) else z
+        leads = state.linear is not None and self._share(state) > 0.5
+        beliefs, z = (state.linear, z[:, self.network.width :]) if leads else (state.full, z)
+        assert beliefs is not None
+        cov = roots.covariance(beliefs, z)
+        return cov * np.multiply.outer(*2 * (scale / np.sqrt(np.maximum(cov.diagonal(), np.finfo(float).tiny)),))
 
     def for_items(self, state: State | ForItems) -> State | ForItems:
-        """Return the state as it scores items fastest."""
-        return state if isinstance(state, ForItems) else for_items(self, state)
+        """Return the part of the state that scores items, without columns that have never varied: they are 0."""
+        if isinstance(state, ForItems) or self.crossing is None:
+            return state
+        varies, hidden, view = np.ones(len(state.evicted.cross[0]), dtype=bool), self.network.width, state.view
+        if view.scaling is not None and view.order is None:
+            varies[hidden : hidden + len(view.scaling.factor)] = view.scaling.factor != 0.0
+        full = None if state.full is None else roots.of_features(state.full, varies)
+        linear = None if state.linear is None else roots.of_features(state.linear, varies[hidden:])
+        return ForItems(view, np.flatnonzero(varies), full, linear, state.lead)
 
     def for_deciding(self, state: State) -> State | ForItems:
         """Return what scores items, or the state without the buffer and the sums over what has left it."""
         scores = self.for_items(state)
         return scores._replace(evicted=None, memory=None) if isinstance(scores, State) else scores  # type: ignore[arg-type]
 
-    def _share(self, state: State | ForItems) -> float:
-        """Return the weight of the linear posterior in a decision."""
-        return min(max((state.lead - MARGIN) / RANGE, 0.0), 1.0)
+    # Learning
 
-    def _score(self, state: State | ForItems, posterior: Scorer, linear: Scorer, z: Array) -> StudentT:
-        """Return the score by the posterior with the hidden layer, by the linear one, or between the two."""
-        share = self._share(state)
-        if share == 0.0:
-            return roots.score(posterior, z)
-        own = roots.score(linear, z[..., self.network.width :])
-        if share == 1.0:
-            return own
-        mean, scale, freedom = roots.score(posterior, z)
-        return StudentT(mean + share * (own.mean - mean), scale + share * (own.scale - scale), freedom)
-
-    def joint_covariance(self, state: State | ForItems, rows: NDArray[Any]) -> Array:
-        """Return the covariance matrix of the scores of rows of context and item, from the posterior that decides."""
-        z, scale = self.features(state.view, rows), self.score(state, rows).scale[:, 0]
-        z = z.take(state.kept, axis=1) if isinstance(state, ForItems) else z
-        leads = self._share(state) > 0.5
-        cov = roots.covariance(*((state.linear, z[:, self.network.width :]) if leads else (state.posterior, z)))
-        return cov * np.multiply.outer(*2 * (scale / np.sqrt(np.maximum(cov.diagonal(), np.finfo(float).tiny)),))
+    def newest(self, state: State) -> int:
+        """Return the time of the newest decision whose reward was learned."""
+        return state.delays.newest
 
     def learn(
-        self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
+        self,
+        state: State,
+        context: NDArray[Any],
+        arm: int,
+        reward: float,
+        rng: np.random.Generator,
+        decided: int | None = None,
     ) -> tuple[State | Writes, Diagnostics]:
-        """Store the tuple, train the network, begin a refit if it is time, count the tuple, refit some arms."""
-        E, _ = store(state.memory, context, arm, reward)
-        new, step = self._trained(state, E, 1, rng)
-        if state.before is None and refit.is_due(self, new):
-            new = refit.begun(self, new)
-        view = new.view if new.before is None or arm < new.moved else new.before
-        z = self.features(view, context[None])[0]
-        rows, density = roots.predicted(new.posterior, arm, z, reward)
-        more, other = roots.predicted(new.linear, arm, z[self.network.width :], reward)
-        tried = self.linear and new.posterior.a[arm] >= A0 + 0.5 * TRIED
-        new, rows = new._replace(lead=KEEP * new.lead + (other - density if tried else 0.0)), rows + more
-        if new.before is not None:
-            new = refit.continued(self, new, rows)
-        before = state.view if new.refits > state.refits else None
-        return Writes(new, rows), lambda: self._report(new, step, before)
+        """Store the tuple, train the network, update the arm, and refit all arms if that is due."""
+        stamps, delays = _stamps(state.delays, 1, decided)
+        E, _ = store(state.memory, context, arm, reward, int(stamps[0]))
+        new, step = self._trained(state._replace(memory=E, delays=delays), 1, rng)
+        due = self._is_due(new, 1)
+        new = self._rescaled(new) if due else new
+        z, r = self.features(new.view, context[None])[0], _clipped(new.rewards, reward)
+        rows: list[Write] = []
+        densities: list[float] = []
+        for beliefs, first in self._members(new):
+            writes, density = roots.predicted(beliefs, arm, z[first:], r)
+            rows, densities = rows + writes, [*densities, density]
+        gain = densities[1] - densities[0] if len(densities) == 2 and self._is_tried(new, arm) else 0.0
+        return self._learned(Writes(new._replace(lead=LEAD_DECAY * new.lead + gain), rows), due, state.view, step)
 
     def learn_many(
-        self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator
+        self,
+        state: State,
+        contexts: NDArray[Any],
+        arms: Ints,
+        rewards: Array,
+        rng: np.random.Generator,
+        decided: Ints | None = None,
     ) -> tuple[State | Writes, Diagnostics]:
-        """Learn all tuples in one update: one training step, at most one refit started, one rank-k update per arm."""
+        """Learn all tuples in one update: one rank-k update per arm, at most one refit."""
         k = len(rewards)
-        new, step = self._trained(state, store_many(state.memory, contexts, arms, rewards), k, rng)
-        if state.before is None and refit.is_due(self, new, k):
-            new = refit.begun(self, new)
-        rows, gains, hidden = [], np.zeros(k), self.network.width
-        for view, those in self._by_view(new, arms):
-            Z = self.features(view, contexts[those])
-            for arm, own in by_arm(arms[those]):
-                more, densities = predicted_many(new.posterior, arm, Z[own], rewards[those][own])
-                other, linear = predicted_many(new.linear, arm, Z[own, hidden:], rewards[those][own])
-                known = float(new.posterior.a[arm]) + 0.5 * np.arange(len(own))
-                gains[those[own]] = (linear - densities) * (known >= A0 + 0.5 * TRIED)
-                rows += more + other
-        weights = KEEP ** np.arange(k - 1.0, -1.0, -1.0)
-        new = new._replace(lead=KEEP**k * new.lead + (float(np.dot(weights, gains)) if self.linear else 0.0))
-        if new.before is not None:
-            new = refit.continued(self, new, rows, k)
-        before = state.view if new.refits > state.refits else None
-        return Writes(new, rows), lambda: self._report(new, step, before)
+        stamps, delays = _stamps(state.delays, k, decided)
+        E = store_many(state.memory, contexts, arms, rewards, stamps)
+        new, step = self._trained(state._replace(memory=E, delays=delays), k, rng)
+        due = self._is_due(new, k)
+        new = self._rescaled(new) if due else new
+        Z, r, gains = self.features(new.view, contexts), _clipped(new.rewards, rewards), np.zeros(k)
+        rows: list[Write] = []
+        for arm, places in by_arm(arms):
+            signs = itertools.cycle((-1.0, 1.0))  # the lead is the linear regression's
+            known = self._is_tried(new, arm, np.arange(len(places)))
+            for beliefs, first in self._members(new):
+                writes, densities = predicted_many(beliefs, arm, Z[places, first:], r[places])
+                rows += writes
+                gains[places] += next(signs) * densities * known
+        lead = LEAD_DECAY**k * new.lead
+        if len(list(self._members(new))) == 2:
+            lead += float(np.dot(LEAD_DECAY ** np.arange(k - 1.0, -1.0, -1.0), gains))
+        return self._learned(Writes(new._replace(lead=lead), rows), due, state.view, step)
 
-    def _trained(self, state: State, E: Memory, k: int, rng: np.random.Generator) -> tuple[State, Step | None]:
-        """Return the state k rounds later, with the stored tuples, and with the network trained if it is due."""
-        t, f, step = state.rounds + k, state.network, None
-        young, due = (
-            upto // self.period - state.rounds // self.period for upto in (max(min(t, YOUNG), state.rounds), t)
+    def _members(self, state: State) -> Iterator[tuple[Roots, int]]:
+        """Yield the regressions, each with the first feature that it uses."""
+        if state.full is not None:
+            yield state.full, 0
+        if state.linear is not None:
+            yield state.linear, self.network.width
+
+    def _is_tried(self, state: State, arm: int, later: Any = 0) -> Any:
+        """Return whether an arm has more rewards than the linear regression has weights: then its densities count."""
+        assert state.linear is not None or state.full is not None
+        count = (state.full or state.linear).a[arm]  # type: ignore[union-attr]
+        return count + 0.5 * later >= A0 + 0.5 * (self.linear + 1)
+
+    def _learned(self, new: Writes, due: bool, before: View, step: Step | None) -> tuple[State | Writes, Diagnostics]:
+        """Return the updated state, refitted if that is due, and the diagnostics."""
+        if not due:
+            return new, lambda: self._report(new.state, step, None)
+        refitted = self._refitted(written(new))
+        return refitted, lambda: self._report(refitted, step, before)
+
+    def _trained(self, state: State, k: int, rng: np.random.Generator) -> tuple[State, Step | None]:
+        """Return the state with the network trained, as often as is due after k rewards."""
+        after, f, step = state.memory.stored, state.network, None
+        rounds = after - k
+        early, due = (
+            upto // self.period - rounds // self.period for upto in (max(min(after, STEPS_FROM), rounds), after)
         )
-        steps = int(young + min(due - young, MOST_STEPS)) if state.refits else 0
+        steps = int(early + min(due - early, MOST_STEPS)) if state.refits else 0
         if steps:
-            batch = sample(E, BATCH, rng, batches=steps)
-            inputs = views.inputs(state.view, batch.contexts)
-            targets = (batch.rewards - state.rewards.mean) / state.rewards.scale
+            batch = sample(state.memory, BATCH, rng, batches=steps)
+            inputs = views.scaled_rows(state.view, batch.contexts)
+            targets = (_clipped(state.rewards, batch.rewards) - state.rewards.mean) / state.rewards.scale
             for start in range(0, len(targets), BATCH):
-                own = slice(start, start + BATCH)
-                _, f, step = self.network.train(f, inputs[own], batch.arms[own], targets[own])
-        return state._replace(network=f, memory=E, rounds=t), step
+                rows = slice(start, start + BATCH)
+                _, f, step = self.network.train(f, inputs[rows], batch.arms[rows], targets[rows])
+        return state._replace(network=f), step
 
-    def _by_view(self, state: State, arms: Ints) -> list[tuple[View, Ints]]:
-        """Return the views that arms have, each with the rows of a batch that are of such arms."""
-        if state.before is None:
-            return [(state.view, np.arange(len(arms)))]
-        moved = arms < state.moved
-        parts = ((state.view, np.flatnonzero(moved)), (state.before, np.flatnonzero(~moved)))
-        return [(view, rows) for view, rows in parts if len(rows)]
+    # Refits
 
-    def features(self, view: View, contexts: NDArray[Any]) -> Array:
-        """Return the features of rows of contexts under a view."""
-        return views.features(self.network, view, contexts, self.linear, self.crossing)
+    def _is_due(self, state: State, k: int) -> bool:
+        """Return whether to refit; ``k`` is the number of rewards that came at once."""
+        rounds, part = state.memory.stored, PART if k == 1 else BATCH_PART
+        return rounds - state.refitted >= min(GROWTH * rounds, self.capacity(len(state.memory.counts)) / part)
+
+    def _rescaled(self, state: State) -> State:
+        """Take over the moments of the new tuples, and let the noise start at the new scale of the rewards."""
+        E = state.memory
+        rows = E.rows()
+        new = rows[len(rows) - (E.stored - state.refitted) :]
+        low, high = self.reward_range or reward_scale.limits(E.rewards[rows])
+        rewards = state.rewards._replace(low=float(low), high=float(high))
+        rewards = reward_scale.observe(rewards, _clipped(rewards, E.rewards[new]), self.least_scale)
+        moments = None if state.moments is None else observe_many(state.moments, E.contexts[new])
+        before, spread = state.rewards.scale**2, rewards.scale**2
+        noise, centre = spread, None if state.refits else rewards.mean
+        if state.refits and state.linear is not None:
+            errors = float(np.maximum(state.linear.b - A0 * state.noise, 0.0).sum())
+            noise = (A0 * spread + errors) / (A0 + float(np.maximum(state.linear.a - A0, 0.0).sum()))
+        return state._replace(
+            moments=moments, rewards=rewards, noise=noise,
+            full=None if state.full is None else _restarted(state.full, before, spread, centre),
+            linear=None if state.linear is None else _restarted(state.linear, state.noise, noise, centre),
+        )  # fmt: skip
+
+    def _refitted(self, state: State) -> State:
+        """Fit every arm again: new features, scales and width; older data weigh less after a change."""
+        E, rewards, n_arms = state.memory, state.rewards, len(state.memory.counts)
+        view, hidden = self._viewed(state), self.network.width
+        slots = E.rows()
+        Z, arms, stamps = self.features(view, E.contexts[slots]), E.arms[slots], E.stamps[slots]
+        r, shift = _clipped(rewards, E.rewards[slots]) - rewards.origin, rewards.mean - rewards.origin
+        newest, longest, before = state.delays
+        closed = newest + 1 - max(longest, before)  # rewards of later decisions may still be under way
+        age = np.where(stamps < state.tested, 0, np.where(stamps < closed, 1, 2))  # past, recent, open
+        stays = memory.newest_in_shares(E, self.capacity(n_arms))
+        parts, evicted = [], []
+        for arm in range(n_arms):
+            place = np.flatnonzero(arms == arm)
+            past, recent, open_ = (sums_of(Z[at], r[at]) for at in (place[age[place] == a] for a in range(3)))
+            gone = of_arm(state.evicted, arm)
+            parts.append([centred(part, shift) for part in (total(gone, past), recent, open_)])
+            leaving = place[~stays[place]]
+            evicted.append(total(gone, sums_of(Z[leaving], r[leaving])) if len(leaving) else gone)
+        precision = self._precision(state, Z[:: -(-E.held // SAMPLE)])
+        tested, weight = state.tested, 1.0
+        if (age == 1).sum() >= self.capacity(n_arms) / PART and self.change_threshold < math.inf:
+            weight, tested = self._weight_of_past(state, precision, parts), closed
+        if weight < 1.0:  # a change
+            stays = stamps >= state.tested
+            evicted = [times(centred(past, -shift), weight) for past, _, _ in parts]
+            parts = [[times(past, weight), recent, open_] for past, recent, open_ in parts]
+        width = self._width(state, precision[hidden:], [total(past, recent) for past, recent, _ in parts])
+        narrow = _narrowed(precision[hidden:], width)
+        data = [total(total(past, recent), open_) for past, recent, open_ in parts]
+        fulls = [self._fit_full(state, arm, precision, sums) for arm, sums in enumerate(data)] if state.full else []
+        linears = [self._fit_linear(state, narrow, block(sums, hidden)) for sums in data] if state.linear else []
+        return state._replace(
+            view=view, full=RootPosterior(*map(np.array, zip(*fulls, strict=True))) if state.full else None,
+            linear=LinearPosterior(*map(np.array, zip(*linears, strict=True))) if state.linear else None, width=width,
+            memory=E if stays.all() else memory.kept(E, stays),
+            evicted=Sums(*map(np.array, zip(*evicted, strict=True))),
+            delays=Delays(newest, 0, longest), refitted=E.stored, tested=tested, refits=state.refits + 1,
+            changes=state.changes + (weight < 1.0),
+        )  # fmt: skip
+
+    def _viewed(self, state: State) -> View:
+        """Return the view with the trained network and the current scales; columns stay once sums depend on them."""
+        order, E = state.view.order, state.memory
+        if order is not None and not state.evicted.weight.any():
+            rows = E.contexts[E.rows()]
+            order = views.by_frequency(rows if self.crossing is None else self.crossing(rows))
+        return View(state.network, None if state.moments is None else scaling(state.moments), order)
+
+    def _precision(self, state: State, features: Array) -> Array:
+        """Return the prior precisions of the weights: each group of features adds the variance of the rewards."""
+        variance = variance_of(len(state.memory.counts)) if self.crossing is None else ITEM_VARIANCE
+        precision: Array = squared_lengths(features, self.network.width) / (variance * state.rewards.scale**2)
+        return precision
+
+    def _weight_of_past(self, state: State, precision: Array, parts: list[list[Sums]]) -> float:
+        """Return how much data before the last test count: 1, or less if all regressions see a change."""
+        hidden, weight = self.network.width, 1.0
+        for beliefs, first in reversed(list(self._members(state))):  # the linear one is quicker
+            prior = precision if first < hidden else _narrowed(precision[hidden:], state.width)
+            density = np.zeros(len(PAST_WEIGHTS))
+            for arm, (past, recent, _) in enumerate(parts):
+                noise = float(beliefs.b[arm] / beliefs.a[arm])
+                density += forgetting(prior, noise, block(past, first), block(recent, first), PAST_WEIGHTS)
+            if not density.max() - density[0] > self.change_threshold:
+                return 1.0
+            weight = max(weight if weight < 1.0 else 0.0, PAST_WEIGHTS[int(density.argmax())])
+        return weight
+
+    def _width(self, state: State, precision: Array, data: list[Sums]) -> float:
+        """Return the widest prior of the context's weights within WIDTH_SLACK nats of the best evidence of all arms."""
+        if state.linear is None:
+            return 1.0
+        total_evidence, noise = np.zeros(len(WIDTHS)), state.linear.b / state.linear.a
+        for arm, sums in enumerate(data):
+            if sums.weight >= 2.0:
+                total_evidence += width_evidence(precision, float(noise[arm]), block(sums, self.network.width), WIDTHS)
+        if not total_evidence.any():
+            return state.width
+        return float(WIDTHS[np.argmax(total_evidence >= total_evidence.max() - WIDTH_SLACK)])
+
+    def _fit_full(self, state: State, arm: int, precision: Array, data: Sums) -> tuple[Array, Array, float, float]:
+        """Return mean, root, a and b of an arm of the full regression.
+
+        Trained features fit the buffer too well, so b stays that of the errors made before learning.
+        """
+        assert state.full is not None
+        a, b = A0 + 0.5 * float(data.weight), A0 * state.rewards.scale**2
+        count = float(state.full.a[arm]) - A0
+        if count > 0.0:
+            b += (float(state.full.b[arm]) - b) * (a - A0) / count
+        mean, root = fit(precision * (b / a), data)
+        mean[-1] += state.rewards.mean
+        return mean, root, a, b
+
+    def _fit_linear(self, state: State, precision: Array, data: Sums) -> tuple[Array, Array, float, float]:
+        """Return mean, root, a and b of an arm of the linear regression, whose noise follows from the data."""
+        mean, root = fit(precision * state.noise, data)
+        b = A0 * state.noise + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)
+        mean[-1] += state.rewards.mean
+        return mean, root, A0 + 0.5 * float(data.weight), b
 
     def _report(self, new: State, step: Step | None, before: View | None) -> dict[str, Any]:
-        """Return the diagnostics of an update. ``before`` is the view that a refit has replaced, if one has begun."""
+        """Return the diagnostics of an update. ``before`` is the view that a refit has replaced."""
         values = report(self.network, new.network, new.memory, step)
         if before is not None:
             contexts = new.memory.contexts[new.memory.rows()[-BATCH:]]
             old = self.features(before, contexts)
             values["drift"] = rms(self.features(new.view, contexts) - old, old)
-        return {**values, "refits": new.refits, "changes": new.changes}
+        return {**values, "evicted": new.memory.stored - new.memory.held, "refits": new.refits, "changes": new.changes}
+
+    # Arms
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm: from the prior, or a copy of another."""
-        return with_new_arm(self, state, like, rng)
+        E, net, twin = memory.add_arm(state.memory, None), self.network, copy.deepcopy(rng)
+        if like is not None:
+            E = memory.copied_first(E, like, len(E.counts) - 1)  # the newest slots stay those of new tuples
+        f, view = net.add_arm(state.network, like, rng), net.add_arm(state.view.network, like, twin)
+        fresh = self._new_arm(state._replace(memory=E))
+        parts = {name: with_arm(getattr(state, name), like, getattr(fresh, name)) for name in _per_arm(state)}
+        return state._replace(network=f, view=state.view._replace(network=view), memory=E, **parts)
+
+    def _new_arm(self, state: State) -> State:
+        """Return a state whose only arm has the prior of a new arm."""
+        E, fresh, hidden = state.memory, self.init(1, np.random.default_rng(0)), self.network.width
+        if not state.refits:
+            return fresh
+        precision = self._precision(state, self.features(state.view, E.contexts[E.rows()[:: -(-E.held // SAMPLE)]]))
+        none, narrow = of_arm(fresh.evicted, 0), _narrowed(precision[hidden:], state.width)
+        if fresh.full is not None:
+            full = self._fit_full(state._replace(full=fresh.full), 0, precision, none)
+            fresh = fresh._replace(full=RootPosterior(*(np.array([part]) for part in full)))
+        if fresh.linear is not None:
+            linear = self._fit_linear(state, narrow, block(none, hidden))
+            fresh = fresh._replace(linear=LinearPosterior(*(np.array([part]) for part in linear)))
+        return fresh
 
     def remove_arm(self, state: State, arm: int) -> State:
         """Return a state without an arm; later arms move up."""
-        return without_old_arm(self, state, arm)
+        E, net = state.memory, self.network
+        new = E.arms.take(E.rows())[E.held - (E.stored - state.refitted) :]
+        parts = {name: without_arm(getattr(state, name), arm) for name in _per_arm(state)}
+        return state._replace(
+            network=net.remove_arm(state.network, arm), memory=memory.remove_arm(E, arm, None),
+            view=state.view._replace(network=net.remove_arm(state.view.network, arm)),
+            refitted=state.refitted + int((new == arm).sum()), **parts,
+        )  # fmt: skip
+
+    # Files
 
     def kinds(self) -> Mapping[str, Any]:
         """Return the types of the networks, and the absent parts."""
-        scales, projects = self.takes_floats, 0 < self.linear < self.columns[0]
-        parts: dict[str, Any] = {**self.network.kinds("network"), "moments": Moments if scales else None}
-        for view in ("view", "before"):
-            parts |= self.network.kinds(f"{view}/network")
-            parts |= {f"{view}/scaling": Scaling if scales else None, f"{view}/projection": Array if projects else None}
-        return parts
+        scales, narrows = self.takes_floats, 0 < self.linear < self.columns[0]
+        return {
+            **self.network.kinds("network"), **self.network.kinds("view/network"),
+            "moments": Moments if scales else None, "view/scaling": Scaling if scales else None,
+            "view/order": Ints if narrows else None,
+            "full": RootPosterior if self.network.width else None, "linear": LinearPosterior if self.linear else None,
+        }  # fmt: skip
+
+    @classmethod
+    def upgraded(cls, settings: dict[str, Any], leaves: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of a file of lim2 0.2 for the present change test, whose thresholds are higher."""
+        if "posterior/mu" in leaves and settings.get("change_threshold") == 3.0:
+            return settings | {"change_threshold": cls.change_threshold}
+        return settings
+
+    def rebuilt(self, leaves: Mapping[str, Any]) -> State:
+        """Return the state with these leaves; one of lim2 0.2 is fitted again if its beliefs are of two views."""
+        if "posterior/mu" not in leaves:
+            state: State = super().rebuilt(leaves)
+            return state
+        old = dict(leaves)
+        parted = "before" not in old or old["view/projection"] is not None
+        stored = old["memory/stored"]
+        flat = {path: leaf for path, leaf in old.items() if not path.startswith(("before", "posterior/", "view/proj"))}
+        for name in ("moved", "lengths", "older", "oldest", "keep", "rounds", "testing"):
+            del flat[name]
+        flat |= {f"full/{name}": old[f"posterior/{name}"] for name in ("mu", "root", "a", "b")}
+        if not self.linear:
+            flat = {path: leaf for path, leaf in flat.items() if not path.startswith("linear/")} | {"linear": None}
+        flat |= {"width": 1.0, "rewards/low": -LARGEST, "rewards/high": LARGEST}
+        flat |= {"delays/newest": stored, "delays/longest": 0, "delays/before": 0, "view/order": None}
+        if old["view/projection"] is not None:  # sums of projections say nothing of columns
+            flat |= {"view/order": np.arange(self.columns[0])}
+            flat |= {path: np.zeros_like(leaf) for path, leaf in flat.items() if path.startswith("evicted/")}
+        state = super().rebuilt(flat)
+        return self._refitted(state) if parted and state.refits else state
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the state's axes that follow from the settings."""
-        own = {"g": self.width, "own": self.linear + 1, "linear": self.linear}
-        own |= {"column": self.columns[0], "older": len(refit.OLDER)}
-        return {**super().sizes(n_arms), **self.network.sizes(self.shape, n_arms), **own}
+        axes = {"g": self.network.width + self.linear + 1, "linear": self.linear + 1, "column": self.columns[0]}
+        return {**super().sizes(n_arms), **self.network.sizes(self.shape, n_arms), **axes}
 
     def check(self, state: State) -> None:
         """Raise a ValueError if a loaded state is impossible; types and shapes are already checked."""
         self.check_memory(state)
-        for f in (state.network, state.view.network, *(() if state.before is None else (state.before.network,))):
-            check_network(self.network, f, len(state.oldest))
+        for f in (state.network, state.view.network):
+            check_network(self.network, f, len(state.memory.counts))
         reward_scale.check(state.rewards.scale)
-        if not max(state.refitted, state.tested) <= state.rounds == state.memory.stored:
-            raise ValueError("the rounds of the last refit and the last change test do not fit the number of rounds")
+        if not state.refitted <= state.memory.stored:
+            raise ValueError("the round of the last refit does not fit the number of rounds")
         if state.memory.capacity is not None:
             raise ValueError("the memory must have no fixed capacity, because refits bound it")
-        if (state.moved and (state.before is None or state.moved >= len(state.oldest))) or state.keep > 1.0:
-            raise ValueError("the state of the current refit is impossible")
+        if state.width > 1.0:
+            raise ValueError(f"the width of the prior must be at most 1, got {state.width}")
+        if state.view.order is not None and not np.array_equal(np.sort(state.view.order), np.arange(self.columns[0])):
+            raise ValueError("the order of the columns must name each of them once")
+
+
+def _per_arm(state: State) -> list[str]:
+    """Return the fields that hold statistics per arm."""
+    return [name for name in ("full", "linear", "evicted") if getattr(state, name) is not None]
+
+
+def _stamps(delays: Delays, k: int, decided: Any) -> tuple[Ints, Delays]:
+    """Return the stamps of new tuples, and the delays with them.
+
+    A tuple without a known time of decision comes after all others; 0 stands for an unknown place in their order.
+    """
+    newest, longest, before = delays
+    stamps = np.arange(newest + 1, newest + 1 + k) if decided is None else np.atleast_1d(decided).astype(np.intp)
+    heads = np.maximum(np.maximum.accumulate(stamps), newest)
+    late = int((heads - stamps)[stamps > 0].max(initial=0))
+    return stamps, Delays(int(heads[-1]), max(longest, late), before)
+
+
+def _clipped(rewards: RewardScale, values: Any) -> Any:
+    """Return rewards within their limits."""
+    if isinstance(values, float):
+        return min(max(values, rewards.low), rewards.high)
+    return np.clip(values, rewards.low, rewards.high)
+
+
+def _restarted(beliefs: Any, before: float, after: float, centre: float | None) -> Any:
+    """Return beliefs whose noise starts at another variance; what was learned of it stays.
+
+    With a centre nothing was learned: until the first refit rewards had neither a scale nor a centre.
+    """
+    mu, root, a, b = beliefs
+    if centre is None:
+        return type(beliefs)(mu, root, a, A0 * after + np.maximum(b - A0 * before, 0.0))
+    mu = mu.copy()
+    mu[:, -1] = centre
+    return type(beliefs)(mu, root, a, np.full(len(b), A0 * after))
+
+
+def _narrowed(precision: Array, width: float) -> Array:
+    """Return prior precisions of context and constant, the context's for a width of the prior."""
+    out = precision / width
+    out[-1] = precision[-1]
+    return out

@@ -14,7 +14,7 @@ from lim2.arms import arm_names
 from lim2.checks import as_float, as_floats, positive_int
 from lim2.exploration import Exploration, StudentT
 from lim2.representation.crossing import Crossing
-from lim2.state import Array, Ints
+from lim2.state import Array, Ints, rebuilt
 
 # The size of a context, its shape, or None where the representation knows it.
 Size = int | Sequence[int] | None
@@ -47,8 +47,8 @@ class Algorithm(ABC):
         Names of the arms, any hashable values, instead of ``n_arms``.
     initial_pulls
         Number of initial pulls of every arm, in turn.
-    min_propensity
-        Smallest probability of choosing each eligible arm; at most 1 / n_arms.
+    epsilon
+        Share of decisions that are drawn uniformly among the eligible arms or items, from 0 to 1.
     seed
         Seed of the random streams. The same seed and inputs give the same decisions, bit for bit. None: a random seed
         from the operating system.
@@ -62,13 +62,14 @@ class Algorithm(ABC):
     _: KW_ONLY
     arms: Iterable[Hashable] | None = None
     initial_pulls: int | None = 2
-    min_propensity: float = 0.0
+    epsilon: float = 0.0
     seed: int | None = None
     n_item_features: int | None = None
 
     state_type: ClassVar[type[Any]]
     draws: ClassVar[bool] = True  # whether `learn` uses its random stream
     batches: ClassVar[bool] = False  # whether there is a `learn_many`
+    dated: ClassVar[bool] = False  # whether `learn` takes the time of a decision, as ``decided``
     why_no_batches: ClassVar[str] = "it is defined one reward at a time"
 
     # What an algorithm adds
@@ -124,6 +125,10 @@ class Algorithm(ABC):
         """
         return self.score(state, rows)
 
+    def newest(self, state: Any) -> int:  # noqa: ARG002
+        """Return the time of the newest decision whose reward was learned; only if ``dated`` is True."""
+        return 0
+
     def for_items(self, state: Any) -> Any:
         """Return the part of the state that :meth:`score_items` needs, to be used for many decisions."""
         return state
@@ -149,7 +154,8 @@ class Algorithm(ABC):
     def validate(self) -> None:
         """Raise a ValueError if a setting is invalid."""
         _ = self.turns
-        check_floor(self.min_propensity, len(self.names))
+        check_epsilon(self.epsilon)
+        _ = self.names
         if not self.shape:
             raise ValueError("n_features is missing: give the size of a context")
         if math.prod(self.shape) > LARGEST_CONTEXT:
@@ -188,6 +194,15 @@ class Algorithm(ABC):
     def kinds(self) -> Mapping[str, Any]:
         """Return the types of the parts of the state that are annotated ``Any``, by path; used by loading."""
         return {}
+
+    @classmethod
+    def upgraded(cls, settings: dict[str, Any], leaves: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003
+        """Return the settings of a file, changed where an earlier version meant something else by them."""
+        return settings
+
+    def rebuilt(self, leaves: Mapping[str, Any]) -> Any:
+        """Return the state with these leaves by path, also if an earlier version wrote them."""
+        return rebuilt(self.state_type, leaves, self.kinds())
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the state's axes that follow from the settings; used by loading."""
@@ -232,11 +247,10 @@ class Algorithm(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def check_floor(floor: float, n_arms: int) -> None:
-    """Raise a ValueError unless every arm can have this smallest propensity."""
-    value = as_float(floor, "min_propensity")
-    if not 0.0 <= value * n_arms <= 1.0 + 1e-12:
-        raise ValueError(f"min_propensity must be from 0 to 1 / n_arms = {1.0 / n_arms:.4g}, got {floor!r}")
+def check_epsilon(epsilon: float) -> None:
+    """Raise a ValueError unless epsilon is a share."""
+    if not 0.0 <= as_float(epsilon, "epsilon") <= 1.0:
+        raise ValueError(f"epsilon is a share of decisions and must be from 0 to 1, got {epsilon!r}")
 
 
 def rms(part: Array, whole: Array) -> float:

@@ -66,8 +66,8 @@ class LiM2(neural.Neural):
         Number of batches per round, the paper's P.
     initial_pulls
         Number of initial pulls of every arm, in turn.
-    min_propensity
-        Smallest probability of choosing each eligible arm; at most 1 / n_arms.
+    epsilon
+        Share of decisions that are drawn uniformly among the eligible arms or items, from 0 to 1.
     prior_precision
         Precision of the initial prior: its covariance is I / prior_precision.
     a0, b0

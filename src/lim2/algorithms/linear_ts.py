@@ -72,8 +72,8 @@ class LinearTS(Algorithm):
     initial_pulls
         Number of initial pulls of every arm, in turn. None: 2; with ``scaled=True`` up to 24 in total, but at least 2
         per arm.
-    min_propensity
-        Smallest probability of choosing each eligible arm; at most 1 / n_arms.
+    epsilon
+        Share of decisions that are drawn uniformly among the eligible arms or items, from 0 to 1.
     prior_precision
         Precision of the prior N(0, noise / prior_precision) of the weights. None: 0.25. Not with ``scaled=True``.
     a0, b0

@@ -90,7 +90,7 @@ class WithNetwork(Algorithm):
     def check_memory(self, state: Any) -> None:
         """Raise a ValueError if the memory of a loaded state is impossible."""
         E = state.memory
-        memory.check(E)
+        memory.check(E, counted=not self.dated)
         if E.held and self.read(state, E.contexts, "the memory").dtype != E.contexts.dtype:
             raise ValueError(f"the memory holds contexts of {E.contexts.dtype}, which the network does not take")
 

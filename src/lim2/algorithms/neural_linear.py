@@ -17,7 +17,7 @@ class NeuralLinear(Restart):
 
     Parameters
     ----------
-    n_arms, n_features, arms, hidden, batch, initial_pulls, min_propensity, prior_precision, a0, b0, learning_rate, \
+    n_arms, n_features, arms, hidden, batch, initial_pulls, epsilon, prior_precision, a0, b0, learning_rate, \
     intercept, exploration, representation, seed, standardize, forget
         The same as for :class:`lim2.algorithms.LiM2`.
     train_every

@@ -13,7 +13,7 @@ class NeuralLinearNaive(Restart):
 
     Parameters
     ----------
-    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, min_propensity, prior_precision, a0, b0, \
+    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, epsilon, prior_precision, a0, b0, \
     learning_rate, refresh, noise, intercept, exploration, representation, seed, recompute_every, recompute_share, \
     standardize, forget
         The same as for :class:`lim2.algorithms.LiM2`.

@@ -43,7 +43,7 @@ class NeuralLinearNTK(Neural):
 
     Parameters
     ----------
-    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, min_propensity, prior_precision, a0, b0, \
+    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, epsilon, prior_precision, a0, b0, \
     learning_rate, refresh, intercept, exploration, representation, seed, standardize, forget
         The same as for :class:`lim2.algorithms.LiM2`.
     """

@@ -52,8 +52,8 @@ class NeuralUCB(GradientBandit):
         Largest number of tuples to train on; the oldest are dropped first. None: all.
     initial_pulls
         Number of initial pulls of every arm, in turn. The default is 0, as in the official code.
-    min_propensity
-        Smallest probability of choosing each eligible arm; at most 1 / n_arms.
+    epsilon
+        Share of decisions that are drawn uniformly among the eligible arms or items, from 0 to 1.
     seed
         Seed of the random streams. The same seed and inputs give the same decisions.
     standardize

@@ -15,17 +15,56 @@ SMALLEST = 1e-30  # a smaller scale counts as none
 Nonnegative = Annotated[float, "", "nonnegative"]
 
 
+LIMIT_DEVIATIONS = 20.0  # a reward further from the median than so many deviations counts as so far
+LIMIT_STEPS, RARE_REWARDS = 30, 3  # so few rewards do not recur, however few there are in all
+
+
 class RewardScale(NamedTuple):
-    """The moments of the rewards up to the last refit, and the scale that they give."""
+    """The moments of the rewards up to the last refit, the scale that they give, and limits of single rewards."""
 
     scale: Annotated[float, "", "positive"]
     observed: Count
     mean: float  # the centre
     origin: float  # the mean of the first ones: sums of rewards are about it
     squares: Nonnegative  # sum of squared distances from the mean
+    low: float  # rewards below count as this one
+    high: float
 
 
-NO_REWARDS = RewardScale(1.0, 0, 0.0, 0.0, 0.0)
+NO_REWARDS = RewardScale(1.0, 0, 0.0, 0.0, 0.0, -LARGEST, LARGEST)
+
+
+def limits(rewards: Array) -> tuple[float, float]:
+    """Return the limits beyond which a single reward is an outlier.
+
+    They are ``LIMIT_DEVIATIONS`` standard deviations from the median, of rewards that are themselves limited: the
+    deviation starts at that of the central half and grows until it explains itself. So rewards that recur, more than
+    ``RARE_REWARDS`` times and more often than once in ``LIMIT_DEVIATIONS`` squared, are not limited, however large.
+    Where at least half of all rewards are equal, as clicks and purchases are, there are no limits: the rare ones are
+    the message.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rewards = rng.normal(size=1000)
+    >>> rewards[7] = 1000.0
+    >>> [round(limit, 1) for limit in limits(rewards)]
+    [-19.3, 19.2]
+    >>> rewards[:30] = 1000.0  # they recur
+    >>> limits(rewards)[1] > 1000.0
+    True
+    """
+    centre = float(np.median(rewards))
+    distances = np.sort(np.abs(rewards - centre))[:-RARE_REWARDS]
+    scale = 1.4826 * float(np.median(distances)) if len(distances) else 0.0
+    if not scale:
+        return -LARGEST, LARGEST
+    for _ in range(LIMIT_STEPS):
+        before = scale
+        scale = max(scale, float(np.sqrt(np.mean(np.square(np.minimum(distances, LIMIT_DEVIATIONS * scale))))))
+        if scale < 1.01 * before:
+            break
+    return centre - LIMIT_DEVIATIONS * scale, centre + LIMIT_DEVIATIONS * scale
 
 
 def observe(rewards: RewardScale, values: Array, least: float) -> RewardScale:
@@ -46,7 +85,8 @@ def observe(rewards: RewardScale, values: Array, least: float) -> RewardScale:
     squares += rewards.squares
     mean = rewards.mean + distance * (count / observed)
     origin = rewards.origin if rewards.observed else mean
-    return RewardScale(max(scale_of(mean, math.sqrt(squares / observed)), least), observed, mean, origin, squares)
+    scale = max(scale_of(mean, math.sqrt(squares / observed)), least)
+    return rewards._replace(scale=scale, observed=observed, mean=mean, origin=origin, squares=squares)
 
 
 def scale_of(mean: float, deviation: float, rounding: float = ROUNDING) -> float:

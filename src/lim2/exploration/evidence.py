@@ -1,30 +1,21 @@
 """Sufficient statistics of one arm, and its posterior and evidence computed from them.
 
-The rewards r of an arm with features Z are N(Z w, noise I), the weights w are N(0, noise D^-1) at the start with D
-diagonal, and the noise is InvGamma(a, b). All that the data say is in Z'Z, Z'r, r'r and their number. These can be
-added, and made to count less by a factor.
+The rewards r of an arm with features Z are N(Z w, noise I), and the weights w have the prior N(0, noise D^-1) with D
+diagonal. All that the data say is in Z'Z, Z'r, r'r and their number. These can be added, and made to count less by a
+factor.
 """
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from lim2.exploration.sums import Sums
 from lim2.state import Array
 
 _potrf, _trtri, _trsv = lapack.dpotrf, lapack.dtrtri, blas.dtrsv
-
-
-class Start(NamedTuple):
-    """Prior of an arm: precisions of the weights in units of the noise, and the noise."""
-
-    precision: Array  # D, (g,)
-    a: float
-    b: float
 
 
 def sums_of(features: Array, rewards: Array) -> Sums:
@@ -79,48 +70,77 @@ def fit(precision: Array, sums: Sums) -> tuple[Array, Array]:
     return np.dot(np.dot(root, sums.cross), root), root
 
 
-def log_evidence(start: Start, sums: Sums) -> float:
-    """Return the log density of an arm's rewards, which are multivariate Student-t.
+def log_evidence(precision: Array, noise: float, sums: Sums) -> tuple[float, float]:
+    """Return the log density of an arm's rewards whose noise is known, and the sum of squares that the fit leaves.
+
+    The density is up to a term that depends on noise and number of the rewards alone.
 
     Examples
     --------
-    Rewards far from what is believed are likelier under a wider belief:
+    Rewards far from 0 are likelier under a wider prior of the weights:
 
     >>> sums = sums_of(np.ones((2, 1)), np.array([3.0, 3.0]))
-    >>> [round(log_evidence(Start(np.array([precision]), 6.0, 6.0), sums), 3) for precision in (100.0, 1.0)]
-    [-8.179, -5.225]
+    >>> [tuple(round(value, 3) for value in log_evidence(np.array([p]), 1.0, sums)) for p in (100.0, 1.0)]
+    [(-8.833, 17.647), (-3.549, 6.0)]
     """
-    (precision, a, b), half = start, 0.5 * float(sums.weight)
-    if not half:
-        return 0.0
+    if not sums.weight:
+        return 0.0, 0.0
     factor, failed = _factor(precision, sums)
     if failed:
-        return -math.inf
+        return -math.inf, 0.0
     solved = _trsv(factor, sums.cross, lower=0, trans=1)
     rest = max(float(sums.squares) - float(np.dot(solved, solved)), 0.0)
     shrunk = float(np.log(factor.diagonal()).sum()) - 0.5 * float(np.log(precision).sum())
-    constant = a * math.log(b) + math.lgamma(a + half) - math.lgamma(a) - half * math.log(2.0 * math.pi)
-    return constant - shrunk - (a + half) * math.log(b + 0.5 * rest)
+    return -shrunk - 0.5 * rest / noise, rest
 
 
-def forgetting(start: Start, older: Sums, recent: Sums, factors: Sequence[float]) -> list[float]:
-    """Return the log density of recent rewards, had what is older counted less by each factor.
+def forgetting(precision: Array, noise: float, past: Sums, recent: Sums, weights: Sequence[float]) -> Array:
+    """Return the log density of an arm's recent rewards if past ones count less, for several weights of these.
+
+    The precisions are those of the weights themselves. The noise is the arm's, or that of the recent rewards about
+    their fit if that is larger: then a burst of clicks, or one large purchase, is no change.
 
     Examples
     --------
-    >>> older, recent = (sums_of(np.ones((9, 1)), np.full(9, reward)) for reward in (1.0, -1.0))
-    >>> [round(density, 2) for density in forgetting(Start(np.ones(1), 6.0, 1.0), older, recent, (1.0, 64.0))]
-    [-27.98, -5.42]
+    >>> past, recent = (sums_of(np.ones((9, 1)), np.full(9, reward)) for reward in (1.0, -1.0))
+    >>> forgetting(np.ones(1), 1.0, past, recent, (1.0, 1 / 64)).round(2).tolist()
+    [-8.87, -1.73]
     """
-    if not older.weight or not recent.weight:  # no rewards have density 1, whatever is known
-        return [0.0] * len(factors)
-    less = [times(older, 1.0 / factor) for factor in factors]
-    return [log_evidence(start, total(known, recent)) - log_evidence(start, known) for known in less]
+    if not past.weight or not recent.weight:  # no rewards have density 1, whatever is known
+        return np.zeros(len(weights))
+    noise = max(noise, log_evidence(precision * noise, noise, recent)[1] / float(recent.weight))
+    scaled = precision * noise
+    return np.array(
+        [
+            log_evidence(scaled, noise, total(times(past, w), recent))[0]
+            - log_evidence(scaled, noise, times(past, w))[0]
+            for w in weights
+        ]
+    )
 
 
-def split(features: Array, rewards: Array, first: NDArray[np.bool_]) -> tuple[Sums, Sums]:
-    """Return the sums over some rows, and over the others."""
-    return sums_of(features[first], rewards[first]), sums_of(features[~first], rewards[~first])
+def width_evidence(precision: Array, noise: float, sums: Sums, widths: Array) -> Array:
+    """Return the log density of an arm's rewards for several widths of the prior, as factors of its variance.
+
+    The last feature is a constant, whose prior stays. The precisions are those of the weights themselves; those of
+    the other features are equal. One eigendecomposition serves all widths.
+
+    Examples
+    --------
+    Rewards that do not depend on the first feature favour a narrow prior of its weight:
+
+    >>> Z = np.array([[1.0, 1.0], [-1.0, 1.0]] * 20)
+    >>> width_evidence(np.ones(2), 1.0, sums_of(Z, np.ones(40)), np.array([1.0, 0.01])).round(2).tolist()
+    [-1.86, -0.17]
+    """
+    gram, cross, _, weight = sums
+    count, towards = float(weight) + float(precision[-1]) * noise, gram[:-1, -1]  # the constant is integrated out
+    values, vectors = np.linalg.eigh(gram[:-1, :-1] - np.multiply.outer(towards, towards) / count)
+    values = np.maximum(values, 0.0)
+    along = np.dot(cross[:-1] - towards * (cross[-1] / count), vectors)
+    scaled = float(precision[0]) * noise / widths[:, None]
+    out: Array = 0.5 * ((along**2 / (scaled + values)).sum(axis=1) / noise - np.log1p(values / scaled).sum(axis=1))
+    return out
 
 
 def _factor(precision: Array, sums: Sums) -> tuple[Array, int]:

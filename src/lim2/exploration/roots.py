@@ -35,8 +35,8 @@ class RootPosterior(NamedTuple):
 class LinearPosterior(NamedTuple):
     """Linear posterior over fewer features, in addition to a :class:`RootPosterior`."""
 
-    mu: Annotated[Array, "arm own"]
-    root: Annotated[Array, "arm own own"]
+    mu: Annotated[Array, "arm linear"]
+    root: Annotated[Array, "arm linear linear"]
     a: Annotated[Array, "arm", "positive"]
     b: Annotated[Array, "arm", "positive"]
 

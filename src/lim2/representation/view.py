@@ -1,10 +1,10 @@
-"""A view: the fixed map from contexts to the features of the linear posterior, replaced at a refit.
+"""A view of contexts: how an algorithm turns them into features.
 
-The features are the hidden layer of a network, the context itself and a constant 1. The context is scaled column by
-column; where it has more columns than a covariance affords, random projections of it stand for it.
+The features of a context are the hidden layer of a network, the scaled context itself, and a constant 1. A context of
+many columns is narrowed: its most frequent columns stay, and the others are added up in groups, with signs (feature
+hashing).
 """
 
-import math
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
@@ -13,32 +13,56 @@ from numpy.typing import NDArray
 
 from lim2.representation.protocol import Representation
 from lim2.representation.scaling import Scaling, scaled
-from lim2.state import Array
+from lim2.state import Array, Ints
 
-MOST_COLUMNS = 256  # of the context among the features; more are projected to so many
+MOST_COLUMNS, SHARED_COLUMNS = 256, 64  # of a narrowed context, and how many of them are sums of rare columns
 SMALLEST_SIZE, LARGEST_SIZE = 1e-60, 1e60
 
 
 class View(NamedTuple):
-    """A network, the scaling of its inputs, and the projection of a context of many columns."""
+    """A network, the scaling of its inputs, and the order of the columns of a context that is narrowed."""
 
     network: Any
     scaling: Scaling | None  # None where contexts are no vectors of numbers: they are not among the features then
-    projection: Annotated[Array, "column linear"] | None
+    order: Annotated[Ints, "column", "count"] | None  # the most frequent columns first
 
 
 def linear_columns(shape: tuple[int, ...], takes_floats: bool) -> int:
-    """Return the number of features taken from the context: all its columns, or projections of them."""
+    """Return the number of features taken from the context: its columns, or those of the narrowed context."""
     return min(shape[0], MOST_COLUMNS) if takes_floats and len(shape) == 1 else 0
 
 
-def projection(columns: int, linear: int, rng: np.random.Generator) -> Array | None:
-    """Return a random projection that keeps squared lengths on average; None where none is needed."""
-    return rng.standard_normal((columns, linear)) / math.sqrt(linear) if 0 < linear < columns else None
+def by_frequency(rows: NDArray[Any]) -> Ints:
+    """Return the columns by the number of rows in which they are not 0, the most frequent first.
+
+    Examples
+    --------
+    >>> by_frequency(np.array([[0, 1, 1], [0, 0, 1]])).tolist()
+    [2, 1, 0]
+    """
+    return np.argsort(-np.count_nonzero(rows, axis=0), kind="stable")
 
 
-def inputs(view: View, contexts: NDArray[Any]) -> NDArray[Any]:
-    """Return contexts as the network gets them: scaled, if they are numbers."""
+def narrowed(rows: Array, order: Ints) -> Array:
+    """Return rows of ``MOST_COLUMNS`` columns: frequent ones as they are, then signed sums of the others.
+
+    Examples
+    --------
+    >>> rows = np.arange(1000.0)[None]
+    >>> out = narrowed(rows, np.arange(1000))
+    >>> out.shape, out[0, :3].tolist(), float(out[0, 192])  # 192 - 193 + 194 - ... over 12 columns
+    ((1, 256), [0.0, 1.0, 2.0], -6.0)
+    """
+    single = MOST_COLUMNS - SHARED_COLUMNS
+    starts = np.arange(MOST_COLUMNS)
+    starts[single:] = single + np.arange(SHARED_COLUMNS) * (len(order) - single) // SHARED_COLUMNS
+    ordered = rows.take(order, axis=1)
+    ordered[:, single + 1 :: 2] *= -1.0
+    return np.add.reduceat(ordered, starts, axis=1)
+
+
+def scaled_rows(view: View, contexts: NDArray[Any]) -> NDArray[Any]:
+    """Return contexts scaled by the view, if they are numbers."""
     return contexts if view.scaling is None else scaled(view.scaling, contexts)
 
 
@@ -51,16 +75,17 @@ def features(
 ) -> Array:
     """Return the features of rows of contexts: the network's hidden layer, the contexts themselves, and a 1.
 
-    Where a row is a context and an item, ``crossed`` appends their products: they are among the own features, too.
+    Where a row is a context and an item, ``crossed`` appends their products, which the network does not see.
     """
     out, hidden = np.empty((len(contexts), net.width + linear + 1)), net.width
     if not len(contexts):  # what not every network takes
         return out
-    rows = inputs(view, contexts)
-    out[:, :hidden] = net.features(view.network, rows)
+    rows = scaled_rows(view, contexts)
+    if hidden:
+        out[:, :hidden] = net.features(view.network, rows)
     if linear:
         rows = rows if crossed is None else crossed(rows)
-        out[:, hidden:-1] = rows if view.projection is None else np.dot(rows, view.projection)
+        out[:, hidden:-1] = rows if view.order is None else narrowed(rows, view.order)
     out[:, -1] = 1.0
     return out
 
