@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         NeuralLinearNTK,
         NeuralTS,
         NeuralUCB,
+        ThompsonSampling,
         TransportTS,
         Uniform,
     )
@@ -55,8 +56,8 @@ __version__ = "0.2.0"
 __all__ = [
     "AGENTS", "AdaptiveTS", "Agent", "AsyncClient", "Bandit", "Client", "Decision", "DecisionLog", "Info", "ItemAgent",
     "LiM2", "LinearTS", "LoadError", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive",
-    "NeuralTS", "NeuralUCB", "Slate", "Snapshot", "TransportTS", "Uniform", "evaluate", "from_bytes", "load", "match",
-    "problems",
+    "NeuralTS", "NeuralUCB", "Slate", "Snapshot", "ThompsonSampling", "TransportTS", "Uniform", "evaluate",
+    "from_bytes", "load", "match", "problems",
 ]  # fmt: skip
 
 # Where the names are. A module is imported when one of its names is first used, so that importing lim2 costs nothing.
@@ -64,7 +65,7 @@ _MODULES = {
     "agent": ("Agent",),
     "agents": (
         "AGENTS", "AdaptiveTS", "LiM2", "LinearTS", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNaive",
-        "NeuralLinearNTK", "NeuralTS", "NeuralUCB", "TransportTS", "Uniform",
+        "NeuralLinearNTK", "NeuralTS", "NeuralUCB", "ThompsonSampling", "TransportTS", "Uniform",
     ),
     "bandit": ("Bandit",),
     "client": ("AsyncClient", "Client"),

@@ -8,9 +8,10 @@ import copy
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from functools import partial
 from itertools import starmap
 from operator import setitem
 from pathlib import Path
@@ -23,12 +24,13 @@ from lim2 import batches, streams
 from lim2 import state as trees
 from lim2 import warm_start as tables
 from lim2._blas import one_thread
-from lim2.algorithms.base import Algorithm, check_floor
+from lim2.algorithms.base import Algorithm, check_epsilon
 from lim2.arms import arm_names
 from lim2.batches import Progress, Size
-from lim2.checks import LARGEST, as_float, as_floats, plain
+from lim2.checks import LARGEST, as_float, as_floats, plain, positive_int
 from lim2.deciding import Core, Decider
 from lim2.info import Info
+from lim2.pending import Pending
 from lim2.snapshot import Snapshot
 from lim2.state import Array, Ints
 from lim2.streams import Streams
@@ -84,10 +86,16 @@ class Agent(Decider):
         self.metadata: dict[str, Any] = {}
         self._shared = False  # whether somebody else has this very state
         self._drawn: tuple[Any, Any] = (None, None)  # the round of the latest update, and where its stream was
+        self._pending = Pending()
 
     # Learning
 
-    def update(self, context: ArrayLike, arm: Hashable, reward: float) -> None:
+    def _decided(self, x: NDArray[Any], arm: int) -> None:
+        if self.algorithm.dated:
+            core = self._core
+            self._pending.add(x, core.names[arm], self.algorithm.newest(core.state))
+
+    def update(self, context: ArrayLike, arm: Hashable, reward: float, decided: int | None = None) -> None:
         """Learn the reward of an arm in a context. Updates may come in any order and long after ``act``.
 
         Parameters
@@ -98,9 +106,17 @@ class Agent(Decider):
             Name of the arm that was played.
         reward
             Its reward.
+        decided
+            When the decision was made: its number, or a time in whole seconds or smaller units; any whole numbers from
+            1 that grow. ``AdaptiveTS`` tests for changes in this order. None: the agent recognises the latest decisions
+            that it made itself by context and arm; all others count as made now.
         """
         self.refuse_beside_log()
-        self._learn(self._context(context), self._arm(arm), self._reward(reward))
+        x, index, value = self._context(context), self._arm(arm), self._reward(reward)
+        number = positive_int("decided", decided) if decided is not None else None
+        if number is None and self.algorithm.dated:
+            number = self._pending.pop(x, self._core.names[index])
+        self._learn(x, index, value, decided=number)
 
     def update_many(self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike, batch: Size = 1) -> None:
         """Learn many rewards: all of them or, if one fails, none.
@@ -208,33 +224,61 @@ class Agent(Decider):
             self._streams.learn.bit_generator.state = position
             raise
 
-    def learn_row(self, context: NDArray[Any], arm: Hashable, reward: float, also: Iterable[trees.Write] = ()) -> None:
+    def learn_row(
+        self,
+        context: NDArray[Any],
+        arm: Hashable,
+        reward: float,
+        also: Iterable[trees.Write] = (),
+        decided: int | None = None,
+    ) -> None:
         """Learn from a vector without checking it; make the assignments ``also`` together with the new state."""
-        self._learn(context, self._arm(arm), self._reward(reward), also)
+        self._learn(context, self._arm(arm), self._reward(reward), also, decided)
 
-    def learn_logged(self, context: ArrayLike, arm: Hashable, reward: float, also: Iterable[trees.Write]) -> None:
+    def learn_logged(
+        self,
+        context: ArrayLike,
+        arm: Hashable,
+        reward: float,
+        also: Iterable[trees.Write],
+        decided: int | None = None,
+    ) -> None:
         """Learn a reward from a log, as :meth:`update` does; set ``also``, its log position, in the same step."""
-        self._learn(self._context(context), self._arm(arm), self._reward(reward), also)
+        self._learn(self._context(context), self._arm(arm), self._reward(reward), also, decided)
 
     def learn_logged_many(
-        self, contexts: ArrayLike, arms: Iterable[Hashable], rewards: ArrayLike, also: Iterable[trees.Write]
+        self,
+        contexts: ArrayLike,
+        arms: Iterable[Hashable],
+        rewards: ArrayLike,
+        also: Iterable[trees.Write],
+        decided: Sequence[int] | None = None,
     ) -> None:
         """Learn rewards from a log as one batch; set ``also``, the log position of the last, in the same step."""
-        self.learn_rows(*self._checked(contexts, arms, rewards), also)
+        self.learn_rows(*self._checked(contexts, arms, rewards), also, decided)
 
-    def learn_rows(self, contexts: NDArray[Any], arms: Ints, rewards: Array, also: Iterable[trees.Write] = ()) -> None:
+    def learn_rows(
+        self,
+        contexts: NDArray[Any],
+        arms: Ints,
+        rewards: Array,
+        also: Iterable[trees.Write] = (),
+        decided: Sequence[int] | None = None,
+    ) -> None:
         """Learn one batch without checking it, arms as indices; make the assignments ``also`` in the same step.
 
         A batch of one reward gives the same result as :meth:`update`, bit for bit.
         """
         if len(rewards) == 1:
-            self._learn(contexts[0], int(arms[0]), float(rewards[0]), also)
+            self._learn(contexts[0], int(arms[0]), float(rewards[0]), also, None if decided is None else decided[0])
         elif not self.batches:
             raise ValueError(f"{self.algorithm.no_batches}, got {len(rewards)} rewards")
         elif len(rewards):
             counts = np.bincount(arms)
             pulled = np.flatnonzero(counts), counts[counts > 0]
-            self._advance(self.algorithm.learn_many, (contexts, arms, rewards), int(arms[-1]), pulled, also)
+            times = None if decided is None else np.array(decided, dtype=np.intp)
+            learn = self._dated(self.algorithm.learn_many, times)
+            self._advance(learn, (contexts, arms, rewards), int(arms[-1]), pulled, also)
         else:
             trees.put(also)
 
@@ -247,9 +291,20 @@ class Agent(Decider):
                 "and log_event from agent.metadata."
             )
 
-    def _learn(self, context: NDArray[Any], arm: int, reward: float, also: Iterable[trees.Write] = ()) -> None:
+    def _learn(
+        self,
+        context: NDArray[Any],
+        arm: int,
+        reward: float,
+        also: Iterable[trees.Write] = (),
+        decided: int | None = None,
+    ) -> None:
         """Learn one reward."""
-        self._advance(self.algorithm.learn, (context, arm, reward), arm, (arm, 1), also)
+        self._advance(self._dated(self.algorithm.learn, decided), (context, arm, reward), arm, (arm, 1), also)
+
+    def _dated(self, learn: Callable[..., Any], decided: Any) -> Callable[..., Any]:
+        """Return an update function that knows when decisions were made, if the algorithm uses that."""
+        return learn if decided is None or not self.algorithm.dated else partial(learn, decided=decided)
 
     def _advance(
         self, learn: Callable[..., Any], seen: tuple[Any, ...], arm: int, pulled: Any, also: Iterable[trees.Write]
@@ -335,7 +390,6 @@ class Agent(Decider):
         core = self._core
         names = arm_names((*core.names, name))
         source = None if like is None else self._arm(like)
-        check_floor(self._floor, len(names))
         rng = copy.deepcopy(self._streams.init)
         with one_thread:
             new = trees.copied(self.algorithm.add_arm(core.state, source, rng))
@@ -456,6 +510,7 @@ class Agent(Decider):
         with streams.lock:
             core = self._core._replace(latest=None)
             kept = {**self.__dict__, "_asked": self._asked.copy(), "_shared": False, "_drawn": (None, None)}
+        kept["_pending"] = copy.deepcopy(self._pending)
         return {**kept, "_core": core._replace(state=trees.canonical(core.state))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -495,6 +550,17 @@ class Agent(Decider):
         return agent
 
     # Properties
+
+    @property
+    def epsilon(self) -> float:
+        """Share of decisions that are drawn uniformly among the eligible arms; another one holds from then on."""
+        return self._epsilon
+
+    @epsilon.setter
+    def epsilon(self, epsilon: float) -> None:
+        check_epsilon(epsilon)
+        self._epsilon = float(epsilon)
+        self.algorithm = replace(self.algorithm, epsilon=self._epsilon)
 
     @property
     def batches(self) -> bool:

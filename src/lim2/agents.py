@@ -28,6 +28,11 @@ def agent_of(algorithm: Callable[P, Algorithm]) -> Maker[P]:
     """Return a function that makes agents with this algorithm; with ``n_item_features``, an :class:`ItemAgent`."""
 
     def make(*args: P.args, **settings: P.kwargs) -> Agent | ItemAgent:
+        if "min_propensity" in settings:
+            raise TypeError(
+                "min_propensity was replaced by epsilon, the share of decisions that are drawn uniformly: use "
+                "epsilon = min_propensity x number of arms or, with items, epsilon = min_propensity"
+            )
         made = algorithm(*args, **settings)
         return Agent(made) if made.n_item_features is None else ItemAgent(made)
 
@@ -46,6 +51,7 @@ NeuralUCB = agent_of(algorithms.NeuralUCB)
 NeuralTS = agent_of(algorithms.NeuralTS)
 NeuralLinearNTK = agent_of(algorithms.NeuralLinearNTK)
 AdaptiveTS = agent_of(algorithms.AdaptiveTS)
+ThompsonSampling = agent_of(algorithms.ThompsonSampling)
 Uniform = agent_of(algorithms.Uniform)
 
 # In the order of the paper's tables; what is not the paper's comes last.
@@ -61,6 +67,7 @@ AGENTS: dict[str, Callable[..., Agent]] = {
         NeuralTS,
         NeuralLinearNTK,
         AdaptiveTS,
+        ThompsonSampling,
         Uniform,
     )
 }

@@ -13,6 +13,7 @@ from lim2.arms import describe, is_range, is_same
 from lim2.checks import LARGEST, shown, size_of, why_not
 from lim2.decision import Decision
 from lim2.exploration import StudentT
+from lim2.exploration.epsilon import uniform_choice, with_uniform
 from lim2.exploration.propensity import one_hot
 from lim2.state import Array, Ints
 from lim2.streams import Streams
@@ -49,7 +50,7 @@ class Decider:
 
     def _set_up(self, algorithm: Algorithm, its_streams: Streams) -> None:
         self.algorithm, self._streams, self._serves = algorithm, its_streams, False
-        self._shape, self._floor = algorithm.shape, float(algorithm.min_propensity)
+        self._shape, self._epsilon = algorithm.shape, float(algorithm.epsilon)
         self._axes, self._policy = len(algorithm.shape), algorithm.policy
         self._takes_floats = algorithm.takes_floats
 
@@ -66,15 +67,20 @@ class Decider:
         arms
             Names of the eligible arms. None: all arms.
         exploit
-            Choose the arm with the largest posterior mean: no exploration, no initial turns, no ``min_propensity``, no
+            Choose the arm with the largest posterior mean: no exploration, no initial turns, no ``epsilon``, no
             random draw.
         """
         core, x = self._core, self._context(context)
-        return core.names[self._choose(core.state, x, None if arms is None else self._eligible(arms), exploit)]
+        chosen = self._choose(core.state, x, None if arms is None else self._eligible(arms), exploit)
+        self._decided(x, chosen)
+        return core.names[chosen]
+
+    def _decided(self, x: NDArray[Any], arm: int) -> None:
+        """Take note of a decision; only an agent does."""
 
     def _choose(self, state: Any, x: NDArray[Any], eligible: Ints | None, exploit: bool) -> int:
         """Return the index of the arm for a context."""
-        chosen = self._unscored(eligible) if (self._starting or self._floor) and not exploit else None
+        chosen = self._unscored(eligible) if (self._starting or self._epsilon) and not exploit else None
         if chosen is None:
             with one_thread:
                 score = self.algorithm.score(state, x)
@@ -98,7 +104,7 @@ class Decider:
         elif len(xs):
             with one_thread:
                 score = self.algorithm.score(self._core.state, xs)
-                while row < len(xs) and not exploit and (self._starting or self._floor):
+                while row < len(xs) and not exploit and (self._starting or self._epsilon):
                     first = self._unscored(eligible)
                     if first is None:
                         one = StudentT(score.mean[row], score.scale[row], score.freedom)
@@ -110,6 +116,8 @@ class Decider:
                     scores = rest.mean if exploit else self._policy.scores(rest, self._rng())
                     best = (scores if eligible is None else scores[:, eligible]).argmax(axis=1)
                     chosen[row:] = best if eligible is None else eligible[best]
+        for x, arm in zip(xs, chosen.tolist(), strict=True):
+            self._decided(x, arm)
         return _named(chosen, self._core.names)
 
     def decide(self, context: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False) -> Decision:
@@ -134,7 +142,7 @@ class Decider:
         """Rank arms by one draw of each score, best first; return one decision per position.
 
         All decisions have the same eligible arms. The propensity of each is the probability that its arm comes first.
-        An arm played for its initial turn or for ``min_propensity`` comes first.
+        An arm played for its initial turn or for ``epsilon`` comes first.
 
         Parameters
         ----------
@@ -173,9 +181,12 @@ class Decider:
         names = core.names if subset is None else tuple(core.names[index] for index in subset)
         place = None if first is None else first if subset is None else int(np.flatnonzero(subset == first)[0])
         stds = np.sqrt(own.variance)
+        order = order_of(drawn, place, count)
+        for at in order:
+            self._decided(x, at if subset is None else int(subset[at]))
         return [
             Decision(names[at], float(propensities[at]), names, own.mean, stds, propensities, bool(exploit))
-            for at in order_of(drawn, place, count)
+            for at in order
         ]
 
     def propensities(
@@ -241,24 +252,19 @@ class Decider:
             policy = self._policy.propensities(score)  # type: ignore[attr-defined]
         else:
             raise NotImplementedError(no_propensities(self._policy))
-        if self._floor:
-            policy = self._floor + (1.0 - len(score.freedom) * self._floor) * policy
-        return policy
+        return with_uniform(policy, self._epsilon)
 
     def _rng(self) -> np.random.Generator:
         return self._streams.serve if self._serves else self._streams.act
 
     def _unscored(self, eligible: Ints | None, turn: int | None = None) -> int | None:
-        """Return the arm that ``min_propensity`` or the initial turns choose; None if the scores decide.
+        """Return the arm that ``epsilon`` or the initial turns choose; None if the scores decide.
 
         A turn that was promised is kept, even if another thread has taken it meanwhile: the propensities say so.
         """
-        chosen = None
-        if self._floor:
-            # One draw says whether, and which: each arm has a piece of length min_propensity.
-            piece = int(self._rng().random() / self._floor)
-            if piece < (self.n_arms if eligible is None else len(eligible)):
-                chosen = piece if eligible is None else int(eligible[piece])
+        chosen = uniform_choice(self._epsilon, self.n_arms if eligible is None else len(eligible), self._rng())
+        if chosen is not None and eligible is not None:
+            chosen = int(eligible[chosen])
         if self._starting:
             with streams.lock:
                 if chosen is None:
@@ -312,6 +318,11 @@ class Decider:
     def n_arms(self) -> int:
         """Number of arms."""
         return len(self._core.names)
+
+    @property
+    def epsilon(self) -> float:
+        """Share of decisions that are drawn uniformly among the eligible arms."""
+        return self._epsilon
 
     @property
     def context_shape(self) -> tuple[int, ...]:

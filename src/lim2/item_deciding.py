@@ -15,6 +15,7 @@ from lim2.checks import LARGEST, as_floats, size_of, why_not
 from lim2.deciding import Decider, check_positions, no_propensities, order_of
 from lim2.decision import Decision
 from lim2.exploration import StudentT, Thompson
+from lim2.exploration.epsilon import uniform_choice, with_uniform
 from lim2.exploration.propensity import one_hot
 from lim2.state import Array
 
@@ -56,7 +57,7 @@ class ItemDecider:
         items
             The candidates: an array (k, n_item_features), or vectors by name.
         exploit
-            Choose the item with the largest posterior mean: no exploration, no ``min_propensity``, no random draw.
+            Choose the item with the largest posterior mean: no exploration, no ``epsilon``, no random draw.
         joint
             Draw the scores of all candidates jointly, with their correlations, instead of independently. Similar
             candidates then get similar scores. The decision has no propensities.
@@ -176,13 +177,13 @@ class ItemDecider:
         """Order the rows."""
         score, count = self.score_items(rows), check_positions(k, len(names))
         chances = self._propensities(score, exploit, joint)
-        first = None if exploit else self._floor(len(names))
+        first = None if exploit else uniform_choice(self.epsilon, len(names), self._inner._rng())
         drawn = self._drawn(score, rows, exploit, joint)
         return _decisions(order_of(drawn, first, count), names, score, chances, exploit)
 
     def _first(self, score: StudentT, rows: Array, exploit: bool, joint: bool) -> int:
         """Return the place of the item that is chosen."""
-        chosen = None if exploit else self._floor(len(rows))
+        chosen = None if exploit else uniform_choice(self.epsilon, len(rows), self._inner._rng())
         return int(self._drawn(score, rows, exploit, joint).argmax()) if chosen is None else chosen
 
     def _drawn(self, score: StudentT, rows: Array, exploit: bool, joint: bool) -> Array:
@@ -197,26 +198,17 @@ class ItemDecider:
                 raise ValueError(f"joint draws are of Thompson sampling, not of {algorithm.policy!r}: leave out joint")
             return algorithm.policy.joint_scores(score, algorithm.joint_covariance(self._inner._core.state, rows), rng)
 
-    def _floor(self, k: int) -> int | None:
-        """Choose an item for the sake of ``min_propensity``; None when scores should decide."""
-        share = self._inner.algorithm.min_propensity
-        if not share:
-            return None
-        place = int(self._inner._rng().random() * k / share)  # one draw says whether, and which
-        return place if place < k else None
-
     def _propensities(self, score: StudentT, exploit: bool, joint: bool) -> Array:
         if joint:
             return np.full(len(score.mean), np.nan)
         if exploit:
             return one_hot(score.mean)
-        share, policy = float(self._inner.algorithm.min_propensity), self._inner.algorithm.policy
+        policy = self._inner.algorithm.policy
         given = getattr(policy, "propensities", None)  # a check of the protocol takes longer than the rest
         if given is None:
             raise NotImplementedError(no_propensities(policy))
         with one_thread:
-            chances: Array = given(score)
-        return chances if not share else share / chances.shape[-1] + (1.0 - share) * chances
+            return with_uniform(given(score), self.epsilon)
 
     # Checks of input
 
@@ -267,6 +259,11 @@ class ItemDecider:
     def name(self) -> str:
         """The name of the algorithm."""
         return self._inner.name
+
+    @property
+    def epsilon(self) -> float:
+        """Share of decisions that are drawn uniformly among the items of the call."""
+        return self._inner.epsilon
 
     @property
     def n_features(self) -> int:

@@ -6,7 +6,7 @@ in ``item_deciding.py``.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from lim2 import warm_start as tables
 from lim2.agent import Agent
 from lim2.algorithms.base import Algorithm
 from lim2.batches import Progress, Size
-from lim2.checks import LARGEST, as_floats, size_of, why_not
+from lim2.checks import LARGEST, as_floats, positive_int, size_of, why_not
 from lim2.info import Info
 from lim2.item_deciding import ItemDecider
 from lim2.snapshot import Snapshot
@@ -29,8 +29,8 @@ class ItemAgent(ItemDecider):
 
     Make one with ``lim2.AdaptiveTS(n_features=24, n_item_features=20)`` or another function in ``lim2.AGENTS``. Items
     may be new and may differ in every call; the caller names them. Add an item's identity to its features, one-hot or
-    hashed, if the agent should also learn about each item individually. ``min_propensity`` is the share of uniformly
-    random decisions: each of the k candidates of a call is chosen with probability at least ``min_propensity / k``.
+    hashed, if the agent should also learn about each item individually. ``epsilon`` is the share of decisions
+    that are drawn uniformly: each of the k candidates of a call is chosen with probability at least ``epsilon / k``.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ItemAgent(ItemDecider):
     def _scores_by(self) -> Any:  # not kept: the next update changes it
         return self._inner._core.state
 
-    def update(self, context: ArrayLike, item: ArrayLike, reward: float) -> None:
+    def update(self, context: ArrayLike, item: ArrayLike, reward: float, decided: int | None = None) -> None:
         """Learn the reward of an item in a context.
 
         Parameters
@@ -77,28 +77,40 @@ class ItemAgent(ItemDecider):
             Features of the item, (n_item_features,).
         reward
             Its reward.
+        decided
+            When the decision was made, see :meth:`lim2.Agent.update`. None: now.
         """
         self.refuse_beside_log()
-        self.learn_row(self._row(context, item), reward)
+        number = None if decided is None else positive_int("decided", decided)
+        self.learn_row(self._row(context, item), reward, decided=number)
 
-    def learn_logged(self, context: ArrayLike, item: ArrayLike, reward: float, also: Iterable[Write]) -> None:
+    def learn_logged(
+        self, context: ArrayLike, item: ArrayLike, reward: float, also: Iterable[Write], decided: int | None = None
+    ) -> None:
         """Learn a reward from a log, as :meth:`update` does; set ``also``, its log position, in the same step."""
-        self.learn_row(self._row(context, item), reward, also)
+        self.learn_row(self._row(context, item), reward, also, decided)
 
     def learn_logged_many(
-        self, contexts: ArrayLike, items: ArrayLike, rewards: ArrayLike, also: Iterable[Write]
+        self,
+        contexts: ArrayLike,
+        items: ArrayLike,
+        rewards: ArrayLike,
+        also: Iterable[Write],
+        decided: Sequence[int] | None = None,
     ) -> None:
         """Learn rewards from a log as one batch; set ``also``, the log position of the last, in the same step."""
         rows = self._rows(contexts, items)
-        self._inner.learn_logged_many(rows, [0] * len(rows), rewards, also)
+        self._inner.learn_logged_many(rows, [0] * len(rows), rewards, also, decided)
 
     def refuse_beside_log(self) -> None:
         """Raise a ValueError if the agent learns from a log: it would learn the same reward twice."""
         self._inner.refuse_beside_log()
 
-    def learn_row(self, row: NDArray[Any], reward: float, also: Iterable[Write] = ()) -> None:
+    def learn_row(
+        self, row: NDArray[Any], reward: float, also: Iterable[Write] = (), decided: int | None = None
+    ) -> None:
         """Learn from a row without checking it; make the assignments ``also`` together with the new state."""
-        self._inner.learn_row(row, 0, reward, also)
+        self._inner.learn_row(row, 0, reward, also, decided)
 
     def all_or_nothing(self, also: Iterable[Write] = ()) -> AbstractContextManager[None]:
         """Restore the agent, and make the assignments ``also``, if anything in the ``with`` block fails."""
@@ -191,6 +203,15 @@ class ItemAgent(ItemDecider):
     def agent(self) -> Agent:
         """The agent inside, with one arm: its contexts are a context and an item side by side."""
         return self._inner
+
+    @property
+    def epsilon(self) -> float:
+        """Share of decisions that are drawn uniformly among the items of the call; another one holds from then on."""
+        return self._inner.epsilon
+
+    @epsilon.setter
+    def epsilon(self, epsilon: float) -> None:
+        self._inner.epsilon = epsilon
 
     @property
     def batches(self) -> bool:

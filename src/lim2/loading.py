@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from lim2 import state as trees
 from lim2.agent import Agent
 from lim2.algorithms import ALGORITHMS, Algorithm
-from lim2.algorithms.base import check_floor
 from lim2.arms import arm_names
+from lim2.checks import as_float
 from lim2.exploration import UCB, Random, Thompson
 from lim2.persistence.container import LoadError, pack, unpack
 from lim2.persistence.settings import decoded, encoded, made
@@ -32,6 +32,8 @@ KNOWN: dict[str, type[Any]] = {
 
 # What a file that says something impossible can lead to while an agent is made of it.
 FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError, MemoryError)
+
+ROUNDING = 1e-12  # of a floor times the number of arms
 
 _HEADER = {"agent", "arms", "settings", "rounds", "streams", "metadata", "values"}
 
@@ -121,21 +123,35 @@ def _made(header: dict[str, Any], arrays: dict[str, NDArray[Any]], representatio
     coded, values, metadata = (header[key] for key in ("settings", "values", "metadata"))
     if not all(isinstance(part, dict) for part in (coded, values, metadata)) or not isinstance(header["arms"], list):
         raise LoadError("settings, values and metadata must be JSON objects, and arms a list")
-    algorithm = _algorithm(header["agent"], coded, representation, arrays)
     names = arm_names([decoded(arm, {}) for arm in header["arms"]])
-    _check_settings(algorithm, len(names))
+    algorithm = _algorithm(header["agent"], _with_epsilon(coded, len(names)), representation, arrays)
+    _check_settings(algorithm)
     counts = _counts(arrays, header["rounds"], len(names))
     flat = {path: array.copy() for path, array in arrays.items()}
     flat |= {path: decoded(value, {}) for path, value in values.items()}
     if len(flat) < len(arrays) + len(values) or not all(path.startswith("state/") for path in flat):
         raise LoadError("a part of the state appears twice, or has an unknown name")
     flat = {path.removeprefix("state/"): leaf for path, leaf in flat.items()}
-    state = trees.rebuilt(algorithm.state_type, flat, algorithm.kinds())
+    state = algorithm.rebuilt(flat)
     trees.check(state, algorithm.sizes(len(names)))
     algorithm.check(state)
     agent = Agent.restored(algorithm, Streams.at(header["streams"]), names, state, counts)
     agent.metadata = _checked_metadata(metadata)
     return agent
+
+
+def _with_epsilon(coded: dict[str, Any], n_arms: int) -> dict[str, Any]:
+    """Return settings with epsilon in place of ``min_propensity``, the floor per arm of lim2 0.2 and earlier.
+
+    With items there was one arm inside, and the floor was already a share.
+    """
+    if "min_propensity" not in coded or "epsilon" in coded:
+        return coded
+    floor = as_float(coded["min_propensity"], "min_propensity")
+    if not 0.0 <= floor * n_arms <= 1.0 + ROUNDING:
+        raise ValueError(f"min_propensity must be from 0 to 1 / n_arms = {1.0 / n_arms:.4g}, got {floor!r}")
+    rest = {name: value for name, value in coded.items() if name != "min_propensity"}
+    return {**rest, "epsilon": min(floor * n_arms, 1.0)}
 
 
 def _algorithm(name: Any, coded: Mapping[str, Any], given: Representation | None, arrays: Any) -> Algorithm:
@@ -150,7 +166,8 @@ def _algorithm(name: Any, coded: Mapping[str, Any], given: Representation | None
         settings["representation"] = _representation(coded["representation"], given, arrays)
     elif given is not None:
         raise LoadError(f"{name} has no representation: load it without one")
-    algorithm: Algorithm = made(kind, settings)
+    leaves = {path.removeprefix("state/"): array for path, array in arrays.items()}
+    algorithm: Algorithm = made(kind, kind.upgraded(settings, leaves))
     return algorithm
 
 
@@ -177,10 +194,9 @@ def _representation(coded: Any, given: Representation | None, arrays: Mapping[st
     return Torch.from_description(coded, arrays)
 
 
-def _check_settings(algorithm: Algorithm, n_arms: int) -> None:
-    """Raise a ValueError unless the settings are valid for the initial and the current arms."""
+def _check_settings(algorithm: Algorithm) -> None:
+    """Raise a ValueError unless the settings are valid."""
     algorithm.validate()
-    check_floor(algorithm.min_propensity, n_arms)
     np.random.SeedSequence(algorithm.seed)
 
 

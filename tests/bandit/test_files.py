@@ -42,7 +42,7 @@ def test_a_saved_bandit_goes_on_bit_for_bit(form: str, algorithm: str, tmp_path:
 
 
 def test_loading_with_a_seed_changes_decisions_only(tmp_path: Path) -> None:
-    bandit = played("items", min_propensity=1.0)
+    bandit = played("items", epsilon=1.0)
     bandit.save(tmp_path / "bandit.lim2")
     one, two, three = (lim2.load(tmp_path / "bandit.lim2", seed=seed) for seed in (5, 5, 6))
     first = [one.decide(**question("items")).arm for _ in range(20)]

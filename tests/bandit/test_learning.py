@@ -51,8 +51,10 @@ def test_update_learns_what_was_decided(form: str) -> None:
 def test_what_a_bandit_knows_of_its_keys() -> None:
     bandit = played("items", 9)
     names = {part: {info.name: info for info in infos} for part, infos in bandit.columns.items()}
-    assert names["context"].keys() == {"age", "at", "basket.items", "basket.total"}
-    assert names["item"].keys() == {"price"}
+    assert list(names["context"]) == ["age", "at", "basket.items", "basket.total", "country", "device"]
+    assert list(names["item"]) == ["price", "category", POSITION, "tags"]
+    assert (names["context"]["age"].count, names["context"]["device"].missing) == (12, 4)  # a slate has two rewards
+    assert names["context"]["country"].columns == range(0) and len(names["item"]["price"].columns) == 1
     assert set(played("arms", 3).columns) == {"context"}
 
 

@@ -1,15 +1,18 @@
 """Bandits with a log: late rewards, restarts, replay, slates, arms that change, evaluation."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from bandit.shop import ARMS, FORMS, USERS, content, items_of, learned, make, question, reward_of
-from log.world import Clock, make_log
+from helpers.clock import Clock
+from log.world import make_log
 
 import lim2
 from lim2.encoding import Category, Columns, Encoder
+from lim2.exploration.epsilon import LOGGED
 from lim2.log import LogError
 
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -39,10 +42,35 @@ def test_a_restart_from_the_log_gives_the_same_bandit(form: str, tmp_path: Path)
         restarted = make(form, log=log)
         assert learned(restarted) == learned(bandit)
         assert restarted.metadata == bandit.metadata
-        again = make(form)
+        again = make(form, epsilon=bandit.epsilon)
         log.replay(again, decisions=True)
         assert content(again) == content(bandit)
         assert again.decide(**question(form)).arm == bandit.copy().decide(**question(form)).arm
+
+
+@every_form
+def test_the_share_of_uniform_decisions(form: str, tmp_path: Path) -> None:
+    with make_log(tmp_path) as log:
+        assert make(form).epsilon == 0.0
+        assert make(form, log=log).epsilon == LOGGED
+        assert make(form, log=log, epsilon=0.0).epsilon == 0.0
+        assert make(form, log=log, epsilon=0.3).epsilon == 0.3
+        sizes: dict[str, Any] = {} if form != "arms" else {"arms": ["a", "b"]}
+        mine = lim2.Bandit(**sizes, algorithm=partial(lim2.LinearTS, epsilon=0.2), log=log)
+        assert mine.epsilon == mine.snapshot().epsilon == 0.2
+        mine.epsilon = 0.4
+        assert mine.epsilon == mine.agent.algorithm.epsilon == mine.clone().epsilon == 0.4
+        loaded = lim2.from_bytes(mine.to_bytes())
+        loaded.attach(log)  # which changes no setting
+        assert loaded.epsilon == 0.4
+
+
+@every_form
+def test_an_agent_of_another_share_does_not_decide_as_logged(form: str, tmp_path: Path) -> None:
+    with make_log(tmp_path) as log:
+        live(make(form, log=log), form)
+        with pytest.raises(LogError, match="epsilon"):
+            log.replay(make(form), decisions=True)
 
 
 @every_form
@@ -63,7 +91,7 @@ def test_a_saved_bandit_catches_up(form: str, tmp_path: Path) -> None:
 def test_with_a_log_as_without(form: str, tmp_path: Path) -> None:
     """The same rewards in the same order teach the same, slates included."""
     with make_log(tmp_path) as log:
-        logged, plain = make(form, log=log), make(form)
+        logged, plain = make(form, log=log), make(form, epsilon=LOGGED)
         for t in range(12):
             if t % 3:
                 one, two = logged.decide(**question(form, t)), plain.decide(**question(form, t))
@@ -158,7 +186,7 @@ def test_eligible_and_exploited_decisions_are_made_again(form: str, tmp_path: Pa
             bandit.update(bandit.decide(**question(form), arms=some, exploit=t % 2 == 0), 1.0)
             bandit.update(bandit.rank(**question(form), k=2, arms=some[::-1]), {1: 1.0})
             bandit.rank(**question(form), k=1, exploit=True)
-        again = make(form)
+        again = make(form, epsilon=bandit.epsilon)
         log.replay(again, decisions=True)
         assert content(again) == content(bandit)
 
@@ -275,7 +303,7 @@ def test_another_log_is_refused(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::lim2.evaluation.evaluate.OverlapWarning")
 def test_a_bandit_is_evaluated_on_its_own_log(form: str, tmp_path: Path) -> None:
     with make_log(tmp_path) as log:
-        bandit = make(form, log=log, min_propensity=0.3 if form != "arms" else 0.1)
+        bandit = make(form, log=log, epsilon=0.3)
         for t in range(60):
             decision = bandit.decide(**question(form, t))
             bandit.update(decision, reward_of(decision))

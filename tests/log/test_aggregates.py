@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log.world import N_FEATURES, Clock, learned, make_agent, make_log
+from log.world import N_FEATURES, learned, make_agent, make_log
 
 import lim2
 from lim2.log import ConflictingRewardError, LogError

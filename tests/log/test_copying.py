@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.clock import Clock
 from log import world
-from log.world import N_FEATURES, Clock, learned, live, make_agent, make_log
+from log.world import N_FEATURES, learned, live, make_agent, make_log
 from typer.testing import CliRunner
 
 import lim2

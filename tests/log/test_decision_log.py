@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.clock import Clock
 from hypothesis import given
 from hypothesis import strategies as st
-from log.world import ARMS, N_FEATURES, Clock, contexts, learned, live, make_agent, make_log
+from log.world import ARMS, N_FEATURES, contexts, learned, live, make_agent, make_log
 
 import lim2
 from lim2.loading import dump

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from log.world import N_FEATURES, Clock, contents, contexts, learned, make_agent, make_log
+from helpers.clock import Clock
+from log.world import N_FEATURES, contents, contexts, learned, make_agent, make_log
 
 import lim2
 from lim2.log import LogError, UnknownDecisionError

@@ -28,5 +28,9 @@ def test_replay_gives_the_same_agent(variant: str, tmp_path: Path) -> None:
         assert log.replay(fresh) == 25
         snapshot = agent.snapshot()
         assert log.get(log.decide(snapshot, contexts[0]).id).status == "pending"
-    plain.metadata = agent.metadata
-    assert learned(agent) == learned(fresh) == learned(plain)
+    assert learned(agent) == learned(fresh)
+    if agent.algorithm.dated:  # a log tells the times of decisions, an agent by itself numbers them
+        np.testing.assert_allclose(agent.means(contexts), plain.means(contexts), rtol=1e-6, atol=1e-9)
+    else:
+        plain.metadata = agent.metadata
+        assert learned(agent) == learned(plain)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from log.world import N_FEATURES, Clock, contexts, make_log
+from helpers.clock import Clock
+from log.world import N_FEATURES, contexts, make_log
 
 import lim2
 from lim2.log import LostLeaseError

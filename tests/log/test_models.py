@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from helpers.waiting import until
 from log.world import learned, live, make_agent, make_log
 
 import lim2
@@ -84,7 +84,4 @@ def test_the_lead_ends_with_the_process(tmp_path: Path) -> None:
             assert log.lead() is None
             process.kill()
             process.wait()
-        deadline = time.monotonic() + 60.0
-        while (lease := log.lead()) is None:  # a server hears of it a moment later
-            assert time.monotonic() < deadline
-        lease.release()
+        until(log.lead, "the lead").release()  # a server hears of it a moment later

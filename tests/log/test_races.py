@@ -110,8 +110,8 @@ def test_a_learner_that_is_behind_while_another_prunes_is_told(tmp_path: Path, m
             log.reward(log.decide(quick, X).id, 1.0)
         update, told = slow.learn_logged, []
 
-        def update_and_prune(*given: Any) -> None:
-            update(*given)
+        def update_and_prune(*given: Any, **options: Any) -> None:
+            update(*given, **options)
             if slow.rounds == 12:
                 pruning.apply(quick)
 

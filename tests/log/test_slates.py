@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.clock import Clock
 from log.stand_ins import ItemLearner, RawLearner
 from log.test_items import CATALOGUE, USERS
-from log.world import Clock, make_log
+from log.world import make_log
 
 from lim2.log import ConflictingRewardError, LogError, UnknownDecisionError
 

@@ -1,4 +1,4 @@
-"""A small world for the log: a clock that is set by hand, agents that learn quickly, and what they know."""
+"""A small world for the log: agents that learn quickly, and what they know."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from helpers import postgres
+from helpers.clock import Clock
 
 import lim2
 from lim2.loading import dump
@@ -16,16 +17,6 @@ from lim2.persistence.container import unpack
 
 ARMS = ("a", "b", "c")
 N_FEATURES = 4
-
-
-class Clock:
-    """Seconds that pass when they are set."""
-
-    def __init__(self, now: float = 1_000_000.0) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def make_agent(kind: str = "LinearTS", seed: int = 0, **settings: Any) -> Any:

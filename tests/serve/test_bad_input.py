@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serve.running import KEY, PATIENCE, READ, Running
+from helpers.waiting import PATIENCE
+from serve.running import KEY, READ, Running
 
 RANK = "/personalizer/v1.1-preview.3/rank"
 HEAD = f"POST {RANK} HTTP/1.1\r\nHost: x\r\nOcp-Apim-Subscription-Key: {KEY}\r\n"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from serve.running import PATIENCE
+from helpers.waiting import PATIENCE
 
 from lim2.log import LogFileError
 from lim2.serve.config import ConfigError, load
@@ -20,11 +20,11 @@ from lim2.serve.run import listening, prepared
 
 def test_later_sources_replace_earlier_ones(tmp_path: Path) -> None:
     file = tmp_path / "shop.toml"
-    file.write_text('port = 9000\nhost = "0.0.0.0"\nread_keys = ["for-the-page"]\n[personalizer]\nexploration = 0.2\n')
+    file.write_text('port = 9000\nhost = "0.0.0.0"\nread_keys = ["for-the-page"]\n[personalizer]\nepsilon = 0.2\n')
     environment = {"LIM2_PORT": "9001", "LIM2_PERSONALIZER_DEFAULT_REWARD": "-0.5", "LIM2_DOCS": "false"}
     config = load(file, environment, {"data": "elsewhere", "host": None})
     assert (config.port, config.host, config.data, config.docs) == (9001, "0.0.0.0", "elsewhere", False)
-    assert (config.personalizer.exploration, config.personalizer.default_reward) == (0.2, -0.5)
+    assert (config.personalizer.epsilon, config.personalizer.default_reward) == (0.2, -0.5)
     assert config.read_keys == ("for-the-page",)
 
 
@@ -34,6 +34,15 @@ def test_a_wrong_file_is_an_error_that_names_it(text: str, tmp_path: Path) -> No
     file.write_text(text)
     with pytest.raises(ConfigError, match=r"shop\.toml"):
         load(file, {})
+
+
+def test_a_setting_that_was_renamed_says_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "shop.toml"
+    file.write_text("[personalizer]\nexploration = 0.2\n")
+    with pytest.raises(ConfigError, match=r"use personalizer\.epsilon"):
+        load(file, {})
+    with pytest.raises(ConfigError, match="use LIM2_PERSONALIZER_EPSILON"):
+        load(None, {"LIM2_PERSONALIZER_EXPLORATION": "0.2"})
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The native protocol: what lim2.Bandit does, by name, over HTTP."""
 
 import http.client
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from serve.stores import over_all
 from starlette.testclient import TestClient
 
 import lim2
+from lim2.exploration.epsilon import LOGGED
 from lim2.serve.app import application
 from lim2.serve.config import load
 from lim2.serve.scraping import MetricsServer
@@ -105,14 +107,42 @@ def test_bandits_are_made_listed_changed_and_deleted(client: TestClient) -> None
     make(client, "two", expire_after=60)
     listed = {own["name"]: own for own in client.get(BASE).json()["bandits"]}
     assert set(listed) == {"one", "two", "personalizer"}
-    changed = client.patch(f"{BASE}/two", json={"default_reward": 0.5, "exploration": 0.5}).json()["spec"]
-    assert (changed["expire_after"], changed["default_reward"], changed["exploration"]) == (60, 0.5, 0.5)
+    changed = client.patch(f"{BASE}/two", json={"default_reward": 0.5, "epsilon": 0.5}).json()["spec"]
+    assert (changed["expire_after"], changed["default_reward"], changed["epsilon"]) == (60, 0.5, 0.5)
     made = post(client, "two/decide", {"items": {"x": {}, "y": {}}})
     assert min(made["propensities"]) >= 0.25
     assert client.delete(f"{BASE}/two").status_code == 204
     assert client.get(f"{BASE}/two").status_code == 404
     assert client.delete(f"{BASE}/two").status_code == 404
     assert client.delete(f"{BASE}/personalizer").status_code == 409
+
+
+@over_all
+def test_the_share_of_uniform_decisions(client: TestClient) -> None:
+    make(client, "usual", arms=["a", "b"])
+    for name in ("usual", "personalizer"):
+        assert client.get(f"{BASE}/{name}").json()["spec"]["epsilon"] == LOGGED
+    make(client, "arms", arms=["a", "b", "c"], epsilon=0.3)
+    make(client, "features", arms={"a": {"price": 1}, "b": {"price": 2}, "c": {}}, epsilon=0.3)
+    for name in ("arms", "features"):
+        assert min(post(client, f"{name}/decide", {})["propensities"]) >= 0.1 - 1e-12
+        assert client.patch(f"{BASE}/{name}", json={"epsilon": 0.6}).json()["spec"]["epsilon"] == 0.6
+        made = post(client, f"{name}/decide", {})
+        assert min(made["propensities"]) >= 0.2 - 1e-12
+        assert sum(made["propensities"]) == pytest.approx(1.0)
+
+
+def test_former_names_of_the_share_are_refused_by_the_new_one(client: TestClient) -> None:
+    make(client, "shop", arms=["a", "b"])
+    for answer in (
+        client.put(f"{BASE}/other", json={"arms": ["a", "b"], "exploration": 0.1}),
+        client.put(f"{BASE}/other", json={"arms": ["a", "b"], "min_propensity": 0.1}),
+        client.put(f"{BASE}/other", json={"arms": ["a", "b"], "settings": {"min_propensity": 0.1}}),
+        client.patch(f"{BASE}/shop", json={"exploration": 0.1}),
+    ):
+        assert answer.status_code == 400
+        assert re.search("use (the field )?epsilon", answer.json()["error"]["message"])
+    assert client.get(f"{BASE}/other").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -123,7 +153,7 @@ def test_bandits_are_made_listed_changed_and_deleted(client: TestClient) -> None
         {"algorithm": "Oracle"},
         {"settings": {"colour": 1}},
         {"settings": {"buffer": -1}, "algorithm": "LiM2"},
-        {"exploration": 2},
+        {"epsilon": 2},
         {"settings": {"log": "elsewhere.db"}},
         {"settings": {"min_propensity": 0.5}},
         {"settings": {"n_features": 3}},
@@ -148,7 +178,7 @@ def test_names_stay_within_the_folder(name: str, client: TestClient, service: Se
 
 @over_all
 def test_evaluation_overview_and_snapshot(client: TestClient, service: Service) -> None:
-    make(client, arms=["a", "b", "c"], exploration=0.3, seed=0)
+    make(client, arms=["a", "b", "c"], epsilon=0.3, seed=0)
     for number in range(60):
         made = post(client, "shop/decide", {"context": {"n": number % 3}})
         post(client, "shop/reward", {"id": made["id"], "reward": float(made["arm"] == "b")})

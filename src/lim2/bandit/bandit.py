@@ -1,7 +1,7 @@
 """``lim2.Bandit``: an encoder and an agent in one object. It takes dictionaries and returns names."""
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +19,7 @@ from lim2.decision import Slate
 from lim2.encoding import Encoder
 from lim2.evaluation import evaluate
 from lim2.evaluation.evaluate import Evaluation
+from lim2.exploration.epsilon import LOGGED
 from lim2.info import Info
 from lim2.items import ItemAgent
 from lim2.log import DecisionLog, LogError
@@ -61,10 +62,13 @@ class Bandit(RawDecider):
     log
         A :class:`lim2.DecisionLog`, or its path. The bandit then records its decisions, and rewards may arrive late.
         It first learns the rewards that are already in the log.
+    epsilon
+        Share of decisions that are drawn uniformly among the eligible arms or items, so that the log can be evaluated.
+        None: 0.03 with ``log``; without, that of the algorithm, which is 0.
     seed
         Seed of the random streams. The same seed and inputs give the same decisions.
     **settings
-        Further settings of the algorithm, such as ``min_propensity``.
+        Further settings of the algorithm, such as ``initial_pulls``.
 
     Examples
     --------
@@ -87,6 +91,7 @@ class Bandit(RawDecider):
     """
 
     _inner: Agent | ItemAgent
+    _numbered = 0  # the latest decision
 
     def __init__(
         self,
@@ -96,12 +101,15 @@ class Bandit(RawDecider):
         encoder: Encoding | None = None,
         item_encoder: Encoding | None = None,
         log: DecisionLog | str | os.PathLike[str] | None = None,
+        epsilon: float | None = None,
         seed: int | None = None,
         **settings: Any,
     ) -> None:
         plain = arms is not None and not isinstance(arms, Mapping)
         own, of_items = encoder or (CONTEXT if plain else BESIDE_ITEMS), item_encoder or BESIDE_ITEMS
         make = _maker(algorithm)
+        if epsilon is not None:
+            settings["epsilon"] = epsilon
         if plain:
             if item_encoder is not None:
                 raise ValueError("item_encoder is for items with features: leave it out, or pass arms={name: features}")
@@ -112,8 +120,10 @@ class Bandit(RawDecider):
             raise ValueError(
                 f"algorithm must be a name in lim2.AGENTS or a function that makes a lim2 agent, got {algorithm!r}"
             )
+        if log is not None and epsilon is None and not inner.epsilon:
+            inner.epsilon = LOGGED
         encoders = (own, None if plain else of_items)
-        learned = Learned(own.init(), None if plain else of_items.init())
+        learned = Learned(own.init(), None if plain else of_items.init(trusted=True))
         features = None
         if isinstance(arms, Mapping):
             features = {name: with_key(arms[name], NAME, name) for name in arm_names(arms)}
@@ -163,7 +173,7 @@ class Bandit(RawDecider):
         arms
             Names of the eligible arms or items. None: all are eligible.
         exploit
-            Choose the largest posterior mean: no exploration, no ``min_propensity``, no random draw.
+            Choose the largest posterior mean: no exploration, no ``epsilon``, no random draw.
         joint
             Draw the scores of all items jointly, see :meth:`lim2.ItemAgent.act`. The decision then has no propensities.
             Not possible with a log.
@@ -238,6 +248,12 @@ class Bandit(RawDecider):
             )
         return self.log is not None
 
+    def _next_number(self) -> int:
+        agent = self._inner.agent if isinstance(self._inner, ItemAgent) else self._inner
+        newest = agent.algorithm.newest(agent._core.state)
+        self._numbered = max(self._numbered, newest) + 1
+        return self._numbered
+
     # Learning
 
     def update(self, decision: Any, reward: float | Mapping[Any, float]) -> None:
@@ -261,7 +277,7 @@ class Bandit(RawDecider):
             assert isinstance(reward, Mapping)
             self._update_slate(decision, reward)
         elif isinstance(decision, RawDecision):
-            self.learn(decision.context, decision.arm, reward, item=decision.item, position=max(decision.position, 1))  # type: ignore[arg-type]
+            self._learn_decision(decision, reward, max(decision.position, 1))  # type: ignore[arg-type]
         else:
             raise ValueError(f"decision must be what decide or rank returned, got {type(decision).__name__}")
 
@@ -274,8 +290,13 @@ class Bandit(RawDecider):
             )
         with self._inner.all_or_nothing([(self.__dict__, "_learned", self._learned)]):
             for position, value in sorted(positions.items()):
-                entry = slate[position - 1]
-                self.learn(entry.context, entry.arm, value, item=item_of(entry), position=position)
+                self._learn_decision(slate[position - 1], value, position)
+
+    def _learn_decision(self, decision: Any, reward: float, position: int) -> None:
+        """Learn the reward of a decision, in the order of decisions."""
+        self._inner.refuse_beside_log()
+        context, arm, item, decided = decision.context, decision.arm, item_of(decision), decision.number or None
+        self.learn_logged(context, arm, reward, (), item=item, position=position, decided=decided)
 
     def learn(self, context: Any, arm: Hashable, reward: float, *, item: Any = None, position: int = 1) -> None:
         """Learn one reward without a decision object, for example from historical data.
@@ -313,6 +334,7 @@ class Bandit(RawDecider):
         *,
         item: Any = None,
         position: int = 1,
+        decided: int | None = None,
     ) -> None:
         """Learn a reward from a log, as :meth:`learn` does; set ``also``, its log position, in the same step."""
         check_position(position)
@@ -323,9 +345,9 @@ class Bandit(RawDecider):
         new = Learned(*moved) if len(moved) == 2 else known._replace(context=moved[0])
         writes = [(self.__dict__, "_learned", new), *also]  # with the agent's new state, in one step
         if isinstance(inner, ItemAgent):
-            inner.learn_row(inner.joined(vectors[0], vectors[1][None])[0], reward, writes)
+            inner.learn_row(inner.joined(vectors[0], vectors[1][None])[0], reward, writes, decided)
         else:
-            inner.learn_row(vectors[0], arm, reward, writes)
+            inner.learn_row(vectors[0], arm, reward, writes, decided)
 
     def learn_many(
         self,
@@ -377,11 +399,12 @@ class Bandit(RawDecider):
         *,
         items: Iterable[Any] | None = None,
         positions: Iterable[int] | None = None,
+        decided: Sequence[int] | None = None,
     ) -> None:
         """Learn rewards from a log as one batch; set ``also``, the log position of the last, in the same step."""
-        self._learn_batch(lessons(contexts, arms, rewards, items, positions), also)
+        self._learn_batch(lessons(contexts, arms, rewards, items, positions), also, decided)
 
-    def _learn_batch(self, given: Lessons, also: Iterable[Write]) -> None:
+    def _learn_batch(self, given: Lessons, also: Iterable[Write], decided: Sequence[int] | None = None) -> None:
         """Learn one batch: first update the encoders, then the agent; assign all new values in one step."""
         if not len(given.rewards):
             put(also)
@@ -391,7 +414,7 @@ class Bandit(RawDecider):
         new = Learned(*moved) if len(moved) == 2 else self._learned._replace(context=moved[0])
         inner = self._inner.agent if isinstance(self._inner, ItemAgent) else self._inner
         arms = [0] * len(vectors) if isinstance(self._inner, ItemAgent) else given.arms
-        inner.learn_logged_many(vectors, arms, given.rewards, [(self.__dict__, "_learned", new), *also])
+        inner.learn_logged_many(vectors, arms, given.rewards, [(self.__dict__, "_learned", new), *also], decided)
 
     def warm_start(self, table: Any, batch: Size = "auto", progress: Progress | None = None) -> int:
         """Learn all rewards of a table with raw contexts, as :meth:`lim2.Agent.warm_start` does. Return their number.
@@ -440,7 +463,7 @@ class Bandit(RawDecider):
         return outcome
 
     def attach(self, log: DecisionLog | str | os.PathLike[str]) -> None:
-        """Use a log from now on, and learn its rewards that the bandit has not learned yet.
+        """Use a log from now on, and learn its rewards that the bandit has not learned yet. ``epsilon`` stays as it is.
 
         Parameters
         ----------
@@ -559,7 +582,7 @@ class Bandit(RawDecider):
     def clone(self) -> Self:
         """Return a new, untrained bandit with the same settings, without a log."""
         own, of_items = self._encoders
-        learned = Learned(own.init(), None if of_items is None else of_items.init())
+        learned = Learned(own.init(), None if of_items is None else of_items.init(trusted=True))
         return type(self).restored(self._inner.clone(), self._encoders, learned, self._features)
 
     def __copy__(self) -> Self:
@@ -595,6 +618,15 @@ class Bandit(RawDecider):
     def agent(self) -> Agent | ItemAgent:
         """The agent inside the bandit, which takes vectors."""
         return self._inner
+
+    @property
+    def epsilon(self) -> float:
+        """Share of decisions that are drawn uniformly; another one holds from then on."""
+        return self._inner.epsilon
+
+    @epsilon.setter
+    def epsilon(self, epsilon: float) -> None:
+        self._inner.epsilon = epsilon
 
     @property
     def batches(self) -> bool:

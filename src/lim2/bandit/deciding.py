@@ -38,12 +38,15 @@ class RawDecision(Decision):
         Raw features of the chosen item, as JSON; None if arms have no features.
     position
         Position in a slate, counted from 1; 0 if the decision is not part of a slate.
+    number
+        Number of the decision among those of a bandit, in their order; 0 for a decision of a snapshot.
     """
 
     id: str
     context: Any
     item: Any = None
     position: int = 0
+    number: int = 0
 
 
 class Learned(NamedTuple):
@@ -100,12 +103,16 @@ class RawDecider:
         arms
             Names of the eligible arms or items. None: all are eligible.
         exploit
-            Choose the largest posterior mean: no exploration, no ``min_propensity``, no random draw.
+            Choose the largest posterior mean: no exploration, no ``epsilon``, no random draw.
         joint
             Draw the scores of all items jointly, see :meth:`lim2.ItemAgent.act`. The decision then has no propensities.
         """
         made, candidates = self._decided(context, items, arms, exploit, joint)
-        return _raw(made, new_id(time.time()), as_json(context), candidates, 0)
+        return _raw(made, new_id(time.time()), as_json(context), candidates, 0, self._next_number())
+
+    def _next_number(self) -> int:
+        """Return the number of a new decision; only a bandit counts."""
+        return 0
 
     def choose(
         self,
@@ -240,8 +247,8 @@ class RawDecider:
             made = self._of_arms(joint).rank(x, arms, k, exploit=exploit)
         else:
             made = self._of_items.rank_rows(*self._rows(x, candidates), k, exploit=exploit, joint=joint)
-        name, kept = new_id(time.time()), as_json(context)
-        entries = (_raw(entry, f"{name}/{at}", kept, candidates, at) for at, entry in enumerate(made, start=1))
+        name, kept, number = new_id(time.time()), as_json(context), self._next_number()
+        entries = (_raw(entry, f"{name}/{at}", kept, candidates, at, number) for at, entry in enumerate(made, start=1))
         return Slate(name, tuple(entries))
 
     def propensities(
@@ -262,7 +269,7 @@ class RawDecider:
         Examples
         --------
         >>> import lim2
-        >>> shop = lim2.Bandit(min_propensity=0.2, seed=0)
+        >>> shop = lim2.Bandit(epsilon=0.2, seed=0)
         >>> shop.propensities({"country": "AT"}, {"sku1": {"price": 9.9}, "sku2": {"price": 120}}).tolist()
         [0.5, 0.5]
         """
@@ -385,6 +392,11 @@ class RawDecider:
         return {} if self._features is None else dict(self._features)
 
     @property
+    def epsilon(self) -> float:
+        """Share of decisions that are drawn uniformly among the eligible arms or items."""
+        return self._inner.epsilon
+
+    @property
     def rounds(self) -> int:
         """Number of rewards learned."""
         return self._inner.rounds
@@ -425,6 +437,6 @@ def item_of(decision: Any) -> Any:
     return None if kept is None else kept[decision.arm]
 
 
-def _raw(made: Decision, name: str, context: Any, candidates: Any, position: int) -> RawDecision:
+def _raw(made: Decision, name: str, context: Any, candidates: Any, position: int, number: int) -> RawDecision:
     item = None if candidates is None else as_json(candidates[made.arm], "an item")
-    return RawDecision(**made.__dict__, id=name, context=context, item=item, position=position)
+    return RawDecision(**made.__dict__, id=name, context=context, item=item, position=position, number=number)

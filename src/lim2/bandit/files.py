@@ -90,7 +90,7 @@ def _made(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], seed: A
 
 def _known(encoder: Any, values: Any, arrays: Mapping[str, NDArray[Any]], place: int) -> Known:
     own = {name.removeprefix(f"{place}/"): array for name, array in arrays.items() if name.startswith(f"{place}/")}
-    known = from_parts(encoder, values, own)
+    known = from_parts(encoder, values, own, of_items=place == 1)
     encoder.check(known)
     return known
 

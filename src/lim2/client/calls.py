@@ -265,7 +265,7 @@ def create(
     algorithm
         Name of the learning algorithm, one of ``lim2.AGENTS``.
     **more
-        ``exploration``, ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``seed``, ``settings``,
+        ``epsilon``, ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``seed``, ``settings``,
         ``encoder``, ``item_encoder``; see docs/serve.md.
     """
     own = arms if arms is None else _features(arms) if isinstance(arms, Mapping) else _names(arms)
@@ -279,7 +279,7 @@ def change(bandit: str, /, **settings: Any) -> Call[dict[str, Any]]:
     Parameters
     ----------
     **settings
-        ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``exploration``.
+        ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``epsilon``.
     """
     return Call(Request("PATCH", _path(bandit), dumps(as_json(settings, "a change"))), _json)
 

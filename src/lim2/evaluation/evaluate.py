@@ -100,7 +100,7 @@ def evaluate(
     do not change over time and weights are moderate, which the warnings check. If the logging agent was learning, as
     usual, IPS and DR with ``crossfit="past"`` remain unbiased, because each propensity is that of the moment of its
     decision. Their intervals then require that the propensities of the policy's arms do not approach 0: set
-    `min_propensity` in the logging agent.
+    `epsilon` in the logging agent.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Tail = tuple[float, float, float, float, float, float]
 
 NODES = 16  # in a panel
-CENTRE, NEARING, LEAVING = 6.0, 0.6, 5.0  # lengths of panels, see _panels
+CENTRE, NEARING, LEAVING = 6.0, 0.6, 5.0  # lengths of panels, see panels_of
 CROWD = 0.15  # they are shorter by 1 + CROWD log k: a product of k distribution functions is steeper than one
 REACH = 54.0  # tails are followed as far as the normal's to sqrt(54) = 7.3 deviations: 2e-13 is left out
 CERTAIN = 1e-11  # a scale that is nothing against the distances between arms: the arm is where its location is
@@ -53,7 +53,7 @@ def _panel_rule(n: int) -> tuple[Array, Array, Array]:
     return places, sizes, np.ascontiguousarray((antiderivatives @ to_coefficients / weights).T)
 
 
-_PLACES, _SIZES, _RUNNING = _panel_rule(NODES)
+PLACES, SIZES, RUNNING = _panel_rule(NODES)
 _ONES = np.ones(NODES)
 
 
@@ -161,7 +161,7 @@ def _one(mu: Array, scale: Array, df: Array) -> Array:
     placed = [(a - origin, b * tail[2] * crowd) for a, b, tail in variables]
     bounds = [(a, w, a - w / NEARING, a + w / leaving) for a, w in placed]
     panels: list[tuple[float, float]] = []
-    while x < end or not panels:  # the same panels as those of _panels
+    while x < end or not panels:  # the same panels as those of panels_of
         length = min([leaving * (x - a) if x > c else w if x > b else NEARING * (a - x) for a, w, b, c in bounds])
         if x + length > end:
             length = end - x
@@ -186,7 +186,7 @@ def _many(mu: Array, scale: Array, df: Array) -> Array:
     begin = np.take_along_axis(begins, last, axis=1) - origin
     mu, scale = np.where(certain, -np.inf, mu - origin), np.where(certain, 1.0, scale)
     end = np.maximum(begin, (mu + scale * reach).max(axis=1, keepdims=True))
-    panels = _panels(begin, end, mu, scale * (width * crowd), LEAVING * crowd)
+    panels = panels_of(begin, end, mu, scale * (width * crowd), LEAVING * crowd)
     spread, below = scale * root, stdtr(df, (begin - mu) / scale)
     variables = np.stack([mu, spread, np.broadcast_to(power, mu.shape), height / spread, below])
     counts = np.maximum(1, np.count_nonzero(panels[:, :, 1], axis=1))
@@ -214,7 +214,7 @@ def _certain(mu: Array, scale: Array, lowest: Array) -> tuple[NDArray[np.bool_],
         certain |= narrow
 
 
-def _panels(begin: Array, end: Array, mu: Array, width: Array, leaving: float) -> Array:
+def panels_of(begin: Array, end: Array, mu: Array, width: Array, leaving: float) -> Array:
     """Return begins and lengths of the panels of each row, (n, p, 2); from the end on, lengths are 0.
 
     A panel is as long as all variables allow. Each allows its width around its location; on the way there, the share
@@ -235,7 +235,7 @@ def _above(n: int, panels: Array, mu: Array, spread: Array, power: Array, height
     Given are panels of n rows, (n p, 2); variables of n rows, (n k,); and their probabilities to be below the panels.
     """
     p = len(panels) // n
-    x, weights = panels.dot(_PLACES).reshape(n, 1, p * NODES), panels.dot(_SIZES).reshape(n, 1, p * NODES)
+    x, weights = panels.dot(PLACES).reshape(n, 1, p * NODES), panels.dot(SIZES).reshape(n, 1, p * NODES)
     cases = x - mu.reshape(n, -1, 1)
     density = cases.reshape(-1, p * NODES)  # the same numbers; up to its last step in place
     density /= spread[:, None]
@@ -250,7 +250,7 @@ def _above(n: int, panels: Array, mu: Array, spread: Array, power: Array, height
     reached[:, 0] = below
     reached[:, 1:] = by_panel.dot(_ONES).reshape(-1, p)
     np.add.accumulate(reached, axis=1, out=reached)
-    distribution = by_panel.dot(_RUNNING).reshape(-1, p, NODES)
+    distribution = by_panel.dot(RUNNING).reshape(-1, p, NODES)
     distribution += reached[:, :-1, None]
     distribution = distribution.reshape(density.shape)
     density /= distribution

@@ -133,6 +133,7 @@ class Lesson(NamedTuple):
     raw_item: JSON | None
     numbered: bool  # whether the arm is an item without a name of its own, called by its place
     position: int = 1  # in a slate
+    decided: int | None = None  # time of the decision in microseconds
 
 
 def lesson_of(entry: LoggedDecision) -> Lesson:
@@ -154,6 +155,7 @@ def lesson_of(entry: LoggedDecision) -> Lesson:
         raw_item=None if entry.raw_items is None else entry.raw_items[entry.arm],
         numbered=entry.items is not None and is_range(entry.arms),
         position=max(entry.position, 1),
+        decided=max(round(1e6 * entry.time), 1),
     )
 
 
@@ -174,7 +176,7 @@ def teach(agent: Any, lesson: Lesson, also: Sequence[Write] = ()) -> None:
     """
     context, chosen, options = _form(agent, lesson)
     if also and hasattr(agent, "learn_logged"):
-        agent.learn_logged(context, chosen, lesson.reward, also, **options)
+        agent.learn_logged(context, chosen, lesson.reward, also, decided=lesson.decided, **options)
     elif takes_raw(agent):
         agent.learn(context, chosen, lesson.reward, **options)
     else:
@@ -206,13 +208,14 @@ def teach_many(agent: Any, lessons: Sequence[Lesson], also: Sequence[Write]) -> 
     """
     contexts, chosen, options = zip(*(_form(agent, lesson) for lesson in lessons), strict=True)
     rewards = [lesson.reward for lesson in lessons]
+    times = None if any(lesson.decided is None for lesson in lessons) else [lesson.decided for lesson in lessons]
     if takes_raw(agent):
         items, positions = [one["item"] for one in options], [one["position"] for one in options]
         given = None if all(item is None for item in items) else items
-        agent.learn_logged_many(contexts, chosen, rewards, also, items=given, positions=positions)
+        agent.learn_logged_many(contexts, chosen, rewards, also, items=given, positions=positions, decided=times)
     else:
         agent.learn_logged_many(
-            np.stack(contexts), np.stack(chosen) if arms_of(agent) is None else chosen, rewards, also
+            np.stack(contexts), np.stack(chosen) if arms_of(agent) is None else chosen, rewards, also, decided=times
         )
 
 

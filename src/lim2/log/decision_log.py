@@ -486,7 +486,7 @@ class DecisionLog:
         ...     bandit.update(bandit.decide({"country": "AT"}, key="user 1"), 1.0)
         ...     table = log.table()
         ...     len(table), table.rewards.tolist(), table.propensity.tolist()
-        (1, [1.0], [1.0])
+        (1, [1.0], [0.985])
         """
         if last is not None:
             positive_int("last", last, least=0)

@@ -14,6 +14,8 @@ from lim2.log.store import CHUNK, Store
 
 Choice = tuple[Hashable, float]  # an arm, and its propensity
 
+ROUNDING = 1e-12  # of a propensity: another version may compute it by another formula
+
 
 def decide_again(store: Store, agent: Any) -> int:
     """Repeat every decision of a log after the original number of events; return the number of rewards learned.
@@ -32,11 +34,12 @@ def decide_again(store: Store, agent: Any) -> int:
             learned += learn(store, agent, upto=position)
             logged = _logged(store, entry)
             again = _again(agent, entry, len(logged))
-            if position_of(agent) != position or again != logged:
+            if position_of(agent) != position or not _same(again, logged):
                 raise LogError(
                     f"decision {entry.id!r} comes out differently: {_words(again)} after {position_of(agent)} events, "
-                    f"but {_words(logged)} after {position} in the log. The agent differs from the live one, or it was "
-                    f"restarted or decided outside the log. Replay without decisions=True restores what it learned."
+                    f"but {_words(logged)} after {position} in the log. The agent differs from the live one, perhaps "
+                    f"in epsilon, or it was restarted or decided outside the log. Replay without decisions=True "
+                    f"restores what it learned."
                 )
     return learned
 
@@ -60,6 +63,13 @@ def _again(agent: Any, entry: LoggedDecision, positions: int) -> list[Choice]:
         return [(one.arm, one.propensity) for one in slate]
     one = deciders.decide(agent, about, eligible, entry.exploit)
     return [(one.arm, one.propensity)]
+
+
+def _same(again: list[Choice], logged: list[Choice]) -> bool:
+    """Return whether choices are the same arms, with the same propensities up to rounding."""
+    return [arm for arm, _ in again] == [arm for arm, _ in logged] and all(
+        abs(now - before) <= ROUNDING for (_, now), (_, before) in zip(again, logged, strict=True)
+    )
 
 
 def _words(choices: list[Choice]) -> str:

@@ -11,9 +11,13 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from lim2.exploration.epsilon import LOGGED
+
 PREFIX = "LIM2_"
 # The datasets of `lim2 data` have the variable LIM2_DATA already.
 RENAMED = {"data": "LIM2_SERVE_DATA"}
+# Settings of earlier versions, and their names now.
+FORMER = {"personalizer.exploration": "personalizer.epsilon"}
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Key = Annotated[  # what a header can hold
@@ -66,8 +70,8 @@ class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
         Reward of a decision that got none in time.
     reward_aggregation
         What several rewards of one decision count as.
-    exploration
-        The share of decisions that are drawn evenly, on top of what the algorithm explores by itself.
+    epsilon
+        Share of decisions that are drawn uniformly; clients call it ``explorationPercentage``.
     log_retention_days
         How long decisions are kept; -1: forever.
     seed
@@ -78,7 +82,7 @@ class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     reward_wait_time: Annotated[float, Meta(ge=5, le=172800)] = 600.0
     default_reward: Annotated[float, Meta(ge=-1, le=1)] = 0.0
     reward_aggregation: Literal["earliest", "sum"] = "earliest"
-    exploration: Annotated[float, Meta(ge=0, le=1)] = 0.05
+    epsilon: Annotated[float, Meta(ge=0, le=1)] = LOGGED
     log_retention_days: Annotated[int, Meta(ge=-1, le=36500)] = 90
     seed: Annotated[int, Meta(ge=0, le=2**62)] | None = None
 
@@ -232,6 +236,9 @@ def load(
         Options of the command; None stands for one that was not given.
     """
     known = os.environ if environment is None else environment
+    for before, now in FORMER.items():
+        if variable(before) in known:
+            raise ConfigError(f"the environment: {variable(before)} was renamed: use {variable(now)}")
     options = {name: value for name, value in (given or {}).items() if value is not None}
     made: Config = _struct(Config, "", {} if path is None else _file(path), f"{path}: ", known, options)
     return made
@@ -246,6 +253,8 @@ def _struct(
         if unknown := [name for name in names if name not in fields]:
             close = difflib.get_close_matches(unknown[0], fields, n=1)
             hint = f"did you mean {prefix}{close[0]}?" if close else "docs/serve.md lists all settings"
+            if (former := f"{prefix}{unknown[0]}") in FORMER:
+                hint = f"it was renamed: use {FORMER[former]}"
             raise ConfigError(f"{source}there is no setting {prefix}{unknown[0]}; {hint}")
     found = {}
     for name, field in fields.items():

@@ -21,7 +21,7 @@ from lim2.serve.wire import SettingsRequest
 logger = logging.getLogger("lim2.serve")
 
 NAME = "demo"
-SPEC = BanditSpec(expire_after=8.0, default_reward=0.0, aggregate="first", exploration=0.1, keep_days=1.0)
+SPEC = BanditSpec(expire_after=8.0, default_reward=0.0, aggregate="first", epsilon=0.1, keep_days=1.0)
 CHANGEABLE = SettingsRequest.__struct_fields__  # settings that the dashboard may have changed
 PAUSE = 0.04  # seconds between visitors, on average
 CATALOGUE: dict[str, dict[str, Any]] = {

@@ -49,7 +49,7 @@ BODIES: dict[Any, Any] = {
         ],
     },
     personalizer.MultiSlotRewardRequest: {"reward": [{"slotId": "top", "value": 1}, {"slotId": "side", "value": 0}]},
-    personalizer.ServiceConfiguration: {"rewardWaitTime": "PT10M", "explorationPercentage": 0.05},
+    personalizer.ServiceConfiguration: {"rewardWaitTime": "PT10M", "explorationPercentage": 0.03},
     personalizer.PolicyContract: {"name": "lim2", "arguments": "--algorithm AdaptiveTS"},
     personalizer.PolicyReference: {"evaluationId": "first", "policyName": "linear"},
     personalizer.EvaluationContract: {

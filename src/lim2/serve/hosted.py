@@ -253,7 +253,8 @@ class Hosted:
             self._bandit, self._revision = self._started(), self.stored.revision
             self._behind = True  # until it has caught up, the model before goes on deciding
         bandit, learned, arrived = self._bandit, 0, True
-        changed = specs.explored(bandit, self.stored.spec.exploration)
+        changed = bandit.epsilon != self.stored.spec.epsilon
+        bandit.epsilon = self.stored.spec.epsilon
         own = self.stored.personalizer
         if own is None or own.learning_mode != "LoggingOnly":
             learned, arrived = self._learn(bandit, lease)

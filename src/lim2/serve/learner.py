@@ -217,7 +217,8 @@ class Learner:
         """Let the process that learns look at the logs now, and take over what it has learned; return how many rewards.
 
         If it does not answer, this thread asks again in its next pass. Requests do not wait for it then: what they
-        have changed is learned later.
+        have changed is learned later. A request for a model waits for as long as others are answered: the model
+        published before would be an older one.
 
         Parameters
         ----------
@@ -227,7 +228,7 @@ class Learner:
         if now is None:
             with self._answering:
                 return self._asked(Question(self._marks()))
-        if not self.answers or not self._answering.acquire(timeout=WAIT):
+        if not self.answers or not self._answering.acquire(timeout=-1 if publish else WAIT):
             return 0
         try:
             return self._asked(Question(self._marks(), now, publish))

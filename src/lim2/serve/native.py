@@ -269,11 +269,9 @@ async def create(call: Call) -> Reply:
 
 
 async def change(call: Call) -> wire.BanditInfo:
-    """Change how rewards are counted, how long decisions are kept, and how much is explored."""
+    """Change how rewards are counted, how long decisions are kept, and the share of uniform decisions."""
     hosted = await hosted_of(call)
     given = {name: value for name, value in msgspec.structs.asdict(call.body).items() if value is not msgspec.UNSET}
-    if "exploration" in given and hosted.stored.spec.arms is not None:
-        raise bad_request("exploration of a bandit with arms of its own is set when it is made", "exploration")
     await asyncio.to_thread(_change, hosted, given)
     await call.service.stepped(hosted)
     return await asyncio.to_thread(info_of, hosted)

@@ -237,7 +237,7 @@ def personalizer_of(config: Config, log: str) -> Stored:
     days = own.log_retention_days
     spec = BanditSpec(
         algorithm=own.algorithm,
-        exploration=own.exploration,
+        epsilon=own.epsilon,
         encoder=CATEGORIES,
         item_encoder=CATEGORIES,
         expire_after=own.reward_wait_time,

@@ -9,6 +9,9 @@ import msgspec
 
 from lim2.serve.errors import ApiError, bad_request, shortened
 
+FORMER = {"exploration": "epsilon", "min_propensity": "epsilon"}  # fields of earlier versions, and their names now
+UNKNOWN = "Object contains unknown field "
+
 
 async def read_body(headers: Mapping[bytes, bytes], receive: Any, most: int, patience: float | None) -> bytes:
     """Return the body of a request; an ApiError if it is too long, or comes too slowly.
@@ -136,4 +139,6 @@ def mistake(error: msgspec.ValidationError, kind: Any) -> ApiError:
         types = [one for own in fields if own.encode_name == target for one in getattr(own.type, "types", (own.type,))]
         allowed = [str(value) for one in types for value in getattr(one, "values", ())]
         message = f"{message}: use {', '.join(allowed)}" if allowed else message
+    if message.startswith(UNKNOWN) and (name := message.removeprefix(UNKNOWN).strip("`")) in FORMER:
+        message = f"{name} was renamed: use {FORMER[name]}"
     return bad_request(message, target)

@@ -2,7 +2,6 @@
 
 import re
 import time
-from dataclasses import replace
 from datetime import timedelta
 from inspect import signature
 from typing import Annotated, Any, Literal
@@ -13,7 +12,7 @@ from msgspec import Meta
 from lim2.agents import AGENTS
 from lim2.bandit import Bandit
 from lim2.encoding import Encoder
-from lim2.items import ItemAgent
+from lim2.exploration.epsilon import LOGGED
 from lim2.serve.errors import bad_request
 
 START = "start"  # the kind of documents that are models to start from
@@ -21,8 +20,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 # Names that are not settings of an algorithm, and what to use instead.
 TAKEN = {
-    **{name: f"the field {name}" for name in ("arms", "algorithm", "seed", "encoder", "item_encoder")},
-    "min_propensity": "the field exploration",
+    **{name: f"the field {name}" for name in ("arms", "algorithm", "seed", "encoder", "item_encoder", "epsilon")},
+    "min_propensity": "the field epsilon",
     "log": "expire_after, default_reward, aggregate and keep_days",
 }
 
@@ -50,8 +49,8 @@ class BanditSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The description of a bandit.
 
     ``arms``: names, or features by name, or null if items are part of every request. ``algorithm``: the agent;
-    ``settings``: its settings. ``exploration``: the share of decisions that are drawn uniformly, in addition to the
-    algorithm's own exploration, so that the log can be evaluated. ``expire_after``: seconds until a decision without a
+    ``settings``: its settings. ``epsilon``: the share of decisions that are drawn uniformly among the eligible
+    arms or items, so that the log can be evaluated. ``expire_after``: seconds until a decision without a
     reward expires; null means never. ``default_reward``: the reward of an expired decision; null means that the
     decision is dropped. ``aggregate``: which of several rewards of a decision counts; null means that there is only
     one, and a different second one is refused. ``keep_days``: how long decisions are kept; null means forever.
@@ -60,7 +59,7 @@ class BanditSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     arms: Annotated[list[ArmName], Meta(min_length=1, max_length=1000)] | dict[ArmName, dict[str, Any]] | None = None
     algorithm: Annotated[str, Meta(max_length=64)] = "AdaptiveTS"
     settings: dict[str, Setting] = {}
-    exploration: Annotated[float, Meta(ge=0, le=1)] = 0.05
+    epsilon: Annotated[float, Meta(ge=0, le=1)] = LOGGED
     encoder: EncoderSpec | None = None
     item_encoder: EncoderSpec | None = None
     expire_after: Annotated[float, Meta(gt=0, le=1e9)] | None = None
@@ -121,6 +120,26 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     personalizer: PersonalizerSettings | None = None
 
 
+def read_stored(content: bytes | str) -> Stored:
+    """Return a description from JSON; one of lim2 0.2 or earlier has ``exploration`` in place of ``epsilon``.
+
+    Parameters
+    ----------
+    content
+        What was written for the bandit.
+
+    Examples
+    --------
+    >>> read_stored('{"spec": {"arms": ["a", "b"], "exploration": 0.1}, "created": 0}').spec.epsilon
+    0.1
+    """
+    raw = msgspec.json.decode(content)
+    match raw:
+        case {"spec": {"exploration": _} as spec} if "epsilon" not in spec:
+            spec["epsilon"] = spec.pop("exploration")
+    return msgspec.convert(raw, Stored)
+
+
 def checked_name(name: str) -> str:
     """Return the name of a bandit, or say what is wrong with it; it may become a folder's name.
 
@@ -160,11 +179,9 @@ def made(spec: BanditSpec) -> Bandit:
             raise bad_request(f"{name!r} is no setting of an algorithm here: use {TAKEN[name]}", "settings")
         if spec.algorithm in AGENTS and name not in (known := settings_of(spec.algorithm)):
             raise bad_request(f"{spec.algorithm} has no setting {name!r}: it has {', '.join(known)}", "settings")
-    plain = isinstance(spec.arms, list)
-    floor = spec.exploration / len(spec.arms) if plain and spec.arms else spec.exploration
-    settings: dict[str, Any] = {"min_propensity": floor, **spec.settings}
+    settings: dict[str, Any] = {**encoders, **spec.settings}
     try:
-        return Bandit(spec.arms, algorithm=spec.algorithm, seed=spec.seed, **encoders, **settings)
+        return Bandit(spec.arms, algorithm=spec.algorithm, epsilon=spec.epsilon, seed=spec.seed, **settings)
     except (ValueError, TypeError, OverflowError, MemoryError, ModuleNotFoundError) as error:
         raise bad_request(f"no bandit can be made of this: {error}", "spec") from error
 
@@ -185,23 +202,6 @@ def settings_of(algorithm: str) -> list[str]:
     names = signature(AGENTS[algorithm]).parameters
     objects = ("representation", "n_arms", "n_features", "n_item_features")  # that JSON does not have, or that follow
     return [name for name in names if name not in TAKEN and name not in objects]
-
-
-def explored(bandit: Bandit, share: float) -> bool:
-    """Set the share of decisions that a bandit with items draws evenly; return whether it has changed.
-
-    Parameters
-    ----------
-    bandit
-        Whose arms come with every call; another one stays as it was made.
-    share
-        Of decisions.
-    """
-    if not isinstance(bandit.agent, ItemAgent) or bandit.agent.agent.algorithm.min_propensity == share:
-        return False
-    inner = bandit.agent.agent
-    inner.algorithm = replace(inner.algorithm, min_propensity=share)
-    return True
 
 
 def kept_for(stored: Stored) -> timedelta | None:

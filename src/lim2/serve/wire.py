@@ -261,7 +261,7 @@ class SettingsRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     default_reward: Finite | msgspec.UnsetType | None = msgspec.UNSET
     aggregate: Literal["first", "last", "sum", "mean", "max"] | msgspec.UnsetType | None = msgspec.UNSET
     keep_days: Annotated[float, Meta(gt=0, le=36500)] | msgspec.UnsetType | None = msgspec.UNSET
-    exploration: Annotated[float, Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
+    epsilon: Annotated[float, Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Login(msgspec.Struct, forbid_unknown_fields=True):

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.clock import Clock
 from log.sqlite.raw_sql import reading, sql, writing
-from log.world import N_FEATURES, Clock, learned, live, make_agent, make_log
+from log.world import N_FEATURES, learned, live, make_agent, make_log
 
 import lim2
 from lim2.log import LogError, LogFileError
@@ -134,7 +135,7 @@ def test_a_log_on_a_read_only_disk_can_be_evaluated() -> None:
     folder = Path(tempfile.mkdtemp())
     try:
         with make_log(folder) as log:
-            live(log, make_agent(min_propensity=0.2), 50)
+            live(log, make_agent(epsilon=0.6), 50)
         (folder / "decisions.db").chmod(0o444)
         folder.chmod(0o555)
         opened: dict[str, Any] = {"clock": Clock(), "synchronous": "normal"}

@@ -17,7 +17,7 @@ from lim2.log.errors import GoneLogError
 from lim2.log.store import Store
 from lim2.serve.home.home import Added, LeftLogError, Listed, NoBanditError, no_bandit
 from lim2.serve.home.logs import new_log
-from lim2.serve.spec import START, Stored
+from lim2.serve.spec import START, Stored, read_stored
 from lim2.serve.spool import Outage
 
 DESCRIPTION = "bandit.json"
@@ -123,7 +123,7 @@ class Folders:
         with _missing(name):
             content = self._description(name).read_bytes()
         try:
-            return msgspec.json.decode(content, type=Stored)
+            return read_stored(content)
         except msgspec.DecodeError as error:
             message = f"{self._description(name)} is not the description of a bandit: {error}. "
             raise LogFileError(f"{message}Restore the folder from a backup, or move it away") from error

@@ -20,7 +20,7 @@ from lim2.log.postgres.states import STATE, state_of
 from lim2.log.store import Result, Store
 from lim2.serve.home.home import Added, Listed, NoBanditError, no_bandit
 from lim2.serve.home.logs import new_log
-from lim2.serve.spec import Stored, kept_for
+from lim2.serve.spec import Stored, kept_for, read_stored
 from lim2.serve.spool import GuardedStore, Outage
 
 _WAITING = """
@@ -133,9 +133,7 @@ class PostgresHome:
 
     def page(self, after: str, limit: int, logs: Mapping[str, DecisionLog]) -> list[Listed]:  # noqa: ARG002, D102
         now, rows = time.time(), self._rows(_PAGE, after, limit)
-        return [
-            Listed(name, msgspec.json.decode(text, type=Stored), *state_of(state, now)) for name, text, *state in rows
-        ]
+        return [Listed(name, read_stored(text), *state_of(state, now)) for name, text, *state in rows]
 
     def stamp(self, name: str) -> Hashable:  # noqa: D102
         rows = self._rows("SELECT stamp FROM lim2.bandits WHERE name = %s", name)
@@ -234,7 +232,7 @@ class PostgresHome:
         """
         limits = {}
         for name, text in self._rows("SELECT name, description FROM lim2.bandits"):
-            keep = kept_for(msgspec.json.decode(text, type=Stored))
+            keep = kept_for(read_stored(text))
             if keep is not None:
                 limits[name] = now - keep.total_seconds()
         return [name for (name,) in self._rows(_AGED, list(limits), list(limits.values()))]
@@ -374,7 +372,7 @@ def _read(connection: Connection, name: str, lock: str = "") -> Stored:
     row = connection.execute(f"SELECT description FROM lim2.bandits WHERE name = %s{lock}", (name,)).fetchone()
     if row is None:
         raise no_bandit(name)
-    return msgspec.json.decode(row[0], type=Stored)
+    return read_stored(row[0])
 
 
 def _text(stored: Stored) -> str:

@@ -51,7 +51,7 @@ def configuration_of(hosted: Hosted) -> ServiceConfiguration:
         reward_wait_time=duration_of(spec.expire_after or 0.0),
         default_reward=spec.default_reward or 0.0,
         reward_aggregation=NAMES.get(spec.aggregate or "first", spec.aggregate),
-        exploration_percentage=spec.exploration,
+        exploration_percentage=spec.epsilon,
         model_export_frequency=duration_of(own.model_export_frequency),
         log_mirror_enabled=own.log_mirror_enabled,
         log_mirror_sas_uri=own.log_mirror_sas_uri,
@@ -107,7 +107,7 @@ def changed(stored: Stored, given: ServiceConfiguration) -> Stored:
             "InvalidLearningModeServiceConfiguration",
         )
     if given.exploration_percentage is not None:
-        new["exploration"] = given.exploration_percentage
+        new["epsilon"] = given.exploration_percentage
     more = _more(given, stored, new.get("expire_after", spec.expire_after) or 0.0)
     if "log_retention_days" in more:
         new["keep_days"] = days_of(more["log_retention_days"])

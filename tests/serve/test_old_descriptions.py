@@ -1,0 +1,72 @@
+"""Bandits that lim2 0.2 described: with `exploration` in place of `epsilon`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psycopg
+import pytest
+from serve.running import KEY
+from serve.stores import over_all
+from starlette.testclient import TestClient
+
+from lim2.exploration.epsilon import LOGGED
+from lim2.serve.app import application
+from lim2.serve.config import load
+from lim2.serve.home import Folders
+from lim2.serve.service import Service
+from lim2.serve.spec import read_stored
+
+
+def opened(folder: Path, store: str | None) -> Service:
+    return Service(load(environment={}, given={"api_key": KEY, "data": str(folder), "store": store}))
+
+
+def as_before(content: str) -> str:
+    stored: dict[str, Any] = msgspec.json.decode(content)
+    stored["spec"]["exploration"] = stored["spec"].pop("epsilon")
+    return msgspec.json.encode(stored).decode()
+
+
+def write_as_before(service: Service, store: str | None, name: str) -> None:
+    if store is None:
+        assert isinstance(service.home, Folders)
+        path = service.home.folder(name) / "bandit.json"
+        path.write_text(as_before(path.read_text()))
+        return
+    with psycopg.connect(store) as connection:
+        row = connection.execute("SELECT description FROM lim2.bandits WHERE name = %s", (name,)).fetchone()
+        assert row is not None
+        connection.execute("UPDATE lim2.bandits SET description = %s WHERE name = %s", (as_before(row[0]), name))
+
+
+@pytest.fixture
+def described(tmp_path: Path, store: str | None) -> Iterator[Service]:
+    """Give a service whose bandits were described by an earlier version."""
+    service = opened(tmp_path, store)
+    with TestClient(application(service), headers={"Ocp-Apim-Subscription-Key": KEY}) as client:
+        assert client.put("/v1/bandits/arms", json={"arms": ["a", "b", "c"], "epsilon": 0.6}).status_code == 201
+        assert client.put("/v1/bandits/items", json={"epsilon": 0.5}).status_code == 201
+    for name in ("arms", "items", "personalizer"):
+        write_as_before(service, store, name)
+    yield opened(tmp_path, store)
+
+
+@over_all
+def test_they_open_and_decide_with_their_share(described: Service) -> None:
+    with TestClient(application(described), headers={"Ocp-Apim-Subscription-Key": KEY}) as client:
+        listed = {one["name"]: one["spec"]["epsilon"] for one in client.get("/v1/bandits").json()["bandits"]}
+        assert listed == {"arms": 0.6, "items": 0.5, "personalizer": LOGGED}
+        made = client.post("/v1/bandits/arms/decide", json={}).json()
+        assert min(made["propensities"]) >= 0.2 - 1e-12
+        made = client.post("/v1/bandits/items/decide", json={"items": {"x": {}, "y": {}}}).json()
+        assert min(made["propensities"]) >= 0.25 - 1e-12
+        changed = client.patch("/v1/bandits/arms", json={"epsilon": 0.3}).json()
+        assert changed["spec"]["epsilon"] == 0.3
+    assert described.home.read("arms").spec.epsilon == 0.3
+
+
+def test_both_names_are_none() -> None:
+    with pytest.raises(msgspec.ValidationError, match="exploration"):
+        read_stored('{"spec": {"exploration": 0.1, "epsilon": 0.2}, "created": 0}')
