@@ -4,18 +4,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from lim2.algorithms import AdaptiveTS
-from lim2.algorithms.adaptive_state import ForItems, State
-from lim2.exploration import StudentT, roots
-from lim2.exploration.roots import Scorer
-from lim2.state import Array
+from lim2.algorithms.adaptive_ts import ForItems, State
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneBelief(AdaptiveTS):
-    """Without the beliefs that do without the hidden layer."""
+    """With the full regression alone, without the linear one."""
 
-    def _score(self, state: State | ForItems, posterior: Scorer, linear: Scorer, z: Array) -> StudentT:  # noqa: ARG002
-        return roots.score(posterior, z)
+    def _share(self, state: State | ForItems) -> float:  # noqa: ARG002
+        return 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks import catalogue, item_speed, items, pages, shop, wide
+from benchmarks import catalogue, evaluable, item_speed, items, pages, shop, wide
 from benchmarks.passages import with_passage
 from lim2.experiments.renamed import today
 
@@ -17,6 +17,7 @@ README = HERE.parent / "README.md"
 SPEED_PAGE = HERE.parent / "docs" / "speed.md"
 EVENTS_PAGE = HERE.parent / "docs" / "json-events.md"
 CATALOGUE_PAGE = HERE.parent / "docs" / "catalogue.md"
+EVALUATE_PAGE = HERE.parent / "docs" / "how-to" / "evaluate.md"
 RESULTS = HERE.parent / "docs" / "results"
 
 
@@ -62,6 +63,7 @@ PAGES: dict[Path, Mapping[str, Callable[[], str]]] = {
     **pages.PAGES,
     EVENTS_PAGE: IN_EVENTS_PAGE,
     CATALOGUE_PAGE: IN_CATALOGUE_PAGE,
+    EVALUATE_PAGE: {"evaluable": lambda: evaluable.report(evaluable.kept())},
 }
 
 

@@ -37,7 +37,7 @@ PAUSE = 0.2  # seconds between two checks of the log
 
 def new_bandit() -> lim2.Bandit:
     """Return a new bandit. It has no seed, so that every worker draws its own random numbers."""
-    return lim2.Bandit(arms=BANNERS, min_propensity=0.05)
+    return lim2.Bandit(arms=BANNERS, epsilon=0.15)
 
 
 class Worker:

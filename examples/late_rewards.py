@@ -34,7 +34,7 @@ def serve(folder: Path, start: float, seed: int, visitors: int) -> float:
     clock, rng = Clock(start), random.Random(seed)
     log = lim2.DecisionLog(folder / "log.db", expire_after=3600, default_reward=0.0, clock=clock)
     saved = folder / "bandit.lim2"
-    bandit = lim2.load(saved) if saved.exists() else lim2.Bandit(arms=BANNERS, min_propensity=0.05, seed=0)
+    bandit = lim2.load(saved) if saved.exists() else lim2.Bandit(arms=BANNERS, epsilon=0.15, seed=0)
     bandit.attach(log)  # learns the rewards in the log that the file does not include
     waiting: list[tuple[float, str]] = []
     for number in range(visitors):
@@ -76,7 +76,7 @@ def main() -> None:
         log = lim2.DecisionLog(folder / "log.db", clock=Clock(end + 3600))
         bandit = lim2.load(folder / "bandit.lim2")
         bandit.attach(log)
-        fresh = lim2.Bandit(arms=BANNERS, min_propensity=0.05, seed=0)
+        fresh = lim2.Bandit(arms=BANNERS, epsilon=0.15, seed=0)
         log.replay(fresh)
         person = {"country": "DE", "hour": 9}
         same = fresh.propensities(person).tolist() == bandit.propensities(person).tolist()

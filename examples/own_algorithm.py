@@ -29,7 +29,7 @@ class LinUCB(Algorithm):
 
     Parameters
     ----------
-    n_arms, n_features, arms, initial_pulls, min_propensity, seed
+    n_arms, n_features, arms, initial_pulls, epsilon, seed
         As for every agent.
     alpha
         The weight of the uncertainty in the upper confidence bound.

@@ -112,7 +112,7 @@ def test_the_library_says_what_to_install(core: Path, tmp_path: Path) -> None:
 def test_everything_else_works_without_extras(core: Path, tmp_path: Path) -> None:
     code = """
 import lim2, sys, warnings
-bandit = lim2.Bandit(arms=["a", "b"], log="d.db", seed=0, min_propensity=0.1)
+bandit = lim2.Bandit(arms=["a", "b"], log="d.db", seed=0, epsilon=0.2)
 for t in range(20):
     bandit.update(bandit.decide({"t": t, "country": "AT"}), float(t % 2))
 bandit.save("b.lim2")

@@ -1,4 +1,4 @@
-"""Deciding: turns at the start, eligible arms, propensities, floors, exploitation, and many contexts at once."""
+"""Deciding: turns at the start, eligible arms, propensities, epsilon, exploitation, and many contexts at once."""
 
 from typing import Any
 
@@ -112,13 +112,14 @@ def test_propensities_change_nothing_and_take_rows(variant: str) -> None:
 
 
 @every_agent
-@pytest.mark.parametrize("floor", [0.0, 0.1])
-def test_decisions_follow_their_propensities(variant: str, floor: float) -> None:
-    agent = played(variant, 30, min_propensity=floor)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_decisions_follow_their_propensities(variant: str, epsilon: float) -> None:
+    agent = played(variant, 30, epsilon=epsilon)
     context, eligible = contexts_of(1, seed=3)[0], ["red", 7]
     for names in (NAMES, eligible):
         said = agent.propensities(context, arms=names)
-        assert said.min() >= floor
+        assert said.min() >= epsilon / len(names) - 1e-12
+        assert said.sum() == pytest.approx(1.0)
         drawn = agent.act_many(np.tile(context, (2500, 1)), arms=names).tolist()
         shares = np.array([drawn.count(name) for name in names]) / len(drawn)
         deviations = np.sqrt(np.maximum(said * (1.0 - said), 1e-4) / len(drawn))
@@ -148,43 +149,54 @@ def test_exploiting_plays_the_best_mean_and_uses_up_nothing(variant: str) -> Non
         assert dump(agent) == before
 
 
-# Floors
+# Epsilon
 
 
 @every_agent
 @pytest.mark.usefixtures("with_start")
-def test_a_floor_holds_from_the_start(variant: str) -> None:
-    agent, context = named(variant, min_propensity=0.2, initial_pulls=1), contexts_of(1)[0]
+def test_epsilon_holds_from_the_start(variant: str) -> None:
+    agent, context = named(variant, epsilon=0.6, initial_pulls=1), contexts_of(1)[0]
     np.testing.assert_allclose(agent.propensities(context), [0.6, 0.2, 0.2])
     assert agent.propensities(context, exploit=True).max() == 1.0
     decisions = [agent.decide(context) for _ in range(30)]
     assert min(decision.propensities.min() for decision in decisions) >= 0.2 - 1e-12
     assert {decision.arm for decision in decisions} == set(NAMES)  # nothing is owed any more
-    beliefs_decide = named(variant, min_propensity=0.2, initial_pulls=0)
+    beliefs_decide = named(variant, epsilon=0.6, initial_pulls=0)
     np.testing.assert_array_equal(agent.propensities(context), beliefs_decide.propensities(context))
 
 
 @every_agent
-def test_batches_of_decisions_with_a_floor_are_those_of_a_loop(variant: str) -> None:
-    one, many = named(variant, min_propensity=0.15), named(variant, min_propensity=0.15)
+def test_batches_of_decisions_with_epsilon_are_those_of_a_loop(variant: str) -> None:
+    one, many = named(variant, epsilon=0.45), named(variant, epsilon=0.45)
     contexts = contexts_of(30)
     assert many.act_many(contexts, arms=["red", 7]).tolist() == [one.act(c, arms=["red", 7]) for c in contexts]
     assert many.act_many(contexts, exploit=True).tolist() == [one.act(c, exploit=True) for c in contexts]
     assert dump(one) == dump(many)
 
 
-@pytest.mark.parametrize("floor", [-0.1, 0.34, np.nan, "a", None, 1.0])
-def test_floors_that_cannot_be(floor: Any) -> None:
-    with pytest.raises(ValueError, match="min_propensity"):
-        lim2.LinearTS(3, 2, min_propensity=floor)
+@pytest.mark.parametrize("epsilon", [-0.1, 1.01, np.nan, np.inf, "a", None])
+def test_values_that_are_no_share(epsilon: Any) -> None:
+    with pytest.raises(ValueError, match="epsilon"):
+        lim2.LinearTS(3, 2, epsilon=epsilon)
+    agent = lim2.LinearTS(3, 2, epsilon=0.5)
+    with pytest.raises(ValueError, match="epsilon"):
+        agent.epsilon = epsilon
+    assert agent.epsilon == agent.algorithm.epsilon == 0.5
 
 
-def test_a_floor_of_one_over_the_arms_is_uniform() -> None:
-    agent = lim2.LinearTS(3, 2, min_propensity=1 / 3, initial_pulls=0, seed=0)
+def test_epsilon_of_one_is_uniform_whatever_the_arms() -> None:
+    agent = lim2.LinearTS(3, 2, epsilon=1.0, initial_pulls=0, seed=0)
     np.testing.assert_allclose(agent.propensities([1.0, 0.0]), 1 / 3)
-    with pytest.raises(ValueError, match="min_propensity"):
-        agent.add_arm(3)
-    assert agent.arms == (0, 1, 2)
+    np.testing.assert_allclose(agent.propensities([1.0, 0.0], arms=[0, 2]), 1 / 2)
+    agent.add_arm(3)
+    np.testing.assert_allclose(agent.propensities([1.0, 0.0]), 1 / 4)
+
+
+@pytest.mark.parametrize("items", [False, True])
+def test_the_former_name_says_the_new_one(items: bool) -> None:
+    sizes: dict[str, int] = {"n_features": 2, "n_item_features": 2} if items else {"n_arms": 3, "n_features": 2}
+    with pytest.raises(TypeError, match="replaced by epsilon"):
+        lim2.LinearTS(**sizes, min_propensity=0.1)
 
 
 # Many contexts
@@ -231,7 +243,7 @@ class GreedyWithPropensities(Greedy):
 
 
 def test_an_exploration_of_ones_own() -> None:
-    silent = lim2.LinearTS(2, 1, exploration=Greedy(), initial_pulls=0, min_propensity=0.1, seed=0)
+    silent = lim2.LinearTS(2, 1, exploration=Greedy(), initial_pulls=0, epsilon=0.2, seed=0)
     silent.update([1.0], 1, 1.0)
     assert {silent.act([1.0]) for _ in range(60)} == {0, 1}
     twin = silent.copy()

@@ -16,8 +16,8 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
-from client.answering import eventually
 from helpers.ports import free_port
+from helpers.waiting import until
 from serve.running import KEY, READ, Running
 
 import lim2
@@ -57,10 +57,10 @@ def test_everything_that_a_bandit_does(server: Running) -> None:
         assert client.reward_many([(one.id, 1.0) for one in many]) == ["recorded"] * 20
         assert {reason.key for reason in client.explain(decision)} == {"age", "at"}
         assert client.evaluate("random").decisions == 22
-        assert eventually(lambda: client.info()["rounds"] == 22)
+        until(lambda: client.info()["rounds"] == 22, "all that was rewarded")
+        until(lambda: client.snapshot().rounds == 22, "a model that has learned everything")
         model = client.snapshot()
-        assert isinstance(model, lim2.Bandit)
-        assert (model.rounds, model.arms) == (22, ("spring", "shoes"))
+        assert isinstance(model, lim2.Bandit) and model.arms == ("spring", "shoes")
         assert client.erase("ann") == 1
         assert client.erase("ann") == 0
         waiting = client.decide({}, active=False)

@@ -22,7 +22,7 @@ def wide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def agent() -> lim2.Agent:
-    return lim2.LinearTS(arms=["red", "blue"], n_features=2, min_propensity=0.2, seed=0)
+    return lim2.LinearTS(arms=["red", "blue"], n_features=2, epsilon=0.4, seed=0)
 
 
 @pytest.fixture

@@ -238,11 +238,11 @@ def test_no_reward_is_predicted_from_itself(split: Any) -> None:
 
 
 def test_a_learning_agent_may_have_logged() -> None:
-    """Thompson sampling, with a floor, learning all the while: IPS and DR stay unbiased, and intervals cover."""
+    """Thompson sampling, with epsilon, learning all the while: IPS and DR stay unbiased, and intervals cover."""
     rng = np.random.default_rng(11)
     z: dict[str, list[float]] = {"ips": [], "snips": [], "dr": []}
     for seed in range(40):
-        agent = lim2.LinearTS(n_arms=ARMS, n_features=FEATURES, min_propensity=0.1, seed=seed)
+        agent = lim2.LinearTS(n_arms=ARMS, n_features=FEATURES, epsilon=0.1 * ARMS, seed=seed)
         contexts = rng.normal(size=(150, FEATURES))
         rows = []
         for context, noise in zip(contexts, 0.3 * rng.normal(size=150), strict=True):

@@ -126,9 +126,9 @@ def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of an algorithm that raises when it is impure."""
 
     @functools.wraps(method)
-    def call(self: Algorithm, state: Any, *args: Any) -> Any:
+    def call(self: Algorithm, state: Any, *args: Any, **options: Any) -> Any:
         with frozen(state, f"{type(self).__name__}.{method.__name__}"):
-            return method(self, state, *args)
+            return method(self, state, *args, **options)
 
     return call
 

@@ -32,6 +32,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "NeuralTS": GRADIENT,
     "NeuralLinearNTK": BUFFER,
     "AdaptiveTS": ADAPTIVE,
+    "ThompsonSampling": {},
     "Uniform": {},
 }
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for name, settings in SMALL.items()} | {

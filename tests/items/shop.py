@@ -18,8 +18,9 @@ assert N_CONTEXT + N_ITEM == N_FEATURES
 NAMES = ("red", ("a", 1), 7, "new today", -1)
 SAMPLED = ("AdaptiveTS", "LinearTS", "LinearTS, scaled", "LiM2", "NeuralLinearNTK")  # those that the issue names
 
+FOR_ITEMS = tuple(name for name in SMALL if name != "ThompsonSampling")  # which refuses items
 KINDS = (
-    *SMALL,
+    *FOR_ITEMS,
     *("LiM2 past the paper", "LiM2 by UCB", "LinearTS, scaled", "LinearTS, standardized", "LinearTS, forgetting"),
     *("NTK, standardized and forgetting", "LiM2 with torch", EXAMPLE),
 )

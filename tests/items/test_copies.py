@@ -39,7 +39,7 @@ def test_a_copy_goes_on_as_the_original(variant: str, copied: Any) -> None:
 
 @every_agent
 def test_a_saved_agent_goes_on_bit_for_bit(variant: str, tmp_path: Path) -> None:
-    agent = played(variant, 20, min_propensity=0.1)
+    agent = played(variant, 20, epsilon=0.1)
     agent.metadata["note"] = [1, None]
     agent.save(tmp_path / "agent.lim2")
     loaded = lim2.load(tmp_path / "agent.lim2", representation=own_module(variant))
@@ -77,7 +77,7 @@ def test_a_clone_begins_again(variant: str) -> None:
 
 @some_agents
 def test_reseeding_changes_decisions_only(variant: str) -> None:
-    one, two = played(variant, 10, min_propensity=1.0), played(variant, 10, min_propensity=1.0)
+    one, two = played(variant, 10, epsilon=1.0), played(variant, 10, epsilon=1.0)
     one.reseed(5)
     two.reseed(6)
     assert one.means(USER, ITEMS).tobytes() == two.means(USER, ITEMS).tobytes()

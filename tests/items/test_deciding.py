@@ -5,8 +5,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.variants import SMALL
-from items.shop import N_CONTEXT, N_ITEM, NAMES, every_agent, items_of, make, play, played, some_agents, user_of
+from items.shop import (
+    FOR_ITEMS,
+    N_CONTEXT,
+    N_ITEM,
+    NAMES,
+    every_agent,
+    items_of,
+    make,
+    play,
+    played,
+    some_agents,
+    user_of,
+)
 
 import lim2
 from lim2.exploration import StudentT, Thompson
@@ -41,8 +52,8 @@ def test_act_decide_and_rank_agree(variant: str) -> None:
 
 
 @every_agent
-def test_floors_are_shares_of_the_candidates(variant: str) -> None:
-    agent = played(variant, min_propensity=0.4)
+def test_epsilon_is_a_share_of_decisions(variant: str) -> None:
+    agent = played(variant, epsilon=0.4)
     for k in (1, 3, 20):
         user, items = user_of(k), items_of(k, k)
         chances = agent.propensities(user, items)
@@ -56,9 +67,9 @@ def test_floors_are_shares_of_the_candidates(variant: str) -> None:
             agent = one
 
 
-def test_a_floor_is_kept() -> None:
+def test_epsilon_is_kept() -> None:
     """With all decisions uniform, every item is chosen equally often; with none, as the policy says."""
-    agent, k, n = played("LinearTS", 60, min_propensity=0.5), 8, 2000
+    agent, k, n = played("LinearTS", 60, epsilon=0.5), 8, 2000
     user, items = user_of(1), items_of(k, 1)
     counts = np.bincount([agent.act(user, items) for _ in range(n)], minlength=k)
     chances = agent.propensities(user, items)
@@ -94,7 +105,7 @@ def test_order_changes_no_belief(variant: str) -> None:
 
 @every_agent
 def test_exploiting_draws_nothing(variant: str) -> None:
-    agent = played(variant, min_propensity=0.5)
+    agent = played(variant, epsilon=0.5)
     before = dump(agent.agent)
     decision, slate = agent.decide(USER, NAMED, exploit=True), agent.rank(USER, NAMED, exploit=True)
     assert dump(agent.agent) == before
@@ -304,8 +315,8 @@ def test_bad_sizes_are_refused(name: str) -> None:
         with pytest.raises(ValueError, match="leave out n_arms and arms"):
             make_one(n_features=2, n_item_features=2, **given)
     for share in (-0.1, 1.1, np.nan):
-        with pytest.raises(ValueError, match="min_propensity"):
-            make_one(n_features=2, n_item_features=2, min_propensity=share)
+        with pytest.raises(ValueError, match="epsilon"):
+            make_one(n_features=2, n_item_features=2, epsilon=share)
 
 
 def test_an_agent_for_arms_is_no_agent_for_items() -> None:
@@ -326,5 +337,5 @@ def test_a_policy_without_propensities_only_acts() -> None:
 
 
 def test_the_same_seed_plays_the_same() -> None:
-    for variant in SMALL:
+    for variant in FOR_ITEMS:
         assert play(make(variant, seed=3), 12) == play(make(variant, seed=3), 12)

@@ -9,7 +9,7 @@ from items.shop import Float, every_agent, items_of, played, user_of
 
 import lim2
 from lim2 import ItemAgent
-from lim2.algorithms.adaptive_state import ForItems, State
+from lim2.algorithms.adaptive_ts import ForItems, State
 from lim2.decision import Decision
 from lim2.exploration import roots
 from lim2.item_deciding import ItemDecider, Question
@@ -20,9 +20,9 @@ SIZES = (5, 1, 5, 20, 5, 2, 5, 5, 5, 5)  # of the candidates of several decision
 
 
 @every_agent
-@pytest.mark.parametrize("floor", [0.0, 0.3])
-def test_several_decisions_as_one_are_those_one_after_the_other(variant: str, floor: float) -> None:
-    agent = played(variant, min_propensity=floor)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_several_decisions_as_one_are_those_one_after_the_other(variant: str, epsilon: float) -> None:
+    agent = played(variant, epsilon=epsilon)
     one, other = agent.copy().snapshot(), agent.copy().snapshot()
     questions = [
         Question(tuple(range(k)), one.joined(user_of(place), items_of(k, place)), exploit=place == 4)
@@ -94,10 +94,11 @@ def test_columns_that_never_varied_are_left_out_of_a_snapshot() -> None:
     assert_same_scores(agent)
     scored_by = agent.snapshot()._scores_by
     assert isinstance(scored_by, ForItems)
-    state, width = agent.state, agent.algorithm.width  # type: ignore[attr-defined]
-    assert scored_by.posterior.root.shape == (1, width - 2 * SILENT, width - 2 * SILENT)
+    state, width = agent.state, agent.state.evicted.cross.shape[1]
+    assert scored_by.full is not None
+    assert scored_by.full.root.shape == (1, width - 2 * SILENT, width - 2 * SILENT)
     rows = agent.joined(*question(1000))
-    for lead in (-1.0, 0.0, 15.0, 1000.0):  # by the beliefs with the hidden layer, by both, by those without
+    for lead in (-1.0, 0.0, 5.0, 1000.0):  # by the beliefs with the hidden layer, by both, by those without
         whole = agent.algorithm.score(state._replace(lead=lead), rows)
         part = agent.algorithm.score_items(scored_by._replace(lead=lead), rows, 1)
         for one, other in zip(whole, part, strict=True):
@@ -107,8 +108,9 @@ def test_columns_that_never_varied_are_left_out_of_a_snapshot() -> None:
 def test_a_snapshot_of_any_agent_scores_as_the_agent_does() -> None:
     for agent in (played("AdaptiveTS", 60), wide("LinearTS"), wide("LinearTS", scaled=True)):
         assert_same_scores(agent)
-    every = played("AdaptiveTS", 60).snapshot()._scores_by  # every column varies, and none is left out
-    assert isinstance(every, ForItems) and len(every.kept) == played("AdaptiveTS", 60).algorithm.width  # type: ignore[attr-defined]
+    agent = played("AdaptiveTS", 60)
+    every = agent.snapshot()._scores_by  # every column varies, and none is left out
+    assert isinstance(every, ForItems) and len(every.features) == agent.state.evicted.cross.shape[1]
     fresh: Any = lim2.AdaptiveTS(n_features=N_CONTEXT, n_item_features=N_ITEM, seed=0)
     assert isinstance(fresh.state, State) and isinstance(fresh.snapshot()._scores_by, ForItems)  # nothing has varied
     assert_same_scores(fresh)

@@ -38,7 +38,7 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "neural-linear-fades": ("NeuralLinear", {**PHASES, **FADING}),
     "lim2": ("LiM2", BUFFER),
     "lim2-own": ("LiM2", OWN),
-    "lim2-sample": ("LiM2", {**BUFFER, "matching": "sample", "steps": 2, "noise": "buffer", "min_propensity": 0.05}),
+    "lim2-sample": ("LiM2", {**BUFFER, "matching": "sample", "steps": 2, "noise": "buffer", "epsilon": 0.15}),
     "lim2-fades": ("LiM2", {**BUFFER, **FADING}),
     "lim2-counts-once": ("LiM2", {"representation": MLP(4, SGD(0.05)), "batch": 6, "buffer": 12, "recount": False}),
     "lim2-new": ("LiM2", {**BUFFER, "matching": None, "exploration": "ucb"}),
@@ -54,6 +54,7 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
         "AdaptiveTS",
         {"representation": MLP((4, 3), Adam(0.01)), "reward_range": (-1.0, 2.0), "buffer": 8},
     ),
+    "thompson-sampling": ("ThompsonSampling", {}),
     "uniform": ("Uniform", {}),
 }
 NEW = ("lim2-new",)  # has not learned anything

@@ -84,7 +84,7 @@ SETTINGS = st.sampled_from(
     ["n_arms", "n_features", "hidden", "buffer", "batch", "steps", "initial_pulls", "prior_precision", "a0", "b0",
      "learning_rate", "matching", "matching_rate", "refresh", "noise", "exploration", "representation", "seed",
      "recompute_every", "recompute_share", "matching_clip", "matching_jitter", "matching_ridge", "forget",
-     "min_propensity", "standardize", "recount", "mean_prior", "intercept"]
+     "epsilon", "standardize", "recount", "mean_prior", "intercept"]
 )  # fmt: skip
 
 

@@ -164,7 +164,7 @@ def test_names_come_back_with_their_types(name: Any) -> None:
 
 
 def test_turns_of_the_start_go_on() -> None:
-    agent = lim2.LinearTS(3, 1, initial_pulls=3, min_propensity=0.2, seed=0)
+    agent = lim2.LinearTS(3, 1, initial_pulls=3, epsilon=0.6, seed=0)
     for t in range(4):
         agent.act([1.0])
         agent.update([1.0], t % 2, 0.5)
@@ -337,7 +337,7 @@ def cov(*diagonal: float) -> Any:
         ({"hidden": 10**9}, "shape"),
         ({"hidden": [10**9] * 5}, "shape"),
         ({"learning_rate": 1e300}, "learning_rate"),
-        ({"min_propensity": 0.4}, "min_propensity"),
+        ({"epsilon": 1.4}, "epsilon"),
         ({"seed": "x"}, "does not describe a valid agent"),
         ({"forget": {"float": "nan"}}, "forget"),
         ({"exploration": {"object": "MLP", "settings": {"depth": 3}}}, "settings of MLP"),
