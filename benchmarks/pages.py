@@ -77,5 +77,5 @@ PAGES: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     DOCS / "choosing.md": {"choosing": choosing.report},
     DOCS / "representations.md": {"amazon": amazon, "recomputed texts": recomputed_texts, "recomputed": recomputed},
     DOCS / "bench.md": {"delay": delays.report},
-    DOCS / "suites.md": {"comparison": datasets.comparison, "tuning": datasets.tuning},
+    DOCS / "suites.md": {"comparison": datasets.comparison},
 }
