@@ -71,7 +71,7 @@ def read_runs(folders: list[Path]) -> pl.DataFrame:
     if not kept + tables:
         raise SystemExit(f"no runs in {', '.join(map(str, folders))}: give folders that `lim2 bench` has written")
     runs = pl.concat(kept + tables).with_columns(pl.col("agent").map_elements(today, pl.String))
-    runs = runs.with_columns(pl.col("problem").str.split(":").list.last())  # benchmarks.digits:digits
+    runs = runs.with_columns(pl.col("problem").str.split(":").list.last())  # benchmarks.risky:risky
     return runs.unique(["problem", "agent", "seed", "rounds"], keep="last").sort("problem", "agent", "seed")
 
 
