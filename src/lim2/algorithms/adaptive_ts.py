@@ -560,7 +560,8 @@ class AdaptiveTS(WithNetwork):
         E, fresh, hidden = state.memory, self.init(1, np.random.default_rng(0)), self.network.width
         if not state.refits:
             return fresh
-        precision = self._precision(state, self.features(state.view, E.contexts[E.rows()[:: -(-E.held // SAMPLE)]]))
+        rows = E.rows()[:: max(-(-E.held // SAMPLE), 1)]
+        precision = self._precision(state, self.features(state.view, E.contexts[rows]))
         none, narrow = of_arm(fresh.evicted, 0), _narrowed(precision[hidden:], state.width)
         if fresh.full is not None:
             full = self._fit_full(state._replace(full=fresh.full), 0, precision, none)
