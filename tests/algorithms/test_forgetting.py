@@ -69,16 +69,6 @@ def rows_of(agent: lim2.Agent, arm: int) -> Any:
     return rows[bounds[arm] : bounds[arm + 1]]
 
 
-@pytest.mark.parametrize("standardize", [False, True])
-def test_linear_ts(standardize: bool) -> None:
-    agent = lim2.LinearTS(2, 3, forget=FORGET, standardize=standardize, seed=0)
-    agent.update_many(CONTEXTS, ARMS, REWARDS)
-    for arm in (0, 1):
-        played = arm == ARMS
-        z = features(agent, CONTEXTS[played])
-        assert_same(agent.state.posterior, arm, Weighted(z, REWARDS[played], WEIGHTS[played], 0.25))
-
-
 def test_ntk_with_a_network_that_stands_still() -> None:
     agent = lim2.NeuralLinearNTK(2, 3, forget=FORGET, refresh="all", representation=still(), seed=0)
     agent.update_many(CONTEXTS, ARMS, REWARDS)
@@ -183,17 +173,3 @@ def test_training_prefers_what_is_new() -> None:
     counts = np.bincount(batch.contexts[:, 0].astype(int), minlength=100) / 20_000
     expected = weights[:100] / weights[:100].sum()
     np.testing.assert_allclose(counts, expected, atol=0.01)  # 4 standard deviations of a share of 0.1
-
-
-def test_forgetting_pays_where_the_problem_changes() -> None:
-    problem = lim2.problems.load("drifting", rounds=1200, seed=0, changes=2)
-    totals = []
-    for forget in (0.0, 0.01):
-        agent = lim2.LinearTS(problem.n_arms, problem.n_features, forget=forget, seed=0)
-        total = 0.0
-        for context, rewards, expected in zip(problem.contexts, problem.rewards, problem.expected_rewards, strict=True):
-            arm = agent.act(context)
-            agent.update(context, arm, float(rewards[arm]))
-            total += float(expected[arm])
-        totals.append(total)
-    assert totals[1] > 1.1 * totals[0]

@@ -32,7 +32,7 @@ class Rewards(NamedTuple):
     center: float
     scale: Annotated[float, "", "positive"]
     limit: Annotated[float, "", "nonnegative"]
-    weight: Annotated[float, "", "positive"]
+    weight: Annotated[float, "", "nonnegative"]
     offset: float
     squares: Annotated[float, "", "nonnegative"]
 

@@ -107,7 +107,6 @@ FIXED: Mapping[str, str] = {
     "recompute_share": "time",
     "representation": "another network",
     "reward_range": "known of a problem, not chosen",
-    "scaled": "for raw data; name a variant with it",
     "standardize": "for raw data",
     "training": "time",
 }

@@ -6,7 +6,7 @@ cannot make negative, however large the features or long the run.
 """
 
 import math
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,12 +52,6 @@ class TriangularPosterior(NamedTuple):
 
 Roots = RootPosterior | LinearPosterior
 Scorer = Roots | TriangularPosterior
-Beliefs = TypeVar("Beliefs", RootPosterior, LinearPosterior)
-
-
-def part_of(posterior: Beliefs, arms: slice) -> Beliefs:
-    """Return the posterior of some arms."""
-    return type(posterior)(*(rows[arms] for rows in posterior))
 
 
 def of_features(posterior: Roots, kept: NDArray[np.bool_]) -> TriangularPosterior:
