@@ -223,7 +223,7 @@ def page(known: Mapping[str, Any]) -> str:
         "missing row, means that nothing has been measured there yet.",
         "",
     ]
-    names = list(dict.fromkeys(key.rsplit(" / ", 1)[0] for key in known["steps"]))
+    names = list(dict.fromkeys(key.split(" / ")[0] for key in (*known["grid"], *known["steps"])))
     for name in names:
         for what, title in (("act", "act, ms: median / 99.9%"), ("update", "update, ms: median / 99.9%"),
                             ("memory", "memory, MiB: state / peak of the process")):  # fmt: skip

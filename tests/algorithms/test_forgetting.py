@@ -7,7 +7,6 @@ import pytest
 from numpy.typing import NDArray
 
 import lim2
-from lim2.algorithms import LinearTS
 from lim2.algorithms.neural import Neural
 from lim2.exploration.posterior import Posterior, relax
 from lim2.memory import empty, sample, store
@@ -50,11 +49,8 @@ def still(width: int = 4) -> MLP:
 
 def features(agent: lim2.Agent, contexts: Float) -> Float:
     """Return the features of contexts as the agent's beliefs take them now."""
-    algorithm, state = agent.algorithm, agent.state
-    if isinstance(algorithm, LinearTS):
-        return algorithm.features(state, contexts)
-    assert isinstance(algorithm, Neural)
-    return algorithm.net.features(state.network, contexts)
+    assert isinstance(agent.algorithm, Neural)
+    return agent.algorithm.net.features(agent.state.network, contexts)
 
 
 def last_layer(agent: lim2.Agent, arm: int) -> Float:

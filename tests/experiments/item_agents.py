@@ -10,12 +10,12 @@ import lim2
 
 
 class Products:
-    """One arm of AdaptiveTS over context, item and their products; the item with the highest draw is chosen."""
+    """One arm of LinearTS over context, item and their products; the item with the highest draw is chosen."""
 
     def __init__(self, n_features: int, n_item_features: int, *, scales: Any, seed: int | None = None) -> None:
         self.scales = scales
         size = n_features + n_item_features + n_features * n_item_features
-        self.agent = lim2.AdaptiveTS(1, size, hidden=(), initial_pulls=0, seed=seed)
+        self.agent = lim2.LinearTS(1, size, initial_pulls=0, seed=seed)
         self.rng = np.random.default_rng(seed)
 
     @property

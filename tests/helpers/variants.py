@@ -1,5 +1,6 @@
 """Small agents of every kind, with the settings that change how a round goes: the common suite runs on all of them."""
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -49,7 +50,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
         {**ADAPTIVE, "change_threshold": 0.0, "train_every": 1, "reward_range": (-2.0, 3.0)},
     ),
     **torch_variants(N_FEATURES),
-    "AdaptiveTS, linear": ("AdaptiveTS", {**ADAPTIVE, "hidden": ()}),
+    "AdaptiveTS, linear": (
+        "AdaptiveTS",
+        {**ADAPTIVE, "hidden": (), "buffer": 40, "change_threshold": math.inf},
+    ),
     "LiM2, standardized and forgetting": ("LiM2", {**BUFFER, **FADING}),
     "NTK, standardized and forgetting": ("NeuralLinearNTK", {**BUFFER, **FADING}),
     "NeuralLinear, standardized and forgetting": ("NeuralLinear", {**NETWORK, **PHASES, **FADING}),
