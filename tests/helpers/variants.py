@@ -1,6 +1,5 @@
 """Small agents of every kind, with the settings that change how a round goes: the common suite runs on all of them."""
 
-import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -52,7 +51,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
     **torch_variants(N_FEATURES),
     "AdaptiveTS, linear": (
         "AdaptiveTS",
-        {**ADAPTIVE, "hidden": (), "buffer": 40, "change_threshold": math.inf},
+        {**ADAPTIVE, "hidden": (), "buffer": 40, "change_threshold": 1e9},
     ),
     "LiM2, standardized and forgetting": ("LiM2", {**BUFFER, **FADING}),
     "NTK, standardized and forgetting": ("NeuralLinearNTK", {**BUFFER, **FADING}),
