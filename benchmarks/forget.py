@@ -19,7 +19,7 @@ SHARES = (0.0, 0.003, 0.01)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--agents", default="LinearTS,LiM2")
+    parser.add_argument("--agents", default="LiM2")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3000)
     parser.add_argument("--jobs", type=int, default=2)

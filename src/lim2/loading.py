@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lim2 import state as trees
 from lim2.agent import Agent
-from lim2.algorithms import ALGORITHMS, Algorithm
+from lim2.algorithms import ALGORITHMS, AdaptiveTS, Algorithm, linear_ts_files
 from lim2.arms import arm_names
 from lim2.checks import as_float
 from lim2.exploration import UCB, Random, Thompson
@@ -132,7 +132,10 @@ def _made(header: dict[str, Any], arrays: dict[str, NDArray[Any]], representatio
     if len(flat) < len(arrays) + len(values) or not all(path.startswith("state/") for path in flat):
         raise LoadError("a part of the state appears twice, or has an unknown name")
     flat = {path.removeprefix("state/"): leaf for path, leaf in flat.items()}
-    state = algorithm.rebuilt(flat)
+    if header["agent"] == "LinearTS" and isinstance(algorithm, AdaptiveTS):
+        state: Any = linear_ts_files.opened(algorithm, flat, len(names), counts.rounds)
+    else:
+        state = algorithm.rebuilt(flat)
     trees.check(state, algorithm.sizes(len(names)))
     algorithm.check(state)
     agent = Agent.restored(algorithm, Streams.at(header["streams"]), names, state, counts)
@@ -162,6 +165,8 @@ def _algorithm(name: Any, coded: Mapping[str, Any], given: Representation | None
     if kind is None:
         raise LoadError(f"unknown agent {name!r}: register it with lim2.agents.register, or use a newer lim2")
     settings = {key: decoded(value, KNOWN) for key, value in coded.items() if key != "representation"}
+    name, settings = linear_ts_files.replaced(name, settings)
+    kind = ALGORITHMS[name]
     if "representation" in coded:
         settings["representation"] = _representation(coded["representation"], given, arrays)
     elif given is not None:

@@ -135,7 +135,7 @@ def test_bad_settings_are_refused(bad: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in SMALL if name not in ("Uniform", "ThompsonSampling", "NeuralUCB", "NeuralTS", "AdaptiveTS")],
+    [name for name in SMALL if "forget" in lim2.AGENTS[name](2, 2).get_params()],
 )
 @pytest.mark.parametrize("bad", [-0.1, 1.0, np.nan, "0.1", None, True], ids=str)
 def test_bad_shares_to_forget_are_refused(name: str, bad: Any) -> None:

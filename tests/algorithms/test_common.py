@@ -21,7 +21,7 @@ from helpers.worlds import contexts_of, play, reward_of
 import lim2
 from lim2.loading import dump
 
-STANDARDIZING = [name for name in SMALL if name not in ("Uniform", "ThompsonSampling", "AdaptiveTS")]
+STANDARDIZING = [name for name in SMALL if "standardize" in lim2.AGENTS[name](2, 2).get_params()]
 FORGETTING = [name for name in STANDARDIZING if name not in GRADIENT_BANDITS]
 
 
@@ -153,8 +153,7 @@ def test_what_is_forgotten_is_uncertain_again(name: str) -> None:
     """Arm 2 is not played for long: its variance goes back to where it started, with forgetting alone."""
     contexts, ratios = contexts_of(420, seed=17), []
     for forget in (0.0, 0.1):
-        still: dict[str, Any] = {} if name == "LinearTS" else {"learning_rate": 1e-9}
-        agent = make(name, forget=forget, **still)
+        agent = make(name, forget=forget, learning_rate=1e-9)
         start = agent.variances(contexts[:5])[:, 2]
         for t, context in enumerate(contexts):
             agent.update(context, 2 if t < 20 else t % 2, reward_of(context, 1))

@@ -7,7 +7,6 @@ import pytest
 from numpy.typing import NDArray
 
 import lim2
-from lim2.algorithms import LinearTS
 from lim2.algorithms.neural import Neural
 from lim2.exploration.posterior import Posterior, relax
 from lim2.memory import empty, sample, store
@@ -50,11 +49,8 @@ def still(width: int = 4) -> MLP:
 
 def features(agent: lim2.Agent, contexts: Float) -> Float:
     """Return the features of contexts as the agent's beliefs take them now."""
-    algorithm, state = agent.algorithm, agent.state
-    if isinstance(algorithm, LinearTS):
-        return algorithm.features(state, contexts)
-    assert isinstance(algorithm, Neural)
-    return algorithm.net.features(state.network, contexts)
+    assert isinstance(agent.algorithm, Neural)
+    return agent.algorithm.net.features(agent.state.network, contexts)
 
 
 def last_layer(agent: lim2.Agent, arm: int) -> Float:
@@ -67,16 +63,6 @@ def rows_of(agent: lim2.Agent, arm: int) -> Any:
     """Return the rows of memory that hold an arm's tuples."""
     rows, bounds = agent.state.memory.by_arm()
     return rows[bounds[arm] : bounds[arm + 1]]
-
-
-@pytest.mark.parametrize("standardize", [False, True])
-def test_linear_ts(standardize: bool) -> None:
-    agent = lim2.LinearTS(2, 3, forget=FORGET, standardize=standardize, seed=0)
-    agent.update_many(CONTEXTS, ARMS, REWARDS)
-    for arm in (0, 1):
-        played = arm == ARMS
-        z = features(agent, CONTEXTS[played])
-        assert_same(agent.state.posterior, arm, Weighted(z, REWARDS[played], WEIGHTS[played], 0.25))
 
 
 def test_ntk_with_a_network_that_stands_still() -> None:
@@ -183,17 +169,3 @@ def test_training_prefers_what_is_new() -> None:
     counts = np.bincount(batch.contexts[:, 0].astype(int), minlength=100) / 20_000
     expected = weights[:100] / weights[:100].sum()
     np.testing.assert_allclose(counts, expected, atol=0.01)  # 4 standard deviations of a share of 0.1
-
-
-def test_forgetting_pays_where_the_problem_changes() -> None:
-    problem = lim2.problems.load("drifting", rounds=1200, seed=0, changes=2)
-    totals = []
-    for forget in (0.0, 0.01):
-        agent = lim2.LinearTS(problem.n_arms, problem.n_features, forget=forget, seed=0)
-        total = 0.0
-        for context, rewards, expected in zip(problem.contexts, problem.rewards, problem.expected_rewards, strict=True):
-            arm = agent.act(context)
-            agent.update(context, arm, float(rewards[arm]))
-            total += float(expected[arm])
-        totals.append(total)
-    assert totals[1] > 1.1 * totals[0]

@@ -143,16 +143,6 @@ def test_sums_give_the_textbook_with_weights(seed: int, g: int, n: int, forget: 
     assert 2.0 + 0.5 * squares == pytest.approx(b, rel=1e-7)
 
 
-@given(seed=seeds, g=st.integers(1, 5))
-def test_sums_in_other_features(seed: int, g: int) -> None:
-    rng = np.random.default_rng(seed)
-    mapping, here, there = rng.normal(size=(g, g)), sums.no_sums(1, g), sums.no_sums(1, g)
-    for z, reward in zip(rng.normal(size=(6, g)), rng.normal(size=6), strict=True):
-        here, there = sums.added(here, 0, z, reward), sums.added(there, 0, mapping @ z, reward)
-    for one, other in zip(sums.moved(here, mapping), there, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
-
-
 @given(seed=seeds, g=st.integers(1, 8), n=st.integers(0, 30))
 def test_refit_equals_the_textbook(seed: int, g: int, n: int) -> None:
     rng = np.random.default_rng(seed)

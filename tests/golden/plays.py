@@ -60,9 +60,6 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
     "LinearTS": {
         "intercept": {"intercept": False},
         "exploration": {"exploration": "ucb"},
-        "standardize": {"standardize": True},
-        "forget": {"forget": 0.005},
-        "standardize, forget": {"standardize": True, "forget": 0.005},
     },
     "NeuralLinear": {
         "phases": {"train_every": 100, "steps": 20},

@@ -10,10 +10,10 @@ from scipy.stats import t as student_t
 from oracle.agents import Buffer, Explorer, Tuple
 from oracle.network import Array, Network
 
-A0, LINEAR_A0 = 15.0, 60.0
+A0 = 60.0
 GROWTH = 0.2
 LEAD_RANGE, LEAD_DECAY = 10.0, 0.9995
-WIDTHS, SLACK = [4.0**-k for k in range(8)], 5.0
+WIDTHS, SLACKS = [4.0**-k for k in range(8)], (6.0, 3.0)
 LINEAR_SCALE = 2.0
 PAST_WEIGHTS = (1.0, 1 / 16, 1 / 256)
 WINDOWS = (1, 2, 4, 8, 16)
@@ -190,14 +190,14 @@ class OracleAdaptive(Explorer):
             count += 0.5 * weight
         cov: Array = np.asarray(np.linalg.inv(P), dtype=np.float64)
         mu = cov @ psi
-        b = LINEAR_A0 * self.noise + 0.5 * float(squares - mu @ psi)
-        return cov, mu + np.append(np.zeros(self.k - 1), arm.centre), LINEAR_A0 + count, b
+        b = A0 * self.noise + 0.5 * float(squares - mu @ psi)
+        return cov, mu + np.append(np.zeros(self.k - 1), arm.centre), A0 + count, b
 
     def rescale(self, decided: int) -> None:
         """Limits, centre and scale of the rewards, and the noise of all arms together."""
         beliefs = [self.linear(i, [e for e in self.of(i) if e.stamp != decided]) for i in range(self.n_arms)]
-        errors = sum(b - LINEAR_A0 * self.noise for _, _, _, b in beliefs)
-        count = sum(a - LINEAR_A0 for _, _, a, _ in beliefs)
+        errors = sum(b - A0 * self.noise for _, _, _, b in beliefs)
+        count = sum(a - A0 for _, _, a, _ in beliefs)
         self.limits = self.reward_range or limits_of([e.reward for e in self.buffer.tuples])
         new = self.buffer.tuples[len(self.buffer.tuples) - (self.t - self.refitted) :]
         self.rewards += [float(np.clip(e.reward, *self.limits)) for e in new]
@@ -341,13 +341,13 @@ class OracleAdaptive(Explorer):
         return float(multivariate_normal.logpdf(y, Z @ np.linalg.solve(info, h), cov))
 
     def best_width(self, start: Array, parts: list[Part], noises: list[float]) -> tuple[float, float]:
-        """First of the context, then of the constant: the widest prior within SLACK nats of the best."""
+        """First of the context, then of the constant: the widest prior within some nats of the best."""
         context, constant = self.width
-        context = self.widest([(width, constant) for width in WIDTHS], start, parts, noises)[0]
-        return self.widest([(context, width) for width in WIDTHS], start, parts, noises)
+        context = self.widest([(width, constant) for width in WIDTHS], SLACKS[0], start, parts, noises)[0]
+        return self.widest([(context, width) for width in WIDTHS], SLACKS[1], start, parts, noises)
 
     def widest(
-        self, widths: list[tuple[float, float]], start: Array, parts: list[Part], noises: list[float]
+        self, widths: list[tuple[float, float]], slack: float, start: Array, parts: list[Part], noises: list[float]
     ) -> tuple[float, float]:
         """By the log densities of all closed rewards."""
         total = np.zeros(len(widths))
@@ -361,7 +361,7 @@ class OracleAdaptive(Explorer):
             for place, width in enumerate(widths):
                 cov = noise * np.eye(len(y)) + X @ np.linalg.inv(self.narrowed(start, width)) @ X.T
                 total[place] += multivariate_normal.logpdf(y, np.zeros(len(y)), cov)
-        return widths[int(np.argmax(total >= total.max() - SLACK))] if total.any() else self.width
+        return widths[int(np.argmax(total >= total.max() - slack))] if total.any() else self.width
 
 
 def limits_of(rewards: list[float]) -> tuple[float, float]:

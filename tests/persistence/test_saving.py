@@ -24,7 +24,7 @@ from lim2.persistence.settings import decoded, encoded
 from lim2.representation import MLP, SGD, Adam, Intercept, RMSProp, Standardized
 
 DATA = Path(__file__).parents[1] / "data"
-FILES = sorted(DATA.glob("agents-v*/*.lim2"))
+FILES = [path for path in sorted(DATA.glob("agents-v*/*.lim2")) if path.stem not in saved.CONVERTED]
 ALL = (*saved.SAMPLES, *saved.TEXTS)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lim2 import memory
 from lim2.algorithms import reward_scale
 from lim2.algorithms.base import Diagnostics, rms
-from lim2.algorithms.delays import Delays, stamped
+from lim2.algorithms.delays import Delays, stamped, stamped_one
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
 from lim2.algorithms.reward_scale import RewardScale, limited
 from lim2.algorithms.start import A0, ITEM_VARIANCE, OPTIMISM, TEMPERATURE, turns_of, variance_of
@@ -56,10 +56,8 @@ STEPS_FROM, MOST_STEPS = 1000, 8  # from this round on, a batch of rewards train
 GROWTH, PART, BATCH_PART = 0.2, 8, 3  # a refit is due after a fifth of the rounds or an eighth of the buffer (a third)
 SAMPLE = 512  # tuples from which the size of the features is measured
 LEAD_RANGE, LEAD_DECAY = 10.0, 0.9995  # the linear regression decides alone from a lead of so many nats on
-LINEAR_A0 = 60.0  # noise of the linear regression is nearly that of all arms: no clicks yet is no sign of little noise
 LINEAR_SCALE = 2.0  # a calibrated prior explores too little by OPTIMISM and TEMPERATURE, chosen for a wide one
 WIDTHS = np.power(4.0, -np.arange(8.0))  # of the linear prior: the widest with evidence within WIDTH_SLACK nats
-WIDTH_SLACK = 5.0
 PAST_WEIGHTS = np.array([1.0, 1 / 16, 1 / 256])  # of the data before a change
 LONGEST_WINDOW = 16  # of recent decisions in a test for change, in units of the shortest one
 LEADER_FACTOR = 2.0  # of the threshold, where the linear regression decides alone and is tested alone
@@ -72,7 +70,7 @@ class Width(NamedTuple):
     constant: Annotated[float, "", "positive"]
 
 
-WIDEST = Width(1.0, 1.0)
+WIDEST, WIDTH_SLACK = Width(1.0, 1.0), Width(6.0, 3.0)
 
 
 class State(NamedTuple):
@@ -257,7 +255,7 @@ class AdaptiveTS(WithNetwork):
         moments = no_moments(self.shape) if self.takes_floats else None
         order = np.arange(self.columns[0]) if 0 < x < self.columns[0] else None
         full = roots.prior(n_arms, hidden + x + 1, 1.0, A0, A0) if hidden else None
-        linear = LinearPosterior(*roots.prior(n_arms, x + 1, 1.0, LINEAR_A0, LINEAR_A0)) if x else None
+        linear = LinearPosterior(*roots.prior(n_arms, x + 1, 1.0, A0, A0)) if x else None
         return State(
             f, View(f, None if moments is None else scaling(moments), order), full, linear, 0.0, 1.0, WIDEST,
             memory.empty(None, n_arms, self.shape), no_sums(n_arms, hidden + x + 1), moments,
@@ -340,8 +338,8 @@ class AdaptiveTS(WithNetwork):
         decided: int | None = None,
     ) -> tuple[State | Writes, Diagnostics]:
         """Store the tuple, train the network, update the arm, and refit all arms if that is due."""
-        stamps, delays = stamped(state.delays, 1, decided)
-        E, _ = store(state.memory, context, arm, reward, int(stamps[0]))
+        stamp, delays = stamped_one(state.delays, decided)
+        E, _ = store(state.memory, context, arm, reward, stamp)
         new, step = self._trained(state._replace(memory=E, delays=delays), 1, rng)
         due = self._is_due(new, 1)
         new = self._rescaled(new) if due else new
@@ -350,7 +348,7 @@ class AdaptiveTS(WithNetwork):
         densities: list[float] = []
         for beliefs, first in self._members(new):
             writes, density = roots.predicted(beliefs, arm, z[first:], r)
-            rows, densities = rows + writes, [*densities, density + roots.density_of_count(float(beliefs.a[arm]))]
+            rows, densities = rows + writes, [*densities, density]
         gain = densities[1] - densities[0] if len(densities) == 2 and self._is_tried(new, arm) else 0.0
         return self._learned(Writes(new._replace(lead=LEAD_DECAY * new.lead + gain), rows), due, state.view, step)
 
@@ -378,7 +376,6 @@ class AdaptiveTS(WithNetwork):
             for beliefs, first in self._members(new):
                 writes, densities = predicted_many(beliefs, arm, Z[places, first:], r[places])
                 rows += writes
-                densities += roots.density_of_count(beliefs.a[arm] + 0.5 * np.arange(len(places)))
                 gains[places] += next(signs) * densities * known
         lead = LEAD_DECAY**k * new.lead
         if len(list(self._members(new))) == 2:
@@ -408,6 +405,8 @@ class AdaptiveTS(WithNetwork):
     def _trained(self, state: State, k: int, rng: np.random.Generator) -> tuple[State, Step | None]:
         """Return the state with the network trained, as often as is due after k rewards."""
         after, f, step = state.memory.stored, state.network, None
+        if self.period == math.inf:
+            return state, None
         rounds = after - k
         early, due = (
             upto // self.period - rounds // self.period for upto in (max(min(after, STEPS_FROM), rounds), after)
@@ -441,12 +440,12 @@ class AdaptiveTS(WithNetwork):
         before, spread = state.rewards.scale**2, rewards.scale**2
         noise, centre, full, linear = spread, None if state.refits else rewards.mean, state.full, state.linear
         if state.refits and linear is not None:  # that of all arms together
-            errors = float(np.maximum(linear.b - LINEAR_A0 * state.noise, 0.0).sum())
-            noise = (A0 * spread + errors) / (A0 + float(np.maximum(linear.a - LINEAR_A0, 0.0).sum()))
+            errors = float(np.maximum(linear.b - A0 * state.noise, 0.0).sum())
+            noise = (A0 * spread + errors) / (A0 + float(np.maximum(linear.a - A0, 0.0).sum()))
         return state._replace(
             moments=moments, rewards=rewards, noise=noise,
             full=None if full is None else roots.restarted(full, A0, before, spread, centre),
-            linear=None if linear is None else roots.restarted(linear, LINEAR_A0, state.noise, noise, centre),
+            linear=None if linear is None else roots.restarted(linear, A0, state.noise, noise, centre),
         )  # fmt: skip
 
     def _refitted(self, state: State) -> State:
@@ -558,7 +557,9 @@ class AdaptiveTS(WithNetwork):
             prior = _narrowed(precision, width._replace(**{name: 1.0}))
             nats = sum((evidence(prior, one, sums, WIDTHS) for one, sums in known), np.zeros(len(WIDTHS)))
             if nats.any():
-                width = width._replace(**{name: float(WIDTHS[np.argmax(nats >= nats.max() - WIDTH_SLACK)])})
+                width = width._replace(
+                    **{name: float(WIDTHS[np.argmax(nats >= nats.max() - getattr(WIDTH_SLACK, name))])}
+                )
         return width
 
     def _fit_full(self, state: State, arm: int, precision: Array, data: Sums) -> tuple[Array, Array, float, float]:
@@ -578,9 +579,9 @@ class AdaptiveTS(WithNetwork):
     def _fit_linear(self, state: State, precision: Array, data: Sums) -> tuple[Array, Array, float, float]:
         """Return mean, root, a and b of an arm of the linear regression, whose noise follows from the data."""
         mean, root = fit(precision * state.noise, data)
-        b = LINEAR_A0 * state.noise + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)
+        b = A0 * state.noise + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)
         mean[-1] += state.rewards.mean
-        return mean, root, LINEAR_A0 + 0.5 * float(data.weight), b
+        return mean, root, A0 + 0.5 * float(data.weight), b
 
     def _report(self, new: State, step: Step | None, before: View | None) -> dict[str, Any]:
         """Return the diagnostics of an update. ``before`` is the view that a refit has replaced."""
@@ -608,7 +609,8 @@ class AdaptiveTS(WithNetwork):
         E, fresh, hidden = state.memory, self.init(1, np.random.default_rng(0)), self.network.width
         if not state.refits:
             return fresh
-        precision = self._precision(state, self.features(state.view, E.contexts[E.rows()[:: -(-E.held // SAMPLE)]]))
+        rows = E.rows()[:: max(-(-E.held // SAMPLE), 1)]
+        precision = self._precision(state, self.features(state.view, E.contexts[rows]))
         none, narrow = of_arm(fresh.evicted, 0), _narrowed(precision[hidden:], state.width)
         if fresh.full is not None:
             full = self._fit_full(state._replace(full=fresh.full), 0, precision, none)

@@ -46,11 +46,8 @@ def check_prior(prior_precision: float, a0: float, b0: float) -> None:
         raise ValueError(f"prior_precision must be at least {SMALLEST_PRECISION:g}, got {prior_precision!r}")
 
 
-def prior(n_arms: int, width: int, precision: float | Array, a0: float, b0: float) -> Posterior:
-    """Return the prior: N(0, noise I / precision), InvGamma(a0, b0).
-
-    ``precision`` may be one number per feature.
-    """
+def prior(n_arms: int, width: int, precision: float, a0: float, b0: float) -> Posterior:
+    """Return the prior: N(0, noise I / precision), InvGamma(a0, b0)."""
     cov = np.tile(np.eye(width) / precision, (n_arms, 1, 1))
     return Posterior(np.zeros((n_arms, width)), cov, np.full(n_arms, float(a0)), np.full(n_arms, float(b0)))
 

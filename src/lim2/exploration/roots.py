@@ -6,12 +6,11 @@ cannot make negative, however large the features or long the run.
 """
 
 import math
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
-from scipy.special import gammaln
 
 from lim2.exploration.scores import StudentT
 from lim2.state import Array, Write
@@ -54,11 +53,6 @@ class TriangularPosterior(NamedTuple):
 Roots = RootPosterior | LinearPosterior
 Scorer = Roots | TriangularPosterior
 Beliefs = TypeVar("Beliefs", RootPosterior, LinearPosterior)
-
-
-def part_of(posterior: Beliefs, arms: slice) -> Beliefs:
-    """Return the posterior of some arms."""
-    return type(posterior)(*(rows[arms] for rows in posterior))
 
 
 def of_features(posterior: Roots, kept: NDArray[np.bool_]) -> TriangularPosterior:
@@ -131,7 +125,7 @@ def observe(posterior: Roots, arm: int, z: Array, reward: float) -> list[Write]:
 def predicted(posterior: Roots, arm: int, z: Array, reward: float) -> tuple[list[Write], float]:
     """Return the rows of :func:`observe`, and how likely the reward was before: its log density.
 
-    Up to what depends on a alone, :func:`density_of_count`. The reward was Student-t.
+    Up to what depends on a alone, and is the same for all features. The reward was Student-t.
 
     Examples
     --------
@@ -153,21 +147,3 @@ def predicted(posterior: Roots, arm: int, z: Array, reward: float) -> tuple[list
     wider = spread + 0.5 * error * error / scale
     density = count * math.log(spread) - (count + 0.5) * math.log(wider) - 0.5 * math.log(scale)
     return [(mu, arm, direction), (root, arm, changed.T), (a, arm, count + 0.5), (b, arm, wider)], density
-
-
-def density_of_count(a: Any) -> Any:
-    """Return the part of a log density that depends on a alone, up to a constant.
-
-    Examples
-    --------
-    Densities of posteriors with different a can be compared with it:
-
-    >>> from scipy.stats import t
-    >>> for a, b in ((6.0, 6.0), (60.0, 60.0)):
-    ...     before = prior(n_arms=1, width=1, precision=1.0, a0=a, b0=b)
-    ...     density = predicted(before, 0, np.ones(1), 1.0)[1] + density_of_count(a) - 0.5 * math.log(2 * math.pi)
-    ...     round(float(density), 6), round(float(t.logpdf(1.0, df=2 * a, scale=math.sqrt(2.0 * b / a))), 6)
-    (-1.551665, -1.551665)
-    (-1.519155, -1.519155)
-    """
-    return gammaln(a + 0.5) - gammaln(a)

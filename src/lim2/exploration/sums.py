@@ -1,8 +1,8 @@
 """Sufficient statistics: sums over the data, from which posteriors can be recomputed.
 
-A rank-one update can add a tuple to beliefs, but it can neither make all earlier ones count less, nor change the scale
-of a feature under a prior that stays: both change every direction. Here the sums are changed, and an arm's beliefs are
-solved for from its prior and its sums, in O(g^3).
+A rank-one update can add a tuple to a posterior, but it cannot make all earlier ones count less under a prior that
+stays: that changes every direction. Here the sums fade, and a posterior is solved for from its prior and its sums, in
+O(g^3).
 """
 
 from typing import Annotated, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from lim2.exploration.posterior import Posterior
-from lim2.state import Array, Ints, Write
+from lim2.state import Array
 
 
 class Sums(NamedTuple):
@@ -38,73 +38,8 @@ def added(sums: Sums, arm: int, z: Array, reward: float, keep: float = 1.0) -> S
     return Sums(gram, cross, squares, weight)
 
 
-def observe(sums: Sums, arm: int, z: Array, reward: float) -> list[Write]:
-    """Add one (features, reward) to an arm's sums, in O(g^2). Returns its new rows."""
-    gram, cross, squares, weight = sums
-    return [
-        (gram, arm, gram[arm] + np.multiply.outer(z, z)),
-        (cross, arm, cross[arm] + reward * z),
-        (squares, arm, squares[arm] + reward * reward),
-        (weight, arm, weight[arm] + 1.0),
-    ]
-
-
-def added_many(sums: Sums, arms: Ints, Z: Array, rewards: Array, keep: float = 1.0) -> Sums:
-    """Add rows of features (k, g) and rewards (k,) one after the other; with each, all before it counts less.
-
-    Examples
-    --------
-    >>> one = no_sums(n_arms=2, width=1)
-    >>> for arm, reward in ((0, 4.0), (1, 1.0)):
-    ...     one = added(one, arm, np.array([1.0]), reward, keep=0.5)
-    >>> many = added_many(no_sums(2, 1), np.array([0, 1]), np.ones((2, 1)), np.array([4.0, 1.0]), keep=0.5)
-    >>> all(np.array_equal(part, other) for part, other in zip(one, many, strict=True))
-    True
-    """
-    gram, cross, squares, weight = (part * keep ** len(arms) for part in sums)
-    weights = keep ** np.arange(len(arms) - 1.0, -1.0, -1.0)
-    for arm in np.unique(arms).tolist():
-        own = np.flatnonzero(arms == arm)
-        weighted = weights[own, None] * Z[own]
-        gram[arm] += np.dot(weighted.T, Z[own])
-        cross[arm] += np.dot(rewards[own], weighted)
-        squares[arm] += np.dot(weights[own], np.square(rewards[own]))
-        weight[arm] += weights[own].sum()
-    return Sums(gram, cross, squares, weight)
-
-
-def observe_many(sums: Sums, arm: int, Z: Array, rewards: Array) -> list[Write]:
-    """Add rows of features (k, g) and rewards (k,) to an arm's sums. Returns its new rows."""
-    gram, cross, squares, weight = sums
-    return [
-        (gram, arm, gram[arm] + np.dot(Z.T, Z)),
-        (cross, arm, cross[arm] + np.dot(rewards, Z)),
-        (squares, arm, squares[arm] + np.dot(rewards, rewards)),
-        (weight, arm, weight[arm] + len(rewards)),
-    ]
-
-
-def moved(sums: Sums, mapping: Array) -> Sums:
-    """Express the sums in new features, given by a linear map of the current ones."""
-    gram = mapping @ sums.gram @ mapping.T
-    return sums._replace(gram=0.5 * (gram + gram.transpose(0, 2, 1)), cross=sums.cross @ mapping.T)
-
-
-def shifted(sums: Sums, shift: float) -> Sums:
-    """Express the sums in rewards that are smaller by a number; the last feature must be a constant 1.
-
-    Examples
-    --------
-    >>> sums = added(no_sums(n_arms=1, width=2), 0, np.array([3.0, 1.0]), reward=10.0)
-    >>> [part.tolist() for part in shifted(sums, 8.0)[1:]]
-    [[[6.0, 2.0]], [4.0], [1.0]]
-    """
-    squares = sums.squares - shift * (2.0 * sums.cross[:, -1] - shift * sums.weight)
-    return sums._replace(cross=sums.cross - shift * sums.gram[:, :, -1], squares=np.maximum(squares, 0.0))
-
-
-def solve(sums: Sums, precision: float | Array, a0: float, b0: float) -> Posterior:
-    """Recompute all posteriors, with prior mean 0 and one prior precision, or one per feature.
+def solve(sums: Sums, precision: float, a0: float, b0: float) -> Posterior:
+    """Recompute all posteriors, with prior mean 0 and one prior precision for all features.
 
     Examples
     --------
@@ -125,7 +60,7 @@ def solve(sums: Sums, precision: float | Array, a0: float, b0: float) -> Posteri
     return Posterior(mu, cov, a0 + 0.5 * sums.weight, b)
 
 
-def solve_cov(sums: Sums, precision: float | Array) -> Array:
+def solve_cov(sums: Sums, precision: float) -> Array:
     """Return every arm's covariance from its prior and its sums."""
     out = np.empty_like(sums.gram)
     for arm, gram in enumerate(sums.gram):
@@ -134,7 +69,7 @@ def solve_cov(sums: Sums, precision: float | Array) -> Array:
         factor, failed = lapack.dpotrf(information.T, lower=1, clean=1)
         if failed:  # features so large that the prior is lost in rounding: it bounds the eigenvalues from below
             values, vectors = np.linalg.eigh(information)
-            root = vectors / np.sqrt(np.maximum(values, np.min(precision)))
+            root = vectors / np.sqrt(np.maximum(values, precision))
         else:
             root = lapack.dtrtri(factor, lower=1)[0].T
         np.dot(root, root.T, out=out[arm])
@@ -142,7 +77,7 @@ def solve_cov(sums: Sums, precision: float | Array) -> Array:
 
 
 def solve_mean(
-    sums: Sums, arm: int, cov: Array, precision: float | Array, prior_mean: Array | None = None
+    sums: Sums, arm: int, cov: Array, precision: float, prior_mean: Array | None = None
 ) -> tuple[Array, float]:
     """Return an arm's mean from its prior and its sums, given its covariance.
 

@@ -77,10 +77,8 @@ def observe(moments: Moments, context: NDArray[Any], keep: float = 1.0) -> Momen
     return Moments(weight, origin, offset, keep * moments.squares + distance * (place - offset))
 
 
-def observe_many(moments: Moments, contexts: NDArray[Any], keep: float = 1.0) -> Moments:
+def observe_many(moments: Moments, contexts: NDArray[Any]) -> Moments:
     """Return the moments with more contexts, at least one, all at once (Chan, Golub and LeVeque, 1983).
-
-    With every context those before it count less by ``keep``.
 
     Examples
     --------
@@ -92,19 +90,10 @@ def observe_many(moments: Moments, contexts: NDArray[Any], keep: float = 1.0) ->
     count = float(len(contexts))
     origin = moments.origin if moments.weight else np.array(contexts[0], dtype=np.float64)
     places = contexts - origin
-    if keep == 1.0:
-        mean = places.mean(axis=0)
-        places -= mean
-        places *= places
-        spread = places.sum(axis=0)
-    else:
-        weights, fading = keep ** np.arange(count - 1.0, -1.0, -1.0), keep**count
-        moments = moments._replace(weight=fading * moments.weight, squares=fading * moments.squares)
-        count = float(weights.sum())
-        mean = np.tensordot(weights, places, 1) / count
-        places -= mean
-        places *= places
-        spread = np.tensordot(weights, places, 1)
+    mean = places.mean(axis=0)
+    places -= mean
+    places *= places
+    spread = places.sum(axis=0)
     weight, distance = moments.weight + count, mean - moments.offset
     squares = moments.squares + spread + distance**2 * (moments.weight * count / weight)
     return Moments(weight, origin, moments.offset + distance * (count / weight), squares)
@@ -124,35 +113,3 @@ def scaled(by: Scaling, contexts: NDArray[Any]) -> Array:
     out *= by.factor
     np.minimum(out, by.limit, out=out)
     return np.maximum(out, -by.limit, out=out)
-
-
-def unlimited(by: Scaling) -> Scaling:
-    """Return the map without clipping, for contexts that the moments include."""
-    return by._replace(limit=math.inf)
-
-
-def covers(by: Scaling, context: Array) -> bool:
-    """Return whether a context is scaled without loss: no value is clipped, and only known columns vary."""
-    distance = context - by.center
-    inside = np.abs(distance) * by.factor <= by.limit
-    return bool(inside.all() and not distance[by.factor == 0.0].any())
-
-
-def covers_each(by: Scaling, contexts: Array) -> NDArray[np.bool_]:
-    """Return the result for each of several vectors."""
-    distance = contexts - by.center
-    inside: NDArray[np.bool_] = (np.abs(distance) * by.factor <= by.limit) & ((by.factor != 0.0) | (distance == 0.0))
-    return np.asarray(inside.all(axis=1))
-
-
-def map_between(old: Scaling, new: Scaling) -> Array:
-    """Return T with (z, 1) = T (z', 1), for z in the new scaling and z' in the old one: (d + 1, d + 1).
-
-    What varies by rounding alone is 0 in the new scaling, wherever its centre is.
-    """
-    width = new.center.size
-    out = np.eye(width + 1)
-    out.ravel()[: -1 : width + 2] = (old.scale / new.scale).ravel()
-    out[:-1, -1] = ((old.center - new.center) / new.scale).ravel()
-    out[:-1][new.factor.ravel() == 0.0] = 0.0
-    return out
