@@ -9,7 +9,6 @@ formulas.
 
 import copy
 import functools
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from lim2.algorithms.base import Diagnostics, rms
 from lim2.algorithms.delays import Delays, stamped, stamped_one
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
 from lim2.algorithms.reward_scale import RewardScale, limited
-from lim2.algorithms.start import A0, ITEM_VARIANCE, OPTIMISM, TEMPERATURE, turns_of, variance_of
+from lim2.algorithms.start import A0, ITEM_VARIANCE, LINEAR_A0, OPTIMISM, TEMPERATURE, turns_of, variance_of
 from lim2.checks import LARGEST, number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
 from lim2.exploration.evidence import (
@@ -41,7 +40,7 @@ from lim2.exploration.evidence import (
     width_evidence,
 )
 from lim2.exploration.rank_k import by_arm, predicted_many
-from lim2.exploration.roots import LinearPosterior, RootPosterior, Roots, TriangularPosterior
+from lim2.exploration.roots import LinearPosterior, Predicted, RootPosterior, Roots, TriangularPosterior
 from lim2.exploration.sums import Sums, no_sums
 from lim2.memory import Memory, sample, store, store_many
 from lim2.representation import MLP, Representation, RMSProp, Step
@@ -255,7 +254,7 @@ class AdaptiveTS(WithNetwork):
         moments = no_moments(self.shape) if self.takes_floats else None
         order = np.arange(self.columns[0]) if 0 < x < self.columns[0] else None
         full = roots.prior(n_arms, hidden + x + 1, 1.0, A0, A0) if hidden else None
-        linear = LinearPosterior(*roots.prior(n_arms, x + 1, 1.0, A0, A0)) if x else None
+        linear = LinearPosterior(*roots.prior(n_arms, x + 1, 1.0, LINEAR_A0, LINEAR_A0)) if x else None
         return State(
             f, View(f, None if moments is None else scaling(moments), order), full, linear, 0.0, 1.0, WIDEST,
             memory.empty(None, n_arms, self.shape), no_sums(n_arms, hidden + x + 1), moments,
@@ -345,12 +344,14 @@ class AdaptiveTS(WithNetwork):
         new = self._rescaled(new) if due else new
         z, r = self.features(new.view, context[None])[0], limited(new.rewards, reward)
         rows: list[Write] = []
-        densities: list[float] = []
+        predictions = []
         for beliefs, first in self._members(new):
-            writes, density = roots.predicted(beliefs, arm, z[first:], r)
-            rows, densities = rows + writes, [*densities, density]
-        gain = densities[1] - densities[0] if len(densities) == 2 and self._is_tried(new, arm) else 0.0
-        return self._learned(Writes(new._replace(lead=LEAD_DECAY * new.lead + gain), rows), due, state.view, step)
+            writes, prediction = roots.predicted(beliefs, arm, z[first:], r)
+            rows, predictions = rows + writes, [*predictions, prediction]
+        lead = LEAD_DECAY * new.lead
+        if len(predictions) == 2 and self._is_tried(new, arm):
+            lead += _gain(*predictions)
+        return self._learned(Writes(new._replace(lead=lead), rows), due, state.view, step)
 
     def learn_many(
         self,
@@ -371,15 +372,13 @@ class AdaptiveTS(WithNetwork):
         Z, r, gains = self.features(new.view, contexts), limited(new.rewards, rewards), np.zeros(k)
         rows: list[Write] = []
         for arm, places in by_arm(arms):
-            signs = itertools.cycle((-1.0, 1.0))  # the lead is the linear regression's
-            known = self._is_tried(new, arm, np.arange(len(places)))
+            predictions = []
             for beliefs, first in self._members(new):
-                writes, densities = predicted_many(beliefs, arm, Z[places, first:], r[places])
-                rows += writes
-                gains[places] += next(signs) * densities * known
-        lead = LEAD_DECAY**k * new.lead
-        if len(list(self._members(new))) == 2:
-            lead += float(np.dot(LEAD_DECAY ** np.arange(k - 1.0, -1.0, -1.0), gains))
+                writes, prediction = predicted_many(beliefs, arm, Z[places, first:], r[places])
+                rows, predictions = rows + writes, [*predictions, prediction]
+            if len(predictions) == 2:
+                gains[places] = _gain(*predictions) * self._is_tried(new, arm, np.arange(len(places)))
+        lead = LEAD_DECAY**k * new.lead + float(np.dot(LEAD_DECAY ** np.arange(k - 1.0, -1.0, -1.0), gains))
         return self._learned(Writes(new._replace(lead=lead), rows), due, state.view, step)
 
     def _members(self, state: State) -> Iterator[tuple[Roots, int]]:
@@ -440,12 +439,12 @@ class AdaptiveTS(WithNetwork):
         before, spread = state.rewards.scale**2, rewards.scale**2
         noise, centre, full, linear = spread, None if state.refits else rewards.mean, state.full, state.linear
         if state.refits and linear is not None:  # that of all arms together
-            errors = float(np.maximum(linear.b - A0 * state.noise, 0.0).sum())
-            noise = (A0 * spread + errors) / (A0 + float(np.maximum(linear.a - A0, 0.0).sum()))
+            errors = float(np.maximum(linear.b - LINEAR_A0 * state.noise, 0.0).sum())
+            noise = (A0 * spread + errors) / (A0 + float(np.maximum(linear.a - LINEAR_A0, 0.0).sum()))
         return state._replace(
             moments=moments, rewards=rewards, noise=noise,
             full=None if full is None else roots.restarted(full, A0, before, spread, centre),
-            linear=None if linear is None else roots.restarted(linear, A0, state.noise, noise, centre),
+            linear=None if linear is None else roots.restarted(linear, LINEAR_A0, state.noise, noise, centre),
         )  # fmt: skip
 
     def _refitted(self, state: State) -> State:
@@ -579,9 +578,9 @@ class AdaptiveTS(WithNetwork):
     def _fit_linear(self, state: State, precision: Array, data: Sums) -> tuple[Array, Array, float, float]:
         """Return mean, root, a and b of an arm of the linear regression, whose noise follows from the data."""
         mean, root = fit(precision * state.noise, data)
-        b = A0 * state.noise + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)
+        b = LINEAR_A0 * state.noise + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)
         mean[-1] += state.rewards.mean
-        return mean, root, A0 + 0.5 * float(data.weight), b
+        return mean, root, LINEAR_A0 + 0.5 * float(data.weight), b
 
     def _report(self, new: State, step: Step | None, before: View | None) -> dict[str, Any]:
         """Return the diagnostics of an update. ``before`` is the view that a refit has replaced."""
@@ -696,6 +695,11 @@ class AdaptiveTS(WithNetwork):
 def _per_arm(state: State) -> list[str]:
     """Return the fields that hold statistics per arm."""
     return [name for name in ("full", "linear", "evicted") if getattr(state, name) is not None]
+
+
+def _gain(full: Predicted, linear: Predicted) -> Any:
+    """Return by how much the linear regression predicted rewards better, in nats."""
+    return roots.log_density(linear, full.a) - roots.log_density(full, full.a)
 
 
 def _narrowed(precision: Array, width: Width) -> Array:
