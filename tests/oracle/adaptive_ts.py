@@ -7,8 +7,8 @@ import numpy as np
 from scipy.stats import multivariate_normal
 from scipy.stats import t as student_t
 
-from oracle.agents import Buffer, Explorer, Tuple
-from oracle.network import Array, Network
+from .agents import Buffer, Explorer, Tuple
+from .network import Array, Network
 
 A0, LINEAR_A0 = 15.0, 60.0
 GROWTH = 0.2
