@@ -277,7 +277,7 @@ class DecisionLog:
         deciders.check_learner(agent)
         if limit is not None:
             positive_int("limit", limit, least=0)
-        size = batches.checked(batch, deciders.learns_batches(agent), f"{shown(agent)} learns one reward at a time")
+        size = batches.checked(batch, deciders.learns_batches(agent), f"{type(agent).__name__} learns one reward at a time")
         with self._learning:
             self.expire()
             learned = learn(self.store, agent, batch=size, limit=limit, lease=lease)
