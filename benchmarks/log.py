@@ -31,7 +31,7 @@ import numpy as np
 
 import lim2
 from benchmarks.passages import write_passage
-from lim2.log import raw
+from lim2.log import serialization as raw
 
 
 def timed(call: Callable[[int], object], times: int) -> float:

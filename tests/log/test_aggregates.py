@@ -14,8 +14,8 @@ from log.world import N_FEATURES, learned, make_agent, make_log
 
 import lim2
 from lim2.log import ConflictingRewardError, LogError
+from lim2.log.rewards import find
 from lim2.log.settings import Settings
-from lim2.log.settling import find
 
 X = np.ones(N_FEATURES)
 HOW = {"last": 2.0, "sum": 8.0, "mean": 8.0 / 3.0, "max": 5.0}

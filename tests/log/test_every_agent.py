@@ -8,7 +8,7 @@ from helpers.variants import N_FEATURES, every_agent, make
 from helpers.worlds import reward_of
 from log.world import learned, make_log
 
-from lim2.log.situation import as_context
+from lim2.log.decision_input import as_context
 
 pytestmark = pytest.mark.one_store
 

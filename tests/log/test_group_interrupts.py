@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from lim2.log import group as groups
-from lim2.log.group import Group, Request
+from lim2.log import group_commit as groups
+from lim2.log.group_commit import Group, Request
 
 pytestmark = pytest.mark.one_store
 

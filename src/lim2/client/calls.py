@@ -17,9 +17,9 @@ from lim2.bandit import Bandit, Reason
 from lim2.client.exchange import Call, Request
 from lim2.client.results import Estimate, ServedDecision, ServedEvaluation, ServedSlate
 from lim2.log.entries import new_id
-from lim2.log.raw import as_json, dumps
-from lim2.log.settling import checked_reward
-from lim2.log.slates import position_named
+from lim2.log.ids import position_named
+from lim2.log.rewards import checked_reward
+from lim2.log.serialization import as_json, dumps
 from lim2.opening import from_bytes
 
 Outcome = Literal["recorded", "duplicate", "late", "ignored", "spooled"]

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from lim2.arms import is_range
 from lim2.checks import shown
 from lim2.decision import Decision
+from lim2.log.decision_input import Situation
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError
-from lim2.log.raw import JSON
-from lim2.log.situation import Situation
+from lim2.log.serialization import JSON
 from lim2.state import Write
 
 

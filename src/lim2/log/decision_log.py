@@ -12,18 +12,18 @@ from typing import Any
 
 from lim2 import batches
 from lim2.checks import LARGEST, positive_int, shown
-from lim2.log import deciders, recording, rewarding
+from lim2.log import deciders, decisions, rewarding
+from lim2.log.calls import both
 from lim2.log.changes import ADD, REMOVE, Change, make_change, to_text, write_change
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.learning import Batch, learn, position_of
 from lim2.log.pruning import prune, prune_now
-from lim2.log.raw import as_json
 from lim2.log.reading import LogState, entries, read_one, read_state, read_table
 from lim2.log.replaying import decide_again
-from lim2.log.requests import both
+from lim2.log.rewards import checked_id, checked_reward, discard, expire
+from lim2.log.serialization import as_json
 from lim2.log.settings import Aggregate, Settings, agree, checked_settings, read_settings, write_settings
-from lim2.log.settling import checked_id, checked_reward, discard, expire
 from lim2.log.store import Lease, Model, Tables, check_lease, open_store
 from lim2.log.table import Table
 
@@ -158,12 +158,12 @@ class DecisionLog:
 
     # Decisions, each with its asynchronous version
 
-    decide, adecide = both(recording.decide)
-    decide_many, adecide_many = both(recording.decide_many)
-    rank, arank = both(recording.rank)
-    record, arecord = both(recording.record)
-    record_many, arecord_many = both(recording.record_many)
-    record_slate, arecord_slate = both(recording.record_slate)
+    decide, adecide = both(decisions.decide)
+    decide_many, adecide_many = both(decisions.decide_many)
+    rank, arank = both(decisions.rank)
+    record, arecord = both(decisions.record)
+    record_many, arecord_many = both(decisions.record_many)
+    record_slate, arecord_slate = both(decisions.record_slate)
 
     # Rewards
 
@@ -277,7 +277,8 @@ class DecisionLog:
         deciders.check_learner(agent)
         if limit is not None:
             positive_int("limit", limit, least=0)
-        size = batches.checked(batch, deciders.learns_batches(agent), f"{type(agent).__name__} learns one reward at a time")
+        refusal = f"{type(agent).__name__} learns one reward at a time"
+        size = batches.checked(batch, deciders.learns_batches(agent), refusal)
         with self._learning:
             self.expire()
             learned = learn(self.store, agent, batch=size, limit=limit, lease=lease)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from lim2.decision import Decision
 from lim2.log import names
+from lim2.log.decision_input import Situation, in_order
 from lim2.log.payload import pack_array, pack_json, unpack
-from lim2.log.raw import JSON, as_json
-from lim2.log.settling import checked_id
-from lim2.log.situation import Situation, in_order
+from lim2.log.rewards import checked_id
+from lim2.log.serialization import JSON, as_json
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

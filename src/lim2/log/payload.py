@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.log import raw
+from lim2.log import serialization as raw
 
 SMALL = 512  # bytes that are not worth compressing
 SAMPLE = 4096  # bytes that are tried first

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.log.arrays import objects
 from lim2.log.candidates import Candidates
+from lim2.log.dataframes import objects
 from lim2.log.entries import LoggedDecision, from_row
-from lim2.log.settling import unknown
+from lim2.log.rewards import unknown
 from lim2.log.store import CHUNK, Store, Stored, Tables, Which
 from lim2.log.table import Table
 

@@ -8,8 +8,8 @@ from typing import Any
 from lim2.log import deciders
 from lim2.log.entries import LoggedDecision, from_row
 from lim2.log.errors import LogError
+from lim2.log.ids import row_id
 from lim2.log.learning import learn, position_of
-from lim2.log.slates import row_id
 from lim2.log.store import CHUNK, Store
 
 Choice = tuple[Hashable, float]  # an arm, and its propensity

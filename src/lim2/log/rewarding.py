@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lim2.log import settling
-from lim2.log.requests import Request
-from lim2.log.settling import Outcome, Reward, checked_id, checked_reward, reward_all
-from lim2.log.slates import by_position
+from lim2.log import rewards
+from lim2.log.calls import Request
+from lim2.log.ids import by_position
+from lim2.log.rewards import Outcome, Reward, checked_id, checked_reward, reward_all
 from lim2.log.store import Tables, Work
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Activation:
 
     def __call__(self, tables: Tables) -> bool:
         """Run within a transaction."""
-        return settling.activate(tables, self.id, self.now)
+        return rewards.activate(tables, self.id, self.now)
 
 
 def reward(log: DecisionLog, id: str, reward: float | Mapping[Any, float], *, name: str | None = None) -> Request[Any]:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lim2.arms import is_range
 from lim2.log import deciders
-from lim2.log.arrays import as_raw, column, read_candidates, read_contexts, read_raw
 from lim2.log.candidates import Array, Candidates, Ints
+from lim2.log.dataframes import as_raw, column, read_candidates, read_contexts, read_raw
 from lim2.log.frames import Frame, read_decisions, read_items
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from lim2.decision import Decision
 from lim2.log import names
+from lim2.log.decision_input import Situation, in_order
 from lim2.log.entries import PLAIN, Extras, LoggedDecision, new_id, to_row
 from lim2.log.errors import TakenIdError, taken
-from lim2.log.settling import checked_id
-from lim2.log.situation import Situation, in_order
-from lim2.log.slates import row_id
+from lim2.log.ids import row_id
+from lim2.log.rewards import checked_id
 from lim2.log.store import Row, Store, Tables, rivals
 
 

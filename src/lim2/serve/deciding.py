@@ -9,9 +9,9 @@ import msgspec
 from lim2.bandit import RawDecider
 from lim2.decision import Decision
 from lim2.log import TakenIdError
+from lim2.log.decision_input import Situation
+from lim2.log.decisions import keep
 from lim2.log.entries import extras
-from lim2.log.recording import keep
-from lim2.log.situation import Situation
 from lim2.log.writing import Made
 from lim2.serve.hosted import Hosted
 from lim2.serve.refusals import refusals

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from lim2.log import DecisionLog
-from lim2.log.requests import Request
+from lim2.log.calls import Request
 
 T = TypeVar("T")
 

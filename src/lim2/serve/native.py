@@ -10,9 +10,9 @@ import msgspec
 
 from lim2.decision import Slate
 from lim2.log import LoggedDecision, StoreUnavailableError, TakenIdError, UnknownDecisionError
+from lim2.log.calls import Request
+from lim2.log.decisions import record_many, record_slate
 from lim2.log.entries import new_id
-from lim2.log.recording import record_many, record_slate
-from lim2.log.requests import Request
 from lim2.serve import arms, deciding, evaluating, wire
 from lim2.serve import spec as specs
 from lim2.serve.deciding import Kept

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from lim2.bandit import RawDecider
 from lim2.decision import Decision
 from lim2.item_deciding import Question
-from lim2.log.gathering import Gathering
+from lim2.log.microbatching import Gathering
 
 MOST = 32  # decisions at once: more would let the disk, and other requests, wait
 LARGE = 64_000  # values of questions: from here on their decisions take milliseconds

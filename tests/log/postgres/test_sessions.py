@@ -21,10 +21,10 @@ from log.world import N_FEATURES, address, make_agent, make_log
 
 import lim2
 from lim2.log import LogFileError, LostLeaseError, StoreUnavailableError
+from lim2.log.decision_input import situation
 from lim2.log.entries import to_row
 from lim2.log.postgres import connections, listening
 from lim2.log.postgres.store import LIMITS_TRANSACTIONS
-from lim2.log.situation import situation
 from lim2.log.store import Work
 from lim2.log.writing import Insertion
 

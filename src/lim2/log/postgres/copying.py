@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from lim2.log.entries import COLUMNS
 from lim2.log.errors import LogError
 from lim2.log.postgres.connections import Connection
-from lim2.log.postgres.queries import OF_EVENTS, OF_PENDING
+from lim2.log.postgres.sql import OF_EVENTS, OF_PENDING
 from lim2.log.postgres.tables import new_head
 from lim2.log.store import CHUNK, Model, PlainEvent, Span, Whole
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lim2.log.postgres.queries import SIZE
+from lim2.log.postgres.sql import SIZE
 from lim2.log.reading import LogState
 
 # Of the row `l` of lim2.logs.

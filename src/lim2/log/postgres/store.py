@@ -29,7 +29,7 @@ from psycopg.types.json import Jsonb
 
 from lim2.log.copying import copy
 from lim2.log.errors import GoneLogError, LogError, LogFileError
-from lim2.log.group import Group, RefusedError, Request, together
+from lim2.log.group_commit import Group, RefusedError, Request, together
 from lim2.log.postgres import connections as connecting
 from lim2.log.postgres.connections import (
     EVERY,

@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from lim2.log.errors import GoneLogError, taken
 from lim2.log.postgres.connections import Connection
-from lim2.log.postgres.queries import (
+from lim2.log.postgres.sql import (
     FIND,
     FIND_SETTLED,
     INSERT,

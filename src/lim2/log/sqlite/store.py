@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lim2.log.errors import GoneLogError, LogError, file_error
-from lim2.log.group import Group, Request, together
+from lim2.log.group_commit import Group, Request, together
 from lim2.log.sqlite.copying import SQLiteCopy
 from lim2.log.sqlite.opening import connect, connect_to_read
 from lim2.log.sqlite.tables import SQLiteTables

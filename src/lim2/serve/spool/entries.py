@@ -6,7 +6,7 @@ import msgspec
 
 from lim2.log.errors import TakenIdError
 from lim2.log.rewarding import Activation, Rewarding
-from lim2.log.settling import Reward
+from lim2.log.rewards import Reward
 from lim2.log.store import Tables
 from lim2.log.writing import Insertion
 

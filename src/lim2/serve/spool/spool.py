@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lim2.log.errors import LogError, LogFileError, StoreUnavailableError, TakenIdError, UnknownDecisionError
-from lim2.log.group import Group, Request
+from lim2.log.group_commit import Group, Request
 from lim2.log.store import Store, rivals
 from lim2.log.writing import Insertion
 from lim2.serve.spool.entries import Command, Entry, answer_of, entry_of

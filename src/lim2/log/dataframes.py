@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from lim2.arms import is_range
 from lim2.checks import real_numbers
 from lim2.log.candidates import Array, Candidates, Ints
-from lim2.log.raw import as_json
+from lim2.log.serialization import as_json
 
 
 class Choices(NamedTuple):

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from lim2.checks import shown
 from lim2.decision import Decision, Slate
 from lim2.log import deciders
+from lim2.log.calls import Request
+from lim2.log.decision_input import Situation, situation
 from lim2.log.entries import Extras, LoggedDecision, extras
+from lim2.log.ids import rows_of
 from lim2.log.learning import position_of
-from lim2.log.requests import Request
-from lim2.log.situation import Situation, situation
-from lim2.log.slates import rows_of
 from lim2.log.store import Work
 from lim2.log.writing import Insertion, Made, check_free, logged, rows_of_made
 

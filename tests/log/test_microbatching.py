@@ -11,7 +11,7 @@ from log.world import contexts, make_agent, make_log
 
 import lim2
 from lim2.log import LogError, TakenIdError
-from lim2.log.gathering import Gathering
+from lim2.log.microbatching import Gathering
 
 
 def test_what_is_asked_for_is_handed_over_after_a_pass_of_the_loop_without_more() -> None:

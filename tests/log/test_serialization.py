@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lim2.log.payload import pack_array, pack_json, unpack
-from lim2.log.raw import as_json, dumps, loads
+from lim2.log.serialization import as_json, dumps, loads
 
 pytestmark = pytest.mark.one_store
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lim2.log.gathering import Gathering
+from lim2.log.microbatching import Gathering
 
 if TYPE_CHECKING:
     import asyncio

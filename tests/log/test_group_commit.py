@@ -15,7 +15,7 @@ from log import world
 from log.world import N_FEATURES, contexts, learned, make_agent, make_log
 
 import lim2
-from lim2.log import ConflictingRewardError, LogError, TakenIdError, UnknownDecisionError, group
+from lim2.log import ConflictingRewardError, LogError, TakenIdError, UnknownDecisionError, group_commit
 
 X = np.ones(N_FEATURES)
 
@@ -67,9 +67,9 @@ def held(log: lim2.DecisionLog, calls: list[Callable[[], Any]]) -> list[Any]:
     return outcomes
 
 
-def groups(log: lim2.DecisionLog) -> list[group.Group]:
+def groups(log: lim2.DecisionLog) -> list[group_commit.Group]:
     """Return what writes for several at once."""
-    return [part for part in log.store._current() if isinstance(part, group.Group)]  # type: ignore[attr-defined]
+    return [part for part in log.store._current() if isinstance(part, group_commit.Group)]  # type: ignore[attr-defined]
 
 
 def commits(log: lim2.DecisionLog) -> list[Any]:
@@ -217,7 +217,7 @@ def test_closing_does_what_waits_and_takes_no_more(tmp_path: Path) -> None:
 
 
 def test_the_thread_ends_when_nothing_comes_and_starts_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group, "LINGER", 0.001)
+    monkeypatch.setattr(group_commit, "LINGER", 0.001)
     agent = make_agent()
     with make_log(tmp_path) as log:
         for _ in range(3):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lim2.checks import real_numbers
 from lim2.log import names
-from lim2.log.raw import JSON, as_json, dumps, named
+from lim2.log.serialization import JSON, as_json, dumps, named
 
 
 class Situation(NamedTuple):

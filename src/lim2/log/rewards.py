@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 
 from lim2.checks import LARGEST, shown
 from lim2.log.errors import ConflictingRewardError, UnknownDecisionError
+from lim2.log.ids import row_id
 from lim2.log.settings import Settings, read_settings
-from lim2.log.slates import row_id
 from lim2.log.store import Found, Tables
 
 Outcome = Literal["recorded", "duplicate", "late", "ignored"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lim2.decision import Decision
-from lim2.log.situation import Situation, in_order
+from lim2.log.decision_input import Situation, in_order
 
 
 def row_id(slate: str, position: int) -> str:
