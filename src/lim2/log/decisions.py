@@ -1,29 +1,56 @@
-"""Methods of `DecisionLog` that record decisions."""
+"""Decisions come into a log: one, many, or the positions of a slate, each call in one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from lim2.checks import shown
 from lim2.decision import Decision, Slate
 from lim2.log import deciders
-from lim2.log.calls import Request
-from lim2.log.decision_input import Situation, situation
-from lim2.log.entries import Extras, LoggedDecision, extras
-from lim2.log.ids import rows_of
+from lim2.log.decision_input import DecisionInput, checked_input, in_order
+from lim2.log.entries import NO_ATTRIBUTES, Attributes, LoggedDecision, checked_attributes, to_row
+from lim2.log.errors import TakenIdError, taken
+from lim2.log.ids import checked_id, new_id, rivals, row_id
 from lim2.log.learning import position_of
-from lim2.log.store import Work
-from lim2.log.writing import Insertion, Made, check_free, logged, rows_of_made
+from lim2.log.serialization import plain_names
+from lim2.log.store import Row, Store, Tables, Work
+from lim2.log.transactions import Log, Transaction
 
-if TYPE_CHECKING:
-    from lim2.log.decision_log import DecisionLog
+
+class NewDecision(NamedTuple):
+    """A decision to be recorded, or a position of a slate."""
+
+    decision: Decision
+    input: DecisionInput
+    id: str | None  # given by the user to the decision or its slate; None: the log generates one
+    attributes: Attributes = NO_ATTRIBUTES
+    slot: int = 0  # the position in a slate, from 1
+
+
+@dataclass(frozen=True)
+class Insertion:
+    """Insert decisions, all or none."""
+
+    names: Sequence[str | None]  # the IDs that the user gave to them, or to their slates
+    rows: Sequence[Row]
+    position: int  # of the log up to which the deciding agent had learned
+
+    def __call__(self, tables: Tables) -> None:
+        """Run within a transaction."""
+        for name, row in zip(self.names, self.rows, strict=True):
+            tables.insert(row, self.position, name)
+
+
+# Methods of DecisionLog
 
 
 def decide(
-    log: DecisionLog,
+    log: Log,
     agent: Any,
     context: Any,
     arms: Sequence[Hashable] | None = None,
@@ -36,7 +63,7 @@ def decide(
     key: str | None = None,
     metadata: Any = None,
     active: bool = True,
-) -> Request[LoggedDecision]:
+) -> Transaction[LoggedDecision]:
     """Let an agent or a snapshot decide, and record the decision.
 
     A `lim2.Bandit` takes raw contexts and items. They are converted to JSON before the decision and stored, so that
@@ -62,14 +89,14 @@ def decide(
         Whether the decision counts at once. False: it counts only after `activate`, for example because it may never
         be shown.
     """
-    about, more = _about(agent, context, items, raw, raw_items), extras(key, metadata, active)
-    check_free(log.store, id)
-    decision = deciders.decide(agent, about, arms, exploit)
-    return _one(log, [Made(decision, about, id, more)], agent)
+    input, attributes = _input(agent, context, items, raw, raw_items), checked_attributes(key, metadata, active)
+    _check_free(log.store, id)
+    decision = deciders.decide(agent, input, arms, exploit)
+    return _insert_one(log, NewDecision(decision, input, id, attributes), agent)
 
 
 def decide_many(
-    log: DecisionLog,
+    log: Log,
     agent: Any,
     contexts: Sequence[Any],
     arms: Sequence[Hashable] | None = None,
@@ -79,7 +106,7 @@ def decide_many(
     ids: Sequence[str] | None = None,
     keys: Sequence[str | None] | None = None,
     metadata: Sequence[Any] | None = None,
-) -> Request[list[LoggedDecision]]:
+) -> Transaction[list[LoggedDecision]]:
     """Let an agent decide for many contexts, and record all decisions in one transaction.
 
     Parameters
@@ -90,17 +117,16 @@ def decide_many(
         The same as for `decide`, one entry per decision.
     """
     n = len(contexts)
-    candidates = _each("items", items, n)
-    abouts = [_about(agent, contexts[i], candidates[i], None, None) for i in range(n)]
-    names, more = _each("ids", ids, n), _extras(n, keys, metadata)
+    inputs = [_input(agent, *pair, None, None) for pair in zip(contexts, _each("items", items, n), strict=True)]
+    names, attributes = _each("ids", ids, n), _attributes(n, keys, metadata)
     for id in names:
-        check_free(log.store, id)
-    made = [Made(deciders.decide(agent, abouts[i], arms, exploit), abouts[i], names[i], more[i]) for i in range(n)]
-    return _write(log, made, agent)
+        _check_free(log.store, id)
+    decisions = [deciders.decide(agent, input, arms, exploit) for input in inputs]
+    return _insert(log, list(map(NewDecision, decisions, inputs, names, attributes)), agent)
 
 
 def rank(
-    log: DecisionLog,
+    log: Log,
     agent: Any,
     context: Any,
     items: Any,
@@ -112,7 +138,7 @@ def rank(
     key: str | None = None,
     metadata: Any = None,
     active: bool = True,
-) -> Request[Slate[LoggedDecision]]:
+) -> Transaction[Slate[LoggedDecision]]:
     """Let an agent rank items, and record the slate with one row per position.
 
     Parameters
@@ -126,13 +152,13 @@ def rank(
     id
         Unique ID of the slate. None: the log generates one.
     """
-    about, more = _about(agent, context, items, raw, raw_items), extras(key, metadata, active)
-    check_free(log.store, id)
-    return _slate(log, deciders.rank(agent, about, k), about, id, more, agent)
+    input, attributes = _input(agent, context, items, raw, raw_items), checked_attributes(key, metadata, active)
+    _check_free(log.store, id)
+    return _insert_slate(log, deciders.rank(agent, input, k), input, id, attributes, agent)
 
 
 def record(
-    log: DecisionLog,
+    log: Log,
     decision: Decision,
     context: ArrayLike | None = None,
     *,
@@ -144,7 +170,7 @@ def record(
     metadata: Any = None,
     active: bool = True,
     agent: Any = None,
-) -> Request[LoggedDecision]:
+) -> Transaction[LoggedDecision]:
     """Record a decision that was made elsewhere.
 
     Parameters
@@ -164,26 +190,12 @@ def record(
     agent
         The agent that decided. `replay` needs it to repeat decisions after the same number of rewards.
     """
-    made = Made(decision, situation(context, items, raw, raw_items), id, extras(key, metadata, active))
-    return _one(log, [made], agent)
-
-
-def keep(log: DecisionLog, made: Made, agent: Any) -> Request[str]:
-    """Write down a decision that was made elsewhere, about what is known to be right, and return no more than its id.
-
-    Parameters
-    ----------
-    made
-        The decision, with what it is about.
-    agent
-        Who made it, as for `record`.
-    """
-    rows, position = rows_of_made([made], log.clock()), position_of(agent)
-    return Request(Work(Insertion([made.id], rows, position), inserts=True), lambda _: rows[0][0])
+    input = checked_input(context, items, raw, raw_items)
+    return _insert_one(log, NewDecision(decision, input, id, checked_attributes(key, metadata, active)), agent)
 
 
 def record_many(
-    log: DecisionLog,
+    log: Log,
     decisions: Sequence[Decision],
     contexts: Sequence[ArrayLike] | None = None,
     *,
@@ -195,7 +207,7 @@ def record_many(
     metadata: Sequence[Any] | None = None,
     active: bool = True,
     agent: Any = None,
-) -> Request[list[LoggedDecision]]:
+) -> Transaction[list[LoggedDecision]]:
     """Record many decisions that were made elsewhere in one transaction: all of them or none.
 
     Parameters
@@ -210,14 +222,14 @@ def record_many(
         The agent that decided, as for `record`.
     """
     n = len(decisions)
-    given = {"contexts": contexts, "items": items, "raw": raw, "raw_items": raw_items}
-    abouts = [situation(*parts) for parts in zip(*(_each(*part, n) for part in given.items()), strict=True)]
-    names, more = _each("ids", ids, n), _extras(n, keys, metadata, active)
-    return _write(log, [Made(*one) for one in zip(decisions, abouts, names, more, strict=True)], agent)
+    columns = {"contexts": contexts, "items": items, "raw": raw, "raw_items": raw_items}
+    inputs = [checked_input(*row) for row in zip(*(_each(*column, n) for column in columns.items()), strict=True)]
+    names, attributes = _each("ids", ids, n), _attributes(n, keys, metadata, active)
+    return _insert(log, list(map(NewDecision, decisions, inputs, names, attributes)), agent)
 
 
 def record_slate(
-    log: DecisionLog,
+    log: Log,
     slate: Iterable[Decision],
     context: ArrayLike | None = None,
     *,
@@ -229,7 +241,7 @@ def record_slate(
     metadata: Any = None,
     active: bool = True,
     agent: Any = None,
-) -> Request[Slate[LoggedDecision]]:
+) -> Transaction[Slate[LoggedDecision]]:
     """Record a slate that was made elsewhere, with one row per position, so that each position has a reward.
 
     Parameters
@@ -243,52 +255,128 @@ def record_slate(
     agent
         The agent that ranked, as for `record`.
     """
-    about = situation(context, items, raw, raw_items)
-    return _slate(log, list(slate), about, id, extras(key, metadata, active), agent)
+    input = checked_input(context, items, raw, raw_items)
+    return _insert_slate(log, list(slate), input, id, checked_attributes(key, metadata, active), agent)
 
 
-def _about(agent: Any, context: Any, items: Any, raw: Any, raw_items: Any) -> Situation:
+def insert(log: Log, decision: NewDecision, agent: Any) -> Transaction[str]:
+    """Insert a decision whose parts were checked before, and return only its ID."""
+    rows = _rows([decision], log.clock())
+    work = Work(Insertion([decision.id], rows, position_of(agent)), inserts=True)
+    return Transaction(work, lambda _: rows[0][0])
+
+
+# What they are made of
+
+
+def _input(agent: Any, context: Any, items: Any, raw: Any, raw_items: Any) -> DecisionInput:
     if not deciders.takes_raw(agent):
-        return situation(context, items, raw, raw_items)
+        return checked_input(context, items, raw, raw_items)
     if raw is not None or raw_items is not None:
         raise ValueError("raw= and raw_items= are for agents that take vectors: leave them out for this agent")
-    return situation(None, None, context, items)
-
-
-def _extras(
-    n: int, keys: Sequence[str | None] | None, metadata: Sequence[Any] | None, active: bool = True
-) -> list[Extras]:
-    return [extras(*pair, active) for pair in zip(_each("keys", keys, n), _each("metadata", metadata, n), strict=True)]
-
-
-def _write(log: DecisionLog, made: list[Made], agent: Any) -> Request[list[LoggedDecision]]:
-    rows, position = rows_of_made(made, log.clock()), position_of(agent)
-    work = Work(Insertion([one.id for one in made], rows, position), inserts=True)
-    return Request(work, lambda _: logged(made, rows))
-
-
-def _one(log: DecisionLog, made: list[Made], agent: Any) -> Request[LoggedDecision]:
-    work, finish = _write(log, made, agent)
-    return Request(work, lambda result: finish(result)[0])
-
-
-def _slate(
-    log: DecisionLog, slate: list[Decision], about: Situation, id: str | None, more: Any, agent: Any
-) -> Request[Slate[LoggedDecision]]:
-    rows = enumerate(rows_of(slate, about), start=1)
-    work, finish = _write(log, [Made(entry, alone, id, more, slot) for slot, (entry, alone) in rows], agent)
-
-    def as_slate(result: Any) -> Slate[LoggedDecision]:
-        decisions = finish(result)
-        return Slate(decisions[0].id.removesuffix("/1"), tuple(decisions))
-
-    return Request(work, as_slate)
+    return checked_input(None, None, context, items)
 
 
 def _each(name: str, values: Sequence[Any] | None, n: int) -> Sequence[Any]:
-    """Return one value per decision: those given, or None for each."""
+    """Return one value per decision, None for each if there are no values."""
     if values is None:
         return [None] * n
     if isinstance(values, str | Mapping) or len(values) != n:
         raise ValueError(f"{name} must be a sequence of {n} entries, one per decision, got {shown(values)}")
     return values
+
+
+def _attributes(
+    n: int, keys: Sequence[str | None] | None, metadata: Sequence[Any] | None, active: bool = True
+) -> list[Attributes]:
+    pairs = zip(_each("keys", keys, n), _each("metadata", metadata, n), strict=True)
+    return [checked_attributes(*pair, active) for pair in pairs]
+
+
+def _check_free(store: Store, id: str | None) -> None:
+    """Refuse an ID that is taken, before an agent draws anything for it."""
+    if id is not None and store.look(lambda tables: tables.taken(rivals(checked_id(id), id))):
+        raise taken(id)
+
+
+def _insert(log: Log, decisions: Sequence[NewDecision], agent: Any) -> Transaction[list[LoggedDecision]]:
+    rows, names = _rows(decisions, log.clock()), [decision.id for decision in decisions]
+    work = Work(Insertion(names, rows, position_of(agent)), inserts=True)
+    return Transaction(work, lambda _: list(map(_logged, decisions, rows)))
+
+
+def _insert_one(log: Log, decision: NewDecision, agent: Any) -> Transaction[LoggedDecision]:
+    work, finish = _insert(log, [decision], agent)
+    return Transaction(work, lambda result: finish(result)[0])
+
+
+def _insert_slate(
+    log: Log, slate: list[Decision], input: DecisionInput, id: str | None, attributes: Attributes, agent: Any
+) -> Transaction[Slate[LoggedDecision]]:
+    positions = enumerate(_positions(slate, input), start=1)
+    work, finish = _insert(log, [NewDecision(*pair, id, attributes, slot) for slot, pair in positions], agent)
+
+    def as_slate(result: Any) -> Slate[LoggedDecision]:
+        decisions = finish(result)
+        return Slate(decisions[0].id.removesuffix("/1"), tuple(decisions))
+
+    return Transaction(work, as_slate)
+
+
+def _positions(slate: Sequence[Decision], input: DecisionInput) -> list[tuple[Decision, DecisionInput]]:
+    """Return the content of each position's row: all candidates for the first, only the shown item for the others."""
+    if not len(slate):
+        raise ValueError("the slate is empty: it needs at least one decision")
+    arms = [decision.arm for decision in slate]
+    if len(set(arms)) < len(arms):
+        raise ValueError(f"a slate must show each item at most once, got {arms!r}")
+    return [(slate[0], input), *(_only_shown(decision, input) for decision in slate[1:])]
+
+
+def _only_shown(decision: Decision, input: DecisionInput) -> tuple[Decision, DecisionInput]:
+    arms = tuple(decision.arms)
+    place = arms.index(decision.arm) if decision.arm in arms else -1
+    if place < 0:
+        raise ValueError(f"the slate shows {decision.arm!r}, which is not one of its candidates {arms!r}")
+    only = slice(place, place + 1)
+    means, stds, propensities = (
+        np.asarray(getattr(decision, name))[only] for name in ("means", "stds", "propensities")
+    )
+    items = None if input.items is None else in_order(input.items, arms)[only]
+    raw_items = None if input.raw_items is None else in_order(input.raw_items, arms)[only]
+    return (
+        Decision(decision.arm, decision.propensity, (decision.arm,), means, stds, propensities, decision.exploit),
+        input._replace(items=items, raw_items=raw_items),
+    )
+
+
+def _rows(decisions: Sequence[NewDecision], now: float) -> list[Row]:
+    """Return the rows of decisions; raise a ValueError if one is inconsistent, or an ID comes twice."""
+    rows, id = [], ""
+    for decision, input, name, attributes, slot in decisions:
+        if name is not None:
+            id = checked_id(name)
+        elif slot <= 1:  # later positions have the ID of the first
+            id = new_id(now)
+        rows.append(to_row(decision, input, row_id(id, slot) if slot else id, now, slot, attributes))
+    if len({row[0] for row in rows}) < len(rows):
+        raise TakenIdError("two of these decisions have the same id: decision ids must be unique")
+    return rows
+
+
+def _logged(new: NewDecision, row: Row) -> LoggedDecision:
+    """Return the decision that a row holds, as `get` would, without reading it from the row."""
+    decision, input, _, attributes, slot = new
+    arms = plain_names(decision.arms)
+    items = None if input.items is None else in_order(input.items, arms)
+    raw_items = None if input.raw_items is None else dict(zip(arms, in_order(input.raw_items, arms), strict=True))
+    means, stds, propensities = (
+        np.array(getattr(decision, name), dtype=np.float64) for name in ("means", "stds", "propensities")
+    )
+    return LoggedDecision(
+        arm=arms[row[6]], propensity=row[7], arms=arms, means=means, stds=stds, propensities=propensities,
+        exploit=bool(decision.exploit), id=row[0], time=row[1],
+        context=input.raw if input.context is None else input.context.copy(),
+        items=raw_items if items is None else np.array(items), raw=input.raw, raw_items=raw_items, position=slot,
+        key=attributes.key, metadata=attributes.metadata, active=attributes.active,
+    )  # fmt: skip

@@ -1,57 +1,114 @@
-"""What coroutines ask for at the same time, gathered to be done as one."""
+"""Requests of coroutines are collected for a moment, to be served as one batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
 
+    from lim2.decision import Decision
+
 T = TypeVar("T")
 
+MAX_DECISIONS = 32  # per batch: with more, the disk and other requests would wait
+LARGE_VALUES = 64_000  # of questions together: from here on their decisions take milliseconds
 
-class Gathering(Generic[T]):
-    """Hands over together what the coroutines of an event loop ask for in passes of it that follow one another.
 
-    Nobody waits for others who may come: it is handed over after the first pass in which nobody has asked for more.
+class Microbatcher(Generic[T]):
+    """Collects requests made in consecutive event-loop iterations into one batch.
 
-    Parameters
-    ----------
-    hand_over
-        Takes all of it, in the thread of the loop. It raises nothing.
-    most
-        So many are handed over at once, before the pass is over.
+    A batch is served after the first iteration without a new request, so no request waits for others that may come.
     """
 
-    def __init__(self, hand_over: Callable[[list[T]], None], most: int) -> None:
-        self._hand_over, self._most = hand_over, most
-        self._waiting: dict[asyncio.AbstractEventLoop, list[T]] = {}  # each is touched by the thread of its loop only
+    def __init__(self, serve: Callable[[list[T]], None], max_size: int) -> None:
+        self._serve, self._max_size = serve, max_size  # it runs in the thread of the loop, and must not raise
+        self._batches: dict[asyncio.AbstractEventLoop, list[T]] = {}  # each is touched by the thread of its loop only
 
-    def add(self, one: T, loop: asyncio.AbstractEventLoop) -> None:
-        """Add what a coroutine asks for.
+    def add(self, request: T, loop: asyncio.AbstractEventLoop) -> None:
+        """Add a request of a coroutine to the batch of its running loop."""
+        batch = self._batches.setdefault(loop, [])
+        if not batch:
+            loop.call_soon(self._end_iteration, loop, batch, 0)
+        batch.append(request)
+        if len(batch) >= self._max_size:
+            self._serve(self._batches.pop(loop))
 
-        Parameters
-        ----------
-        one
-            What it asks for.
-        loop
-            The one that runs.
-        """
-        waiting = self._waiting.setdefault(loop, [])
-        if not waiting:
-            loop.call_soon(self._after_pass, loop, waiting, 0)
-        waiting.append(one)
-        if len(waiting) >= self._most:
-            self._pass_on(loop)
-
-    def _after_pass(self, loop: asyncio.AbstractEventLoop, waiting: list[T], before: int) -> None:
-        if self._waiting.get(loop) is not waiting:  # it was handed over before
+    def _end_iteration(self, loop: asyncio.AbstractEventLoop, batch: list[T], size: int) -> None:
+        if self._batches.get(loop) is not batch:  # it was full, and has been served
             return
-        if len(waiting) > before:
-            loop.call_soon(self._after_pass, loop, waiting, len(waiting))
+        if len(batch) > size:
+            loop.call_soon(self._end_iteration, loop, batch, len(batch))
         else:
-            self._pass_on(loop)
+            self._serve(self._batches.pop(loop))
 
-    def _pass_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._hand_over(self._waiting.pop(loop))
+
+class Question(Protocol):
+    """What a snapshot is asked: rows of features."""
+
+    @property
+    def rows(self) -> Any:
+        """An array."""
+
+
+class Decider(Protocol):
+    """A snapshot that answers several questions at once."""
+
+    def answer(self, questions: Sequence[Any]) -> list[Decision]:
+        """Return a decision for each question."""
+
+
+class _DecisionRequest(NamedTuple):
+    decider: Decider
+    question: Question
+    future: asyncio.Future[Decision]
+
+
+class DecisionBatcher:
+    """Makes the decisions of concurrent requests together: one pass over a model's matrices serves all."""
+
+    def __init__(self) -> None:
+        self._requests = Microbatcher(_decide_all, MAX_DECISIONS)
+
+    async def decide(self, decider: Decider, question: Question) -> Decision:
+        """Return the decision of a snapshot, computed with those of other requests."""
+        import asyncio  # not for everyone who opens a log
+
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Decision] = loop.create_future()
+        self._requests.add(_DecisionRequest(decider, question, future), loop)
+        return await future
+
+
+def _decide_all(requests: list[_DecisionRequest]) -> None:
+    by_decider: dict[int, list[_DecisionRequest]] = {}  # a new snapshot may have come in between
+    for request in requests:
+        if not request.future.done():  # cancelled: the client has gone
+            by_decider.setdefault(id(request.decider), []).append(request)
+    for batch in by_decider.values():
+        decide = partial(batch[0].decider.answer, [request.question for request in batch])
+        if sum(request.question.rows.size for request in batch) < LARGE_VALUES:
+            _resolve(batch, decide)
+        else:  # in a thread: other requests are answered meanwhile
+            computing = batch[0].future.get_loop().run_in_executor(None, decide)
+            computing.add_done_callback(partial(_resolve_computed, batch))
+
+
+def _resolve_computed(batch: list[_DecisionRequest], computed: asyncio.Future[list[Decision]]) -> None:
+    _resolve(batch, computed.result)
+
+
+def _resolve(batch: list[_DecisionRequest], decide: Callable[[], list[Decision]]) -> None:
+    try:
+        results: list[Any] = decide()
+    except Exception as error:  # noqa: BLE001 (raised where the requests wait)
+        results = [error] * len(batch)
+    for request, result in zip(batch, results, strict=True):
+        if request.future.done():  # cancelled meanwhile
+            continue
+        if isinstance(result, Exception):
+            request.future.set_exception(result)
+        else:
+            request.future.set_result(result)

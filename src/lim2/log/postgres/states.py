@@ -1,30 +1,15 @@
-"""What a log holds, as columns of a query over many logs."""
+"""The state of a log, from a query over many logs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from lim2.log.postgres.sql import SIZE
 from lim2.log.reading import LogState
-
-# Of the row `l` of lim2.logs.
-STATE = (
-    "l.last, l.pruned, l.head, (SELECT count(*) FROM lim2.pending p WHERE p.log = l.log), "
-    f"(SELECT min(p.time) FROM lim2.pending p WHERE p.log = l.log), ({SIZE})"
-)
 
 
 def state_of(row: Sequence[Any], now: float) -> tuple[LogState, int]:
-    """Return the state of a log, and the position up to which its published model has learned.
-
-    Parameters
-    ----------
-    row
-        Values of the columns `STATE`.
-    now
-        The time, in seconds.
-    """
+    """Return the state of a log from the columns `sql.STATE`, and the position up to which its model has learned."""
     last, pruned, head, pending, oldest, size = row
     state = LogState(
         pending=pending,
