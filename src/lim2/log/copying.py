@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from lim2.log.errors import LogError
@@ -71,3 +74,17 @@ def _paged(read: Callable[[int, int], list[Item]], key: Callable[[Item], int]) -
     while page := read(after, ROWS_PER_READ):
         yield from page
         after = key(page[-1])
+
+
+@contextmanager
+def new_file(path: Path | str) -> Iterator[Path]:
+    """Yield the path of a temporary file that becomes a new file at the end, and is removed after an error."""
+    target = Path(path)
+    if target.exists():
+        raise LogError(f"{target} exists, and a copy never overwrites: name a new file")
+    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield part
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)

@@ -43,7 +43,8 @@ def read_frame(source: Any) -> Frame:
         raise ValueError(
             f"frame must be of polars or pandas, or the path of a CSV or Parquet file; got {type(source).__name__}"
         ) from error
-    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    return frame.rename({name: str(name) for name in frame.columns})
 
 
 def read_decisions(

@@ -45,24 +45,16 @@ class Microbatcher(Generic[T]):
             self._serve(self._batches.pop(loop))
 
 
-class Question(Protocol):
-    """What a snapshot is asked: rows of features."""
-
-    @property
-    def rows(self) -> Any:
-        """An array."""
-
-
 class Decider(Protocol):
     """A snapshot that answers several questions at once."""
 
     def answer(self, questions: Sequence[Any]) -> list[Decision]:
-        """Return a decision for each question."""
+        """Return a decision for each question; ``rows`` of a question are an array."""
 
 
 class _DecisionRequest(NamedTuple):
     decider: Decider
-    question: Question
+    question: Any
     future: asyncio.Future[Decision]
 
 
@@ -72,7 +64,7 @@ class DecisionBatcher:
     def __init__(self) -> None:
         self._requests = Microbatcher(_decide_all, MAX_DECISIONS)
 
-    async def decide(self, decider: Decider, question: Question) -> Decision:
+    async def decide(self, decider: Decider, question: Any) -> Decision:
         """Return the decision of a snapshot, computed with those of other requests."""
         import asyncio  # not for everyone who opens a log
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -89,10 +89,10 @@ def read_open_bandit(folder: str | Path, campaign: str = "all", *, rows: int | N
 
     folder = Path(folder).expanduser()
     path, items_path = folder / f"{campaign}.csv", folder / ITEMS
-    header = _header(items_path)
-    item_features = [name for name in header if name.startswith("item_feature")]
-    _check_columns(items_path, header, ["item_id", *(item_features or ["item_feature_0"])])
-    catalogue = _read(items_path, ["item_id", *item_features], infer_schema_length=None).sort("item_id")
+    item_columns = _columns(items_path, ("item_id",), "item_feature")
+    if len(item_columns) == 1:
+        raise LogFileError(f"{items_path}, column item_feature_0: there is no such column")
+    catalogue = _read(items_path, columns=item_columns, infer_schema_length=None).sort("item_id")
     impressions = _impressions(path, rows)
     unlisted = impressions.filter(~pl.col("item_id").is_in(catalogue["item_id"].to_list()))["item_id"]
     if len(unlisted):
@@ -102,7 +102,7 @@ def read_open_bandit(folder: str | Path, campaign: str = "all", *, rows: int | N
         )
     users = [name for name in impressions.columns if name.startswith("user_feature")]
     contexts, feature_names = _encoded(impressions.select(pl.col("position", *users).cast(pl.String)))
-    items, item_feature_names = _encoded(catalogue.select(item_features))
+    items, item_feature_names = _encoded(catalogue.select(item_columns[1:]))
     table = Table.of(
         contexts,
         impressions["item_id"].to_list(),
@@ -119,14 +119,12 @@ def _impressions(path: Path, rows: int | None) -> pl.DataFrame:
 
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}: give the folder of a policy and campaign")
-    header = _header(path)
-    _check_columns(path, header, SHOWN)
-    users = [name for name in header if name.startswith("user_feature")]
+    users = _columns(path, SHOWN, "user_feature")[len(SHOWN) :]
     types = {
         "timestamp": pl.String, "item_id": pl.Int64, "position": pl.Int64, "click": pl.Int64,
         "propensity_score": pl.Float64, **dict.fromkeys(users, pl.String),
     }  # fmt: skip
-    frame = _read(path, list(types), n_rows=rows, schema_overrides=types)
+    frame = _read(path, columns=list(types), n_rows=rows, schema_overrides=types)
     for column, valid, expected in (
         ("click", pl.col("click").is_in([0, 1]), "0 or 1"),
         ("propensity_score", pl.col("propensity_score").is_between(0, 1, closed="right"), "more than 0, at most 1"),
@@ -138,23 +136,22 @@ def _impressions(path: Path, rows: int | None) -> pl.DataFrame:
     return frame.sort("timestamp", maintain_order=True)
 
 
-def _read(path: Path, columns: list[str] | None, **options: object) -> pl.DataFrame:
+def _columns(path: Path, names: tuple[str, ...], prefix: str) -> list[str]:
+    """Return columns of a file: some by name, which must exist, and all that begin with a prefix."""
+    header = _read(path, n_rows=0).columns
+    for name in names:
+        if name not in header:
+            raise LogFileError(f"{path}, column {name}: there is no such column; the file has {', '.join(header)}")
+    return [*names, *(name for name in header if name.startswith(prefix))]
+
+
+def _read(path: Path, **options: Any) -> pl.DataFrame:
     import polars as pl
 
     try:
-        return pl.read_csv(path, columns=columns, **options)  # type: ignore[arg-type]
+        return pl.read_csv(path, **options)
     except pl.exceptions.PolarsError as error:
         raise LogFileError(f"{path}: the file cannot be read as a table: {error}") from error
-
-
-def _header(path: Path) -> list[str]:
-    return _read(path, None, n_rows=0).columns
-
-
-def _check_columns(path: Path, header: list[str], wanted: list[str] | tuple[str, ...]) -> None:
-    for column in wanted:
-        if column not in header:
-            raise LogFileError(f"{path}, column {column}: there is no such column; the file has {', '.join(header)}")
 
 
 def _encoded(frame: pl.DataFrame) -> tuple[Array, tuple[str, ...]]:

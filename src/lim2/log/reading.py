@@ -65,22 +65,23 @@ def read_state(store: Store, now: float) -> LogState:
     size = store.nbytes()
 
     def work(tables: Tables) -> LogState:
-        counts, oldest = tables.counts(), tables.oldest()
-        return LogState(
-            pending=counts["pending"],
-            oldest_pending=None if oldest is None else now - oldest,
-            rewards=counts["reward"],
-            defaults=counts["default"],
-            dropped=counts["dropped"],
-            discarded=counts["discarded"],
-            erased=counts["erased"],
-            late=tables.get("late"),
-            position=tables.last(),
-            pruned=tables.get("pruned"),
-            nbytes=size,
-        )
+        late, pruned = tables.get("late"), tables.get("pruned")
+        return log_state(now, tables.counts(), tables.oldest(), late, tables.last(), pruned, size)
 
     return store.look(work)
+
+
+def log_state(
+    now: float, counts: dict[str, int], oldest: float | None, late: int, position: int, pruned: int, nbytes: int
+) -> LogState:
+    """Return the state of a log from its counts, and the time of its oldest pending decision."""
+    rewards, defaults, dropped, discarded, erased = (
+        counts[kind] for kind in ("reward", "default", "dropped", "discarded", "erased")
+    )
+    age = None if oldest is None else now - oldest
+    return LogState(
+        counts["pending"], age, rewards, defaults, dropped, discarded, erased, late, position, pruned, nbytes
+    )
 
 
 def entries(store: Store, filter: DecisionFilter, after: int = 0) -> Iterator[LoggedDecision]:

@@ -221,13 +221,11 @@ def expire_overdue(tables: Tables, now: float, settings: Settings | None = None)
     for decision in overdue:
         rewards = [reward for reward, _ in tables.rewards(decision.seq)] if decision.active else []
         if rewards:
-            outcome: tuple[str, float | None] = "reward", settings.combined(rewards)
+            tables.append(decision.time + after, "reward", decision.seq, settings.combined(rewards))
         elif default is not None and decision.active:
-            outcome = "default", default
+            tables.append(decision.time + after, "default", decision.seq, default)
         else:
-            outcome = "dropped", None
-        kind, reward = outcome
-        tables.append(decision.time + after, kind, decision.seq, reward)
+            tables.append(decision.time + after, "dropped", decision.seq, None)
     return len(overdue)
 
 

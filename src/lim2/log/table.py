@@ -10,19 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lim2.arms import is_range
-from lim2.log import deciders
+from lim2.log import dataframes, deciders
 from lim2.log.candidates import Array, Candidates, Ints
-from lim2.log.dataframes import (
-    as_raw,
-    checked_column,
-    numbers,
-    read_candidates,
-    read_contexts,
-    read_decisions,
-    read_frame,
-    read_items,
-    read_raw,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +120,8 @@ class Table:
         (('sku3', 'sku2'), {'sku3': {'price': 5.0}, 'sku2': {'price': 19.0}})
         """
         n = len(played)
-        choices = read_candidates(played, arms, eligible, propensities, means, items)
-        shares = checked_column(propensity, "propensity", n)
+        choices = dataframes.read_candidates(played, arms, eligible, propensities, means, items)
+        shares = dataframes.checked_column(propensity, "propensity", n)
         invalid = ~((shares > 0) & (shares <= 1 + 1e-9))
         if invalid.any():
             row = int(invalid.argmax())
@@ -140,13 +129,13 @@ class Table:
                 f"the propensity of the arm played must be above 0 and at most 1, got {shares[row]} in row {row}"
             )
         return cls(
-            contexts=read_contexts(contexts, n),
+            contexts=dataframes.read_contexts(contexts, n),
             arms=choices.arms,
             chosen=choices.chosen,
             propensity=shares,
-            rewards=checked_column(rewards, "rewards", n),
+            rewards=dataframes.checked_column(rewards, "rewards", n),
             candidates=choices.candidates,
-            raw=read_raw(contexts) if raw is None else as_raw(raw),
+            raw=dataframes.read_raw(contexts) if raw is None else dataframes.as_raw(raw),
         )
 
     @classmethod
@@ -207,14 +196,12 @@ class Table:
         >>> table.contexts.tolist(), table.arms
         ([[31.0, 3.0], [50.0, 0.0]], ('spring', 'shoes'))
         """
-        table = read_frame(frame)
-        return cls.of(
-            **read_decisions(table, context, arm, eligible, propensities, raw),
-            rewards=numbers(table, reward),
-            propensity=numbers(table, propensity),
-            arms=arms,
-            items=None if items is None else read_items(read_frame(items), item, item_features, raw),
-        )
+        table = dataframes.read_frame(frame)
+        columns = dataframes.read_decisions(table, context, arm, eligible, propensities, raw)
+        columns |= {"rewards": dataframes.numbers(table, reward), "propensity": dataframes.numbers(table, propensity)}
+        if items is not None:
+            columns["items"] = dataframes.read_items(dataframes.read_frame(items), item, item_features, raw)
+        return cls.of(**columns, arms=arms)
 
     def __len__(self) -> int:
         return len(self.rewards)

@@ -12,7 +12,9 @@ import select
 import threading
 import time
 import weakref
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import psycopg
@@ -25,6 +27,7 @@ MAX_CONNECTIONS = 16  # of a process to one database, beside those of leases and
 MAINTENANCE_SECONDS = 3600.0  # after which a process maintains the partitions of a database again
 TIMEOUT_SECONDS = 60  # for which another process may hold a lock, or be suspended within a transaction
 Connection = psycopg.Connection[Any]
+T = TypeVar("T")
 
 # Defaults of the address. A lost network is noticed in seconds, not in hours as by libpq; and a writer does not connect
 # to a standby, which the server may be for a while after a failover.
@@ -198,12 +201,50 @@ class Connections:
         for idle in dropped:
             idle.close()
 
+    @contextmanager
+    def borrowed(self) -> Iterator[Connection]:
+        """Yield a connection; roll back a transaction that is left open, or close a connection that cannot."""
+        connection = self.take()
+        try:
+            yield connection
+        finally:
+            try:
+                if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                    connection.execute("ROLLBACK")
+            except psycopg.Error:
+                connection.close()
+            self.give_back(connection)
+
     def close_idle(self) -> None:
         """Close the idle connections."""
         with self._lock:
             dropped, self._idle = self._idle, []
         for connection in dropped:
             connection.close()
+
+
+class PerProcess(Generic[T]):
+    """An object for each database, shared by the logs of a process; a forked process begins with none."""
+
+    def __init__(self, create: Callable[[Address], T]) -> None:
+        self._create, self._inherited = create, list[dict[str, T]]()  # the parent's, which nobody may use or close
+        self._objects: dict[str, T] = {}
+        self._lock = threading.Lock()
+        _at_fork(self._forget)
+
+    def get(self, address: Address) -> T:
+        """Return the object for the database of a log."""
+        with self._lock:
+            return self._objects.setdefault(address.conninfo, self._create(address))
+
+    def _forget(self) -> None:
+        self._inherited.append(self._objects)
+        self._objects, self._lock = {}, threading.Lock()
+
+
+def _at_fork(call: Callable[[], None]) -> None:
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=call)
 
 
 _alive: weakref.WeakSet[Connection] = weakref.WeakSet()  # all connections of this process
@@ -242,5 +283,4 @@ def _after_fork() -> None:
     _opened, _opening, _alive = {}, threading.Lock(), weakref.WeakSet()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+_at_fork(_after_fork)

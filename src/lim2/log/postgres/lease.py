@@ -10,12 +10,11 @@ import contextlib
 import os
 import threading
 import time
-from typing import Any
 
 import psycopg
 
 from lim2.log.postgres import sql
-from lim2.log.postgres.connections import Address, Connection, connect, failure, is_quiet
+from lim2.log.postgres.connections import Address, Connection, PerProcess, connect, failure, is_quiet
 
 LOCKS = 0x4C69  # the first half of the keys of these locks; the second half is the number of the log
 SESSION_TIMEOUT_SECONDS = 10  # after which the server ends an idle session
@@ -140,9 +139,7 @@ class Session:
         self._held.clear()
 
 
-_sessions: dict[str, Session] = {}
-_lock = threading.Lock()
-_inherited: list[Any] = []
+_sessions = PerProcess(Session)
 
 
 def is_led(connection: Connection, number: int) -> bool:
@@ -152,16 +149,4 @@ def is_led(connection: Connection, number: int) -> bool:
 
 def lead(address: Address, number: int) -> PostgresLease | None:
     """Return the lease of a log; None if another process holds it."""
-    with _lock:
-        session = _sessions.setdefault(address.conninfo, Session(address))
-    return session.lead(number)
-
-
-def _after_fork() -> None:
-    global _sessions, _lock
-    _inherited.append(_sessions)
-    _sessions, _lock = {}, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+    return _sessions.get(address).lead(number)

@@ -6,16 +6,14 @@ separate transaction: transactions with NOTIFY commit one after another in the w
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import psycopg
 
 from lim2.log.errors import LogFileError
 from lim2.log.postgres import sql
-from lim2.log.postgres.connections import Address, Connection, connect
+from lim2.log.postgres.connections import Address, Connection, PerProcess, connect
 
 CHANNEL = "lim2"
 RETRY_SECONDS = 1.0  # between two attempts to connect
@@ -85,16 +83,12 @@ class Listener:
             wake()
 
 
-_listeners: dict[str, Listener] = {}
-_lock = threading.Lock()
-_inherited: list[Any] = []
+_listeners = PerProcess(Listener)
 
 
 def listen(address: Address, number: int, wake: Wake) -> Callable[[], None]:
     """Call a function at each notification of a log; return the function that ends this."""
-    with _lock:
-        listener = _listeners.setdefault(address.conninfo, Listener(address))
-    return listener.add(number, wake)
+    return _listeners.get(address).add(number, wake)
 
 
 def notify(connection: Connection, number: int) -> None:
@@ -104,13 +98,3 @@ def notify(connection: Connection, number: int) -> None:
         connection.execute(sql.SET_ASYNCHRONOUS)
         connection.execute(sql.NOTIFY, (CHANNEL, str(number)))
         connection.execute("COMMIT")
-
-
-def _after_fork() -> None:
-    global _listeners, _lock
-    _inherited.append(_listeners)
-    _listeners, _lock = {}, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)

@@ -20,29 +20,18 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.types.json import Jsonb
 
-from lim2.log.copying import copy
+from lim2.log.copying import copy, new_file
 from lim2.log.errors import GoneLogError, LogError, LogFileError
 from lim2.log.group_commit import GroupCommit, RefusedError, Request, write_group
-from lim2.log.postgres import connections as connecting
-from lim2.log.postgres import sql
-from lim2.log.postgres.connections import (
-    MAINTENANCE_SECONDS,
-    Connection,
-    Connections,
-    connect,
-    failure,
-    is_lost,
-    parsed,
-    release,
-    shared,
-)
+from lim2.log.postgres import connections, sql
+from lim2.log.postgres.connections import Connection, Connections
 from lim2.log.postgres.copying import PostgresCopy
 from lim2.log.postgres.lease import PostgresLease, is_led, lead
 from lim2.log.postgres.listening import listen, notify
@@ -71,7 +60,7 @@ class PostgresStore:
     """A log in a database."""
 
     def __init__(self, address: str, synchronous: str, read_only: bool = False) -> None:
-        self.address, self.read_only = parsed(address, read_only), read_only
+        self.address, self.read_only = connections.parsed(address, read_only), read_only
         self._synchronous = synchronous
         self.number = self._created()
         self._notified_at = -math.inf
@@ -80,7 +69,7 @@ class PostgresStore:
 
     def _created(self) -> int:
         """Return the number of the log, which is created if it does not exist."""
-        connection = connect(self.address, self._synchronous)
+        connection = connections.connect(self.address, self._synchronous)
         name = self.address.log
         try:
             with connection:
@@ -93,7 +82,7 @@ class PostgresStore:
                     connection.execute(sql.CREATE_LOG, {"name": name, "head": head})
                 row = connection.execute(sql.LOG_NUMBER, (name,)).fetchone()
         except psycopg.Error as error:
-            raise failure(self.address, error) from error
+            raise connections.failure(self.address, error) from error
         if row is None:
             raise LogFileError(f"the log {self.name} cannot be opened: the database has no log of this name")
         return int(row[0])
@@ -101,7 +90,7 @@ class PostgresStore:
     def _opened(self) -> _Handle:
         return _Handle(
             os.getpid(),
-            shared(self.address, self._synchronous),
+            connections.shared(self.address, self._synchronous),
             GroupCommit(self._lane(sql.BEGIN_WRITE), self._closed),
             GroupCommit(self._lane(sql.BEGIN_WRITE), self._closed, self._finish),
             GroupCommit(self._lane(sql.BEGIN_READ), self._closed),
@@ -142,38 +131,33 @@ class PostgresStore:
 
     def _lane(self, begin: str) -> Callable[[list[Request], Callable[[], list[Request]]], None]:
         """Return the function that runs requests in transactions of one kind."""
-
-        def transact(work: Callable[[PostgresTables], None], at_once: bool) -> None:
-            self._transact(begin, work, at_once)
-
-        return lambda requests, drained: write_group(requests, drained, transact, self._step)
+        return lambda requests, drained: write_group(
+            requests, drained, lambda work, at_once: self._transact(begin, work, at_once), self._step
+        )
 
     def _transact(self, begin: str, work: Callable[[PostgresTables], None], at_once: bool) -> None:
-        connections, committing = self._current().connections, False
-        connection = connections.take()
+        committing = False
         try:
-            with connection.pipeline() if at_once else nullcontext():
-                connection.execute(begin)
-                if begin == sql.BEGIN_READ:
-                    connection.execute(sql.LOCK_PARTITIONS)
-                elif connection.info.server_version >= TRANSACTION_TIMEOUT_VERSION:
-                    connection.execute(sql.SET_TRANSACTION_TIMEOUT.format(connecting.TIMEOUT_SECONDS))
-                tables = PostgresTables(connection, self.number, begin == sql.BEGIN_WRITE)
-                work(tables)
-                committing = begin == sql.BEGIN_WRITE
-                connection.execute("COMMIT")
-            self._news = self._news or tables.news
+            with self._current().connections.borrowed() as connection:
+                with connection.pipeline() if at_once else nullcontext():
+                    connection.execute(begin)
+                    if begin == sql.BEGIN_READ:
+                        connection.execute(sql.LOCK_PARTITIONS)
+                    elif connection.info.server_version >= TRANSACTION_TIMEOUT_VERSION:
+                        connection.execute(sql.SET_TRANSACTION_TIMEOUT.format(connections.TIMEOUT_SECONDS))
+                    tables = PostgresTables(connection, self.number, begin == sql.BEGIN_WRITE)
+                    work(tables)
+                    committing = begin == sql.BEGIN_WRITE
+                    connection.execute("COMMIT")
+                self._news = self._news or tables.news
         except RefusedError as error:
             if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):  # nobody waits for another minute
-                raise failure(self.address, error.__cause__) from error
+                raise connections.failure(self.address, error.__cause__) from error
             raise
         except psycopg.Error as error:
-            if at_once and not is_lost(error):  # the fault of one request, noticed late
+            if at_once and not connections.is_lost(error):  # the fault of one request, noticed late
                 raise RefusedError from error
-            raise failure(self.address, error, committing) from error
-        finally:
-            _end(connection)
-            connections.give_back(connection)
+            raise connections.failure(self.address, error, committing) from error
 
     def _finish(self) -> None:
         """Notify subscribers of a write, and maintain the partitions from time to time."""
@@ -181,20 +165,12 @@ class PostgresStore:
             overdue = time.monotonic() > self._notified_at + NOTIFICATION_SECONDS
             if self._news and (overdue or not self._current().writing.is_busy):
                 self._news, self._notified_at = False, time.monotonic()
-                self._notify()
+                with self._current().connections.borrowed() as connection:
+                    notify(connection, self.number)
             if time.monotonic() > self._current().connections.maintain_at:
                 self.maintain()
         except (LogError, psycopg.Error) as error:  # subscribers poll as well, and maintenance is repeated
             logger.warning("the log %s: %s", self.name, error)
-
-    def _notify(self) -> None:
-        connections = self._current().connections
-        connection = connections.take()
-        try:
-            notify(connection, self.number)
-        finally:
-            _end(connection)
-            connections.give_back(connection)
 
     def _step(self, tables: PostgresTables, request: Request) -> None:
         connection = tables.connection
@@ -204,10 +180,10 @@ class PostgresStore:
             request.result = request.work(step)
             step.flush()
         except Exception as error:
-            if is_lost(error):
+            if connections.is_lost(error):
                 raise
             connection.execute("ROLLBACK TO request")
-            request.failed(failure(self.address, error) if isinstance(error, psycopg.Error) else error)
+            request.failed(connections.failure(self.address, error) if isinstance(error, psycopg.Error) else error)
         connection.execute("RELEASE request")
         tables.news = tables.news or step.news
 
@@ -250,23 +226,23 @@ class PostgresStore:
 
         This happens once an hour in each process that writes, whichever logs it has open meanwhile.
         """
-        now, connections = time.time(), self._current().connections
-        connections.maintain_at = time.monotonic() + MAINTENANCE_SECONDS
+        now, pool = time.time(), self._current().connections
+        pool.maintain_at = time.monotonic() + connections.MAINTENANCE_SECONDS
         with self._separate() as connection:
             make_ahead(connection, now)
             drop_unused(connection, now)
             if delete_pruned(connection, now):
-                connections.maintain_at = time.monotonic() + 1.0  # more rows are left
+                pool.maintain_at = time.monotonic() + 1.0  # more rows are left
 
     @contextmanager
     def _separate(self) -> Iterator[Connection]:
         """Yield a separate connection."""
         self._current()
-        connection = connect(self.address, self._synchronous)
+        connection = connections.connect(self.address, self._synchronous)
         try:
             yield connection
         except psycopg.Error as error:
-            raise failure(self.address, error) from error
+            raise connections.failure(self.address, error) from error
         finally:
             connection.close()
 
@@ -284,20 +260,8 @@ class PostgresStore:
         """Copy the log into a new SQLite file, which is an independent log."""
         from lim2.log.sqlite.store import SQLiteStore
 
-        target = Path(path)
-        if target.exists():
-            raise LogError(f"{target} exists, and a copy never overwrites: name a new file")
-        part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-        store = None
-        try:
-            store = SQLiteStore(part, "full")
+        with new_file(path) as part, closing(SQLiteStore(part, "full")) as store:
             copy(self, store)
-            store.close()
-            part.replace(target)
-        finally:
-            if store is not None:
-                store.close()
-            part.unlink(missing_ok=True)
 
     def close(self) -> None:  # noqa: D102
         handle = self._handle
@@ -305,13 +269,4 @@ class PostgresStore:
             for group in (handle.inserting, handle.writing, handle.reading):
                 group.end()
             self._handle = None
-            release(handle.connections)
-
-
-def _end(connection: Connection) -> None:
-    """Roll back an open transaction; close a connection that cannot."""
-    try:
-        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            connection.execute("ROLLBACK")
-    except psycopg.Error:
-        connection.close()
+            connections.release(handle.connections)

@@ -59,6 +59,13 @@ class PostgresTables:
     def _one(self, query: str, values: Any = ()) -> Any:
         return self._read(query, values).fetchone()
 
+    def _integer(self, query: str, values: Any = ()) -> int | None:
+        row = self._one(query, values)
+        return None if row is None else int(row[0])
+
+    def _named(self, **values: Any) -> dict[str, Any]:
+        return {"log": self.log, "pruned": self.get("pruned"), **values}
+
     def _all(self, query: str, values: Any = ()) -> list[Any]:
         rows: list[Any] = self._read(query, values).fetchall()
         return rows
@@ -181,13 +188,13 @@ class PostgresTables:
 
     def counts(self) -> dict[str, int]:  # noqa: D102
         head = self._head()
-        pending = self._one(sql.COUNT_PENDING, (self.log,))[0]
+        pending = self._integer(sql.COUNT_PENDING, (self.log,)) or 0
         kinds = {key.removeprefix("count "): value for key, value in head.items() if key.startswith("count ")}
         return {"pending": pending, **kinds}
 
     def nbytes(self) -> int:
         """Return the size of all tables, of all logs together."""
-        return int(self._one(sql.SIZE)[0])
+        return self._integer(sql.SIZE) or 0
 
     # Decisions
 
@@ -226,17 +233,14 @@ class PostgresTables:
         return None if row is None else _decision(row)
 
     def decisions(self, filter: DecisionFilter, after: int, limit: int) -> list[StoredDecision]:  # noqa: D102
-        values = {"log": self.log, "pruned": self.get("pruned"), "after": after, "limit": limit}
-        return [_decision(row) for row in self._all(sql.DECISIONS[filter], values)]
+        rows = self._all(sql.DECISIONS[filter], self._named(after=after, limit=limit))
+        return [_decision(row) for row in rows]
 
     def newest(self, count: int) -> int:  # noqa: D102
-        values = {"log": self.log, "pruned": self.get("pruned"), "count": count, "limit": count + 1}
-        row = self._one(sql.NEWEST, values)
-        return 0 if row is None else int(row[0])
+        return self._integer(sql.NEWEST, self._named(count=count, limit=count + 1)) or 0
 
     def unrewarded(self, after: int) -> int:  # noqa: D102
-        values = {"log": self.log, "pruned": self.get("pruned"), "after": after}
-        return int(self._one(sql.UNREWARDED, values)[0])
+        return self._integer(sql.UNREWARDED, self._named(after=after)) or 0
 
     # Rewards
 
@@ -294,8 +298,7 @@ class PostgresTables:
         return int(self.get("last"))
 
     def first_after(self, position: int, time: float) -> int | None:  # noqa: D102
-        row = self._one(sql.FIRST_AFTER, (self.log, max(position, self.get("pruned")), time))
-        return None if row is None else int(row[0])
+        return self._integer(sql.FIRST_AFTER, (self.log, max(position, self.get("pruned")), time))
 
     # Batches
 
@@ -326,7 +329,7 @@ class PostgresTables:
     def prune(self, upto: int) -> None:
         """Delete the events up to a position: no reader sees them from now on, and `partitions` deletes their rows."""
         self._clear_cache()
-        values = {"log": self.log, "pruned": self.get("pruned"), "upto": upto}
+        values = self._named(upto=upto)
         for kind, count in self._all(sql.PRUNED_KINDS, values):
             self._count(kind, -count)
         for statement in sql.PRUNE:
@@ -335,7 +338,7 @@ class PostgresTables:
 
     def erase(self, key: str) -> int:  # noqa: D102
         self._clear_cache()
-        values = {"log": self.log, "key": key, "pruned": self.get("pruned")}
+        values = self._named(key=key)
         for statement in sql.ERASE_REWARDS:
             self._write(statement, values)
         kinds = self._all(sql.ERASED_KINDS, values)
@@ -343,7 +346,7 @@ class PostgresTables:
         for kind, count in kinds:
             self._count(kind, -count)
             self._count("erased", count)
-        return int(self._one(sql.ERASE_PENDING, values)[0]) + sum(int(count) for _, count in kinds)
+        return (self._integer(sql.ERASE_PENDING, values) or 0) + sum(int(count) for _, count in kinds)
 
 
 def new_head(id: str) -> dict[str, Any]:

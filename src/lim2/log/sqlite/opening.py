@@ -55,22 +55,19 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(address, uri=True, timeout=60.0, isolation_level=None, check_same_thread=False)
         format, tables = _format(connection, path)
-    except sqlite3.DatabaseError as error:
+        if format < FORMAT or not tables:
+            raise LogFileError(
+                f"the log {path} has format {format}, and is open for reading only: open it once without "
+                f"read_only=True, or a copy of it, which brings it to format {FORMAT}"
+            )
+    except BaseException as error:
         if connection is not None:
             connection.close()
-        note = f" {wal.name} holds what is not yet in the file: copy both to a disk that can be written."
-        failed = file_error(path, error, "cannot be opened as a decision log")
-        raise LogFileError(f"{failed}{note if wal.exists() else ''}") from error
-    except LogError:
-        if connection is not None:
-            connection.close()
+        if isinstance(error, sqlite3.DatabaseError):
+            note = f" {wal.name} holds what is not yet in the file: copy both to a disk that can be written."
+            failed = file_error(path, error, "cannot be opened as a decision log")
+            raise LogFileError(f"{failed}{note if wal.exists() else ''}") from error
         raise
-    if format < FORMAT or not tables:
-        connection.close()
-        raise LogFileError(
-            f"the log {path} has format {format}, and is open for reading only: open it once without read_only=True, "
-            f"or a copy of it, which brings it to format {FORMAT}"
-        )
     return connection
 
 

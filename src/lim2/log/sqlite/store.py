@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lim2.log.copying import new_file
 from lim2.log.errors import GoneLogError, LogError, file_error
 from lim2.log.group_commit import GroupCommit, Request, write_group
 from lim2.log.sqlite import sql
@@ -172,7 +172,8 @@ class SQLiteStore:
     # The file as a whole
 
     def lead(self) -> _Lease | None:  # noqa: D102
-        beside = sqlite3.connect(_leader_of(self.path), timeout=0.0, isolation_level=None, check_same_thread=False)
+        path = self.path.with_name(self.path.name + "-leader")
+        beside = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
         try:
             beside.execute("BEGIN EXCLUSIVE")  # which ends with the process
         except sqlite3.OperationalError as error:
@@ -245,19 +246,11 @@ class SQLiteStore:
             connection.close()
 
     def backup(self, path: Path | str) -> None:  # noqa: D102
-        target = Path(path)
-        if target.exists():
-            raise LogError(f"{target} exists: a copy never overwrites, name a new file")
-        part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-        connection = self._connected().tables.connection  # a separate one, so that other threads need not wait
-        try:
-            connection.execute(sql.BACKUP, (str(part),))
+        separate = self._connected().tables.connection  # so that other threads need not wait
+        with closing(separate), new_file(path) as part:
+            separate.execute(sql.BACKUP, (str(part),))
             with part.open("rb") as file:
                 os.fsync(file.fileno())
-            part.replace(target)
-        finally:
-            connection.close()
-            part.unlink(missing_ok=True)
 
     def close(self) -> None:  # noqa: D102
         handle = self._handle
@@ -285,10 +278,6 @@ def _next_epoch(tables: Tables) -> int:
     epoch = (tables.get("epoch") or 0) + 1
     tables.put("epoch", epoch)
     return epoch
-
-
-def _leader_of(path: Path) -> Path:
-    return path.with_name(path.name + "-leader")
 
 
 def _checkpointed(beside: sqlite3.Connection) -> int:

@@ -34,6 +34,10 @@ class SQLiteTables:
     def _one(self, statement: str, *values: Any) -> Any:
         return self._execute(statement, values).fetchone()
 
+    def _integer(self, statement: str, *values: Any) -> int | None:
+        row = self._one(statement, *values)
+        return None if row is None else int(row[0])
+
     def _all(self, statement: str, *values: Any) -> list[Any]:
         return self._execute(statement, values).fetchall()
 
@@ -94,7 +98,7 @@ class SQLiteTables:
 
     def oldest(self) -> float | None:  # noqa: D102
         row = self._one(sql.OLDEST)
-        return None if row is None else row[0]
+        return None if row is None else float(row[0])
 
     def activate(self, seq: int) -> None:  # noqa: D102
         self._one(sql.ACTIVATE, seq)
@@ -107,11 +111,10 @@ class SQLiteTables:
         return [_decision(row) for row in self._all(sql.DECISIONS[filter], after, limit)]
 
     def newest(self, count: int) -> int:  # noqa: D102
-        row = self._one(sql.NEWEST, count)
-        return 0 if row is None else int(row[0])
+        return self._integer(sql.NEWEST, count) or 0
 
     def unrewarded(self, after: int) -> int:  # noqa: D102
-        return int(self._one(sql.UNREWARDED, after)[0])
+        return self._integer(sql.UNREWARDED, after) or 0
 
     # Rewards
 
@@ -144,12 +147,10 @@ class SQLiteTables:
         return self._all(sql.CHANGES, after, before, before)
 
     def last(self) -> int:  # noqa: D102
-        row = self._one(sql.LAST)
-        return 0 if row is None else int(row[0])
+        return self._integer(sql.LAST) or 0
 
     def first_after(self, position: int, time: float) -> int | None:  # noqa: D102
-        row = self._one(sql.FIRST_AFTER, position, time)
-        return None if row is None else row[0]
+        return self._integer(sql.FIRST_AFTER, position, time)
 
     # Batches
 
