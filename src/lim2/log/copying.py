@@ -31,7 +31,7 @@ def copy(source: Store, target: Store) -> None:
         )
 
 
-def compare(one: Copy, other: Copy) -> str | None:
+def compare(source: Copy, target: Copy) -> str | None:
     """Return the first difference between the contents of two logs, or None."""
     parts: dict[str, Callable[[Copy], Any]] = {
         "a value of the log": lambda content: iter(sorted(_values(content).items())),
@@ -42,9 +42,9 @@ def compare(one: Copy, other: Copy) -> str | None:
     }
     missing = object()
     for name, read in parts.items():
-        left, right = read(one), read(other)
+        values, copies = read(source), read(target)
         while True:
-            a, b = next(left, missing), next(right, missing)
+            a, b = next(values, missing), next(copies, missing)
             if a != b:
                 return f"{name} is {_shown(a, missing)} in one and {_shown(b, missing)} in the other"
             if a is missing:

@@ -1,4 +1,4 @@
-"""All statements of logs in PostgreSQL, beside the tables (`migrations`).
+"""All statements of logs in PostgreSQL, apart from the tables (`migrations`).
 
 A log has a number, by which its rows are known. `pending` has the decisions that are not settled; `events` has the
 others, each with the event that settled it. Events up to the position `pruned` of a log are deleted for all readers.

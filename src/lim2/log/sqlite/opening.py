@@ -11,7 +11,7 @@ from lim2.log.errors import LogError, LogFileError, file_error
 from lim2.log.sqlite import sql
 from lim2.log.sqlite.schema import APPLICATION, COLLECTED, COUNTS, FORMAT, MIGRATIONS, SCHEMA
 
-AUTOCHECKPOINT_PAGES = 4000  # in the WAL file, with which a writer makes a checkpoint because nobody else has
+AUTOCHECKPOINT_PAGES = 4000  # in the WAL file, with which a writer makes a checkpoint if none was made
 
 
 def connect(path: Path, synchronous: str) -> sqlite3.Connection:

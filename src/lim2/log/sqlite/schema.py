@@ -60,7 +60,7 @@ CREATE TABLE models (
 INSERT OR REPLACE INTO meta VALUES ('count erased', 0);
 """
 
-# Counters, which triggers keep whoever writes, so that nobody counts a million rows.
+# Counters, which triggers keep, so that no query counts a million rows.
 COUNTS = """
 INSERT OR REPLACE INTO meta SELECT 'count pending', count(*) FROM decisions WHERE settled IS NULL;
 INSERT OR REPLACE INTO meta SELECT 'count reward', count(*) FROM events WHERE kind = 'reward';

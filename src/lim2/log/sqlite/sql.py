@@ -1,4 +1,4 @@
-"""All statements of a log in SQLite, beside its tables (`schema`)."""
+"""All statements of a log in SQLite, apart from its tables (`schema`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SET_WAL = "PRAGMA journal_mode = WAL"
 SET_SYNCHRONOUS = "PRAGMA synchronous = {}"
 # Let a writer copy the WAL file into the database when it has so many pages.
 SET_AUTOCHECKPOINT = "PRAGMA wal_autocheckpoint = {}"
-# Shrink the WAL file to 16 MB when it begins anew.
+# Shrink the WAL file to 16 MB when it starts again.
 SET_WAL_SIZE = "PRAGMA journal_size_limit = 16777216"
 # Overwrite deleted rows.
 SET_SECURE_DELETE = "PRAGMA secure_delete = ON"

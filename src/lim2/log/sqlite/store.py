@@ -24,7 +24,7 @@ from lim2.log.sqlite.opening import connect, connect_to_read
 from lim2.log.sqlite.tables import SQLiteTables
 from lim2.log.store import Result, Span, Tables
 
-MIN_PAGES_TO_FINISH = 1000  # in the WAL file, with which a checkpoint beside the writers is finished while they wait
+MIN_PAGES_TO_FINISH = 1000  # in the WAL file; with so many, a checkpoint is finished while writers wait
 
 # Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
 _inherited: list[Any] = []
@@ -154,7 +154,7 @@ class SQLiteStore:
     def _gone(self) -> GoneLogError:
         return GoneLogError(
             f"the log {self.path} was deleted, renamed or replaced while it was open, so this call is not "
-            f"acknowledged. Put the file back, or open the log anew."
+            f"acknowledged. Put the file back, or open the log again."
         )
 
     def _current(self) -> _Handle:
@@ -173,18 +173,18 @@ class SQLiteStore:
 
     def lead(self) -> _Lease | None:  # noqa: D102
         path = self.path.with_name(self.path.name + "-leader")
-        beside = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
+        lock = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
         try:
-            beside.execute("BEGIN EXCLUSIVE")  # which ends with the process
+            lock.execute("BEGIN EXCLUSIVE")  # which ends with the process
         except sqlite3.OperationalError as error:
-            beside.close()
+            lock.close()
             if error.sqlite_errorname.startswith("SQLITE_BUSY"):
                 return None
             raise file_error(self.path, error, "cannot be led") from error
         try:
-            return _Lease(beside, self.write(_next_epoch))
+            return _Lease(lock, self.write(_next_epoch))
         except BaseException:
-            beside.close()
+            lock.close()
             raise
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
@@ -209,12 +209,12 @@ class SQLiteStore:
                 return
             self._checkpointed = written
             address = f"{self.path.absolute().as_uri()}?mode=rw"
-            beside = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+            separate = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
             try:
-                if _checkpointed(beside) >= MIN_PAGES_TO_FINISH:
-                    self.write(lambda _: _checkpointed(beside))  # writers of other processes wait, too
+                if _checkpointed(separate) >= MIN_PAGES_TO_FINISH:
+                    self.write(lambda _: _checkpointed(separate))  # writers of other processes wait, too
             finally:
-                beside.close()
+                separate.close()
         except FileNotFoundError as error:
             raise self._gone() from error
         except sqlite3.Error as error:
@@ -228,7 +228,7 @@ class SQLiteStore:
             busy = opened.tables.connection.execute(sql.TRUNCATE_WAL).fetchone()[0]
         if busy:
             raise LogError(
-                f"what was deleted is no longer in the log {self.path}, but may still be in the file beside it, "
+                f"what was deleted is no longer in the log {self.path}, but may still be in the file next to it, "
                 f"{self.path.name}-wal, which another process is reading: call again when that has ended"
             )
 
@@ -280,9 +280,9 @@ def _next_epoch(tables: Tables) -> int:
     return epoch
 
 
-def _checkpointed(beside: sqlite3.Connection) -> int:
+def _checkpointed(connection: sqlite3.Connection) -> int:
     """Copy what can be copied without waiting; return the number of pages of the WAL file."""
-    pages: int = beside.execute(sql.CHECKPOINT).fetchone()[1]
+    pages: int = connection.execute(sql.CHECKPOINT).fetchone()[1]
     return pages
 
 
