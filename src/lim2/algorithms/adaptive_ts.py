@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2 import memory
+from lim2.algorithms import adaptive_ts_files as files
 from lim2.algorithms import reward_scale
 from lim2.algorithms.base import Diagnostics, rms
 from lim2.algorithms.delays import Delays, stamped, stamped_one
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
 from lim2.algorithms.reward_scale import RewardScale, limited
 from lim2.algorithms.start import A0, ITEM_VARIANCE, LINEAR_A0, OPTIMISM, TEMPERATURE, turns_of, variance_of
-from lim2.checks import LARGEST, number, positive_int
+from lim2.checks import number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
 from lim2.exploration.evidence import (
     block,
@@ -328,14 +329,9 @@ class AdaptiveTS(WithNetwork):
         return state.delays.newest
 
     def learn(
-        self,
-        state: State,
-        context: NDArray[Any],
-        arm: int,
-        reward: float,
-        rng: np.random.Generator,
+        self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator,
         decided: int | None = None,
-    ) -> tuple[State | Writes, Diagnostics]:
+    ) -> tuple[State | Writes, Diagnostics]:  # fmt: skip
         """Store the tuple, train the network, update the arm, and refit all arms if that is due."""
         stamp, delays = stamped_one(state.delays, decided)
         E, _ = store(state.memory, context, arm, reward, stamp)
@@ -344,7 +340,7 @@ class AdaptiveTS(WithNetwork):
         new = self._rescaled(new) if due else new
         z, r = self.features(new.view, context[None])[0], limited(new.rewards, reward)
         rows: list[Write] = []
-        predictions = []
+        predictions: list[Predicted] = []
         for beliefs, first in self._members(new):
             writes, prediction = roots.predicted(beliefs, arm, z[first:], r)
             rows, predictions = rows + writes, [*predictions, prediction]
@@ -354,14 +350,9 @@ class AdaptiveTS(WithNetwork):
         return self._learned(Writes(new._replace(lead=lead), rows), due, state.view, step)
 
     def learn_many(
-        self,
-        state: State,
-        contexts: NDArray[Any],
-        arms: Ints,
-        rewards: Array,
-        rng: np.random.Generator,
+        self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator,
         decided: Ints | None = None,
-    ) -> tuple[State | Writes, Diagnostics]:
+    ) -> tuple[State | Writes, Diagnostics]:  # fmt: skip
         """Learn all tuples in one update: one rank-k update per arm, at most one refit."""
         k = len(rewards)
         stamps, delays = stamped(state.delays, k, decided)
@@ -372,7 +363,7 @@ class AdaptiveTS(WithNetwork):
         Z, r, gains = self.features(new.view, contexts), limited(new.rewards, rewards), np.zeros(k)
         rows: list[Write] = []
         for arm, places in by_arm(arms):
-            predictions = []
+            predictions: list[Predicted] = []
             for beliefs, first in self._members(new):
                 writes, prediction = predicted_many(beliefs, arm, Z[places, first:], r[places])
                 rows, predictions = rows + writes, [*predictions, prediction]
@@ -552,13 +543,13 @@ class AdaptiveTS(WithNetwork):
             return state.width
         noise, width, hidden = state.linear.b / state.linear.a, state.width, self.network.width
         known = [(float(noise[arm]), block(sums, hidden)) for arm, sums in enumerate(data) if sums.weight >= 2.0]
-        for name, evidence in (("context", width_evidence), ("constant", constant_evidence)):
+        members = ("context", width_evidence), ("constant", constant_evidence)
+        for name, density in members:
             prior = _narrowed(precision, width._replace(**{name: 1.0}))
-            nats = sum((evidence(prior, one, sums, WIDTHS) for one, sums in known), np.zeros(len(WIDTHS)))
+            nats = sum((density(prior, one, sums, WIDTHS) for one, sums in known), np.zeros(len(WIDTHS)))
             if nats.any():
-                width = width._replace(
-                    **{name: float(WIDTHS[np.argmax(nats >= nats.max() - getattr(WIDTH_SLACK, name))])}
-                )
+                plausible = nats >= nats.max() - getattr(WIDTH_SLACK, name)
+                width = width._replace(**{name: float(WIDTHS[plausible.argmax()])})
         return width
 
     def _fit_full(self, state: State, arm: int, precision: Array, data: Sums) -> tuple[Array, Array, float, float]:
@@ -645,31 +636,16 @@ class AdaptiveTS(WithNetwork):
     @classmethod
     def upgraded(cls, settings: dict[str, Any], leaves: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings of a file of lim2 0.2 for the present change test, whose thresholds are higher."""
-        if "posterior/mu" in leaves and settings.get("change_threshold") == 3.0:
+        if files.is_old(leaves) and settings.get("change_threshold") == files.OLD_THRESHOLD:
             return settings | {"change_threshold": cls.change_threshold}
         return settings
 
     def rebuilt(self, leaves: Mapping[str, Any]) -> State:
         """Return the state with these leaves; one of lim2 0.2 is fitted again if its beliefs are of two views."""
-        if "posterior/mu" not in leaves:
-            state: State = super().rebuilt(leaves)
-            return state
-        old = dict(leaves)
-        parted = "before" not in old or old["view/projection"] is not None
-        stored = old["memory/stored"]
-        flat = {path: leaf for path, leaf in old.items() if not path.startswith(("before", "posterior/", "view/proj"))}
-        for name in ("moved", "lengths", "older", "oldest", "keep", "rounds", "testing"):
-            del flat[name]
-        flat |= {f"full/{name}": old[f"posterior/{name}"] for name in ("mu", "root", "a", "b")}
-        if not self.linear:
-            flat = {path: leaf for path, leaf in flat.items() if not path.startswith("linear/")} | {"linear": None}
-        flat |= {"width/context": 1.0, "width/constant": 1.0, "rewards/low": -LARGEST, "rewards/high": LARGEST}
-        flat |= {"delays/newest": stored, "delays/longest": 0, "delays/before": 0, "view/order": None}
-        if old["view/projection"] is not None:  # sums of projections say nothing of columns
-            flat |= {"view/order": np.arange(self.columns[0])}
-            flat |= {path: np.zeros_like(leaf) for path, leaf in flat.items() if path.startswith("evicted/")}
-        state = super().rebuilt(flat)
-        return self._refitted(state) if parted and state.refits else state
+        is_old = files.is_old(leaves)
+        new = files.converted(leaves, self.columns[0], self.linear > 0) if is_old else leaves
+        state: State = super().rebuilt(new)
+        return self._refitted(state) if is_old and files.has_two_views(leaves) and state.refits else state
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the state's axes that follow from the settings."""
