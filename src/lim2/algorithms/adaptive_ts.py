@@ -9,6 +9,7 @@ formulas.
 
 import copy
 import functools
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -448,10 +449,10 @@ class AdaptiveTS(WithNetwork):
         precision = self._precision(state, Z[:: -(-E.held // SAMPLE)])
         starts = self._windows(state, stamps)
         ages = np.searchsorted([*starts, closed], stamps, side="right")  # 0: past; the last: rewards are under way
-        places = [
-            [np.flatnonzero((arms == arm) & (ages == age)) for age in range(len(starts) + 2)] for arm in every_arm
-        ]
-        sums = [[sums_of(Z[rows], r[rows]) for rows in by_age] for by_age in places]
+        n_ages, order = len(starts) + 2, np.lexsort((ages, arms))  # stable: tuples stay in the order of the memory
+        bounds = np.searchsorted(arms[order] * n_ages + ages[order], np.arange(len(every_arm) * n_ages + 1)).tolist()
+        groups = [order[first:last] for first, last in itertools.pairwise(bounds)]
+        sums = [[sums_of(Z[rows], r[rows]) for rows in groups[arm * n_ages : (arm + 1) * n_ages]] for arm in every_arm]
         evicted = [of_arm(state.evicted, arm) for arm in every_arm]
         weights, since = np.ones(len(sums)), closed
         for place, start in reversed(list(enumerate(starts))):  # the shortest window of recent decisions first

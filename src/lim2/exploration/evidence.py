@@ -26,8 +26,9 @@ def sums_of(features: Array, rewards: Array) -> Sums:
 
 
 def total(*sums: Sums) -> Sums:
-    """Return the sums over several sets of rows."""
-    return Sums(*(functools.reduce(np.add, parts) for parts in zip(*sums, strict=True)))
+    """Return the sums over several sets of rows; empty ones cost nothing."""
+    parts = [one for one in sums if one.weight] or sums[:1]
+    return parts[0] if len(parts) == 1 else Sums(*(functools.reduce(np.add, each) for each in zip(*parts, strict=True)))
 
 
 def times(sums: Sums, keep: float) -> Sums:
