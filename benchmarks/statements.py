@@ -38,6 +38,7 @@ TABLES: Mapping[str, Sequence[Callable[[Kept], str]]] = {
         result_tables.calibration,
     ],
     "docs/catalogue.md": [],
+    "docs/faq.md": [],
 }
 SENTENCES: Mapping[str, Sequence[Callable[[Kept], Sentences]]] = {
     "README.md": [sentences.rivals, sentences.worlds],
@@ -52,6 +53,7 @@ SENTENCES: Mapping[str, Sequence[Callable[[Kept], Sentences]]] = {
     ],
     "docs/past-the-paper.md": [sentences.rivals, sentences.worlds, sentences.limits],
     "docs/catalogue.md": [sentences.items],
+    "docs/faq.md": [sentences.banner],
 }
 DIGESTS = "SHA256SUMS"
 REPORT_END = "## Repeat it"  # after it: commands and machines
