@@ -163,7 +163,13 @@ def test_the_verdict(problems: int, difference: float, half: float, p: float, wo
 
 
 def test_what_is_pasted_is_what_was_found() -> None:
-    settings = {"hidden": [100, 50], "matching": None, "refresh": "all", "learning_rate": 0.0123, "recount": False}
+    settings = {
+        "hidden": [100, 50],
+        "matching": None,
+        "exploration": "ucb",
+        "learning_rate": 0.0123,
+        "intercept": False,
+    }
     words = set_line("my agent", settings)
     assert words.startswith("--set 'my agent.hidden=[100, 50]' --set 'my agent.matching=None'")
     assert parsed_settings([word for word in shlex.split(words) if word != "--set"]) == {"my agent": settings}

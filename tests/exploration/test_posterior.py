@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from lim2.exploration import UCB, StudentT, Thompson, posterior, roots, sums
-from lim2.exploration.posterior import check_prior, condition, condition_all, fit_mean, rank_one, relax
+from lim2.exploration.posterior import check_prior, condition, condition_all, fit_mean, rank_one
 from lim2.state import Writes, frozen, with_arm, without_arm, written
 
 Float = NDArray[np.float64]
@@ -290,12 +290,6 @@ def test_upper_bounds() -> None:
     np.testing.assert_allclose(UCB(3.0).scores(score), expected)
     with pytest.raises(ValueError, match="optimism"):
         UCB(-1.0)
-
-
-def test_relaxing_on_the_edge_of_the_cone() -> None:
-    edge = np.diag([0.0, 0.5])
-    expected = np.diag([0.0, 1.0 / (0.9 * 2.0 + 0.1 * 2.0)])
-    np.testing.assert_allclose(relax(edge, 0.9, 2.0, out=edge), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, "1", None])

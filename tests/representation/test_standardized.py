@@ -135,7 +135,7 @@ def test_features_are_those_of_scaled_contexts_and_the_buffer_is_raw(name: str) 
 
 def test_beliefs_of_lim2_stand_on_the_present_scaling() -> None:
     """With matching and the network out of the way, refitting is a regression on the features as they are now."""
-    agent = lim2.NeuralLinearNaive(2, 3, standardize=True, seed=0, hidden=(5,), refresh="all", noise="buffer")
+    agent = lim2.NeuralLinearNaive(2, 3, standardize=True, seed=0, hidden=(5,))
     agent.update_many(RAW[:60], np.arange(60) % 2, np.cos(np.arange(60.0)))
     net, state = agent.algorithm.net, agent.state  # type: ignore[attr-defined]
     rows, bounds = state.memory.by_arm()

@@ -6,7 +6,7 @@ covariance is conditioned on features through Cholesky factors, on the smaller s
 """
 
 import itertools
-import math
+from collections.abc import Iterable
 from numbers import Real
 from typing import Annotated, NamedTuple, cast
 
@@ -126,9 +126,36 @@ def fit_mean(cov: Array, mu0: Array, z: Array, r: Array) -> tuple[Array, float]:
     return mu0 + step, float(np.dot(residual, residual)) + max(moved, 0.0)
 
 
-def fade_noise(posterior: Posterior, keep: float, a0: float, b0: float) -> Posterior:
-    """Let the information about the noise fade: a and b move towards their initial values."""
-    return posterior._replace(a=(posterior.a - a0) * keep + a0, b=(posterior.b - b0) * keep + b0)
+def refit(
+    posterior: Posterior,
+    cov: Array,
+    mu0: Array,
+    data: tuple[Array, Array, list[int]],
+    noise: tuple[Array, Array],
+    arms: Iterable[int],
+) -> Posterior:
+    """Return the posterior with new covariances, and with means and noise of some arms refitted.
+
+    Parameters
+    ----------
+    posterior, cov
+        Posterior, in which the other arms keep mean and noise, and new covariances (n_arms, g, g).
+    mu0
+        Prior means, (n_arms, g).
+    data
+        Features and rewards sorted by arm, and their bounds, as for :func:`condition_all`.
+    noise
+        (n_arms,), a of every arm, and b without what its data add.
+    arms
+        Arms to refit.
+    """
+    phi, r, bounds = data
+    mu, a, b = posterior.mu.copy(), posterior.a.copy(), posterior.b.copy()
+    for i in arms:
+        rows = slice(bounds[i], bounds[i + 1])
+        mu[i], squares = fit_mean(cov[i], mu0[i], phi[rows], r[rows])
+        a[i], b[i] = noise[0][i], noise[1][i] + 0.5 * squares
+    return Posterior(mu, cov, a, b)
 
 
 def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
@@ -226,20 +253,6 @@ def _condition_safely(cov: Array, features: Array) -> Array:
     shrink = 1.0 / np.hypot(1.0, singular) - 1.0
     shrunk = root + (root @ right.T * shrink) @ right
     return cast(Array, shrunk @ shrunk.T)
-
-
-def relax(cov: Array, keep: float, precision: float, out: Array) -> Array:
-    """Return the covariance whose precision has moved towards the prior's: (keep cov^-1 + (1 - keep) precision I)^-1.
-
-    That is the covariance over ``keep``, conditioned on a little of the prior: positive semi-definite by construction.
-
-    Examples
-    --------
-    >>> cov = np.diag([0.01, 1.0])
-    >>> relax(cov, keep=0.5, precision=1.0, out=cov).round(4).tolist()  # 1 / (0.5 * 100 + 0.5), and the prior stays
-    [[0.0198, 0.0], [0.0, 1.0]]
-    """
-    return condition(cov / keep, math.sqrt((1.0 - keep) * precision) * np.eye(len(cov)), out=out)
 
 
 def rank_one(cov: Array, z: Array) -> tuple[Array, Array, float]:
