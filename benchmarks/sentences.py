@@ -304,7 +304,7 @@ def pieces(kept: Kept) -> str:
         *(f"{NESTED}{label}: {of(label)}, {equal(label)}" for label in others),
         f"**With an intercept:** {of('intercept')}. By dataset: {on('intercept')}. On Epileptic, LiM2 as published "
         f"earns {means[0]}; with an intercept it earns {means[1]}.",
-        f"**Without recounting** (`recount=False`): {of('no recount')}, {equal('no recount')} on average. The average "
+        f"**Without recounting:** {of('no recount')}, {equal('no recount')} on average. The average "
         f"hides differences between the datasets: {on('no recount')}.",
         f"**With the noise estimated from the buffer alone:** {of('noise from the buffer')}, "
         f"{equal('noise from the buffer')}.",

@@ -291,7 +291,7 @@ def test_any_object_with_a_step_matches() -> None:
     with pytest.raises(ValueError, match="cannot be saved"):
         dump(grown)
     with pytest.raises(ValueError, match="a method `step`"):
-        lim2.LiM2(2, 3, matching=0.1)  # type: ignore[arg-type]
+        lim2.LiM2(2, 3, matching=0.1)  # type: ignore[call-overload]
 
 
 def test_a_name_is_the_object_with_its_defaults() -> None:

@@ -181,8 +181,8 @@ def _without_removed(name: Any, settings: dict[str, Any]) -> tuple[Any, dict[str
     if not changed or name != "LiM2":
         return name, rest
     if "LiM2Variant" not in ALGORITHMS:
-        told = ", ".join(f"{key}={value!r}" for key, value in changed.items())
-        raise LoadError(f"LiM2 with {told} is now LiM2Variant: import lim2.paper.lim2_variants before loading it")
+        listed = ", ".join(f"{key}={value!r}" for key, value in changed.items())
+        raise LoadError(f"LiM2 with {listed} is now LiM2Variant: import lim2.paper.lim2_variants before loading it")
     return "LiM2Variant", {**rest, **changed}
 
 

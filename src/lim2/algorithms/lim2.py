@@ -122,39 +122,40 @@ class LiM2(Buffered):
         return matching.named(self.matching)
 
     def start(self, n_arms: int, f: Any) -> State:
-        """Return the state before the first round."""
+        """Return the state of arms that were never played, with the DNN f."""
         posterior = self.prior(n_arms)  # Phi0_i = I, mu_i = 0, Phi_i = 0
-        E = self.empty_memory(n_arms)  # initialize replay buffer E, and DNN f
+        E = self.empty_memory(n_arms)  # initialize replay buffer E
         floor = np.full(n_arms, 1.0 / self.prior_precision)
         return State(f, posterior, E, floor, np.zeros(n_arms), np.zeros(n_arms), 0, 0)
 
-    # score, which is inherited: observe b(t), evaluate phi(t); phi(t)' mu~_i of every arm
+    # Inherited are `init`, which begins with a new f, and `score`: evaluate phi(t), then phi(t)' mu~_i of every arm.
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
     ) -> tuple[State, Diagnostics]:
         """Take one round of Algorithm 2 after the reward."""
-        net, t, n_arms, training, moved = self.net, state.rounds, len(state.plays), None, None
+        net, t, f, training, moved = self.net, state.rounds, state.network, None, None
         E, evicted = store(state.memory, context, arm, reward)  # store {b, a, r} in E; if E is full, remove the first
         prior = Prior(state.posterior.cov, state.floor, state.projections)  # (Phi0_i)^-1 <- (Phi0_i + Phi_i)^-1
         P = self.steps if t else 0  # the published runs train from the second round on
-        f, phi = (state.network, None) if P else self.renewed(state.network, E, context)
+        E_phi: Any = None  # features of all of E under the f of the last step
         for p in range(P):  # for P steps
-            batch = sample(E, self.batch_size(n_arms), rng)  # sample batch {b_j, a_j, r_j} from E
+            batch = sample(E, self.batch_size(len(state.plays)), rng)  # sample batch {b_j, a_j, r_j} from E
             old, f, training = net.train(f, batch.contexts, batch.arms, batch.rewards)  # old features; optimize omega
-            f, phi = (f, None) if p < P - 1 else self.renewed(f, E, context)  # all of E, after the last step
-            new = net.features(f, batch.contexts) if phi is None else phi.take(batch.slots, axis=0)  # new features
+            if p == P - 1:  # one pass over all of E, which has the batch
+                f, E_phi = self.renewed(f, E, context)
+            new = net.features(f, batch.contexts) if E_phi is None else E_phi[batch.slots]  # compute new features
             moved = prior, old, new, batch.groups, t
             prior = self.matcher.step(*moved)  # for all i: (Phi0_i)^-1 <- PGD((Phi0_i)^-1, e_old_i, e_i, alpha)
+        if not P:
+            f, E_phi = self.renewed(f, E, context)
         mu0 = net.last_layer(f)[0]  # use the current weights of the last layer of the DNN as a prior for mu0_i
-        phi, r, bounds = sorted_by_arm(E, phi)  # phi^i_j and r_j of all i
+        phi, r, bounds = sorted_by_arm(E, E_phi)  # phi^i_j and r_j of every i
         cov, traces = condition_all(prior.cov, phi, bounds)  # Phi_i = sum of phi_j phi_j'; (Phi0_i + Phi_i)^-1
-        plays, squares = counted(state.plays, state.evicted_squares, arm, evicted)  # R^2_i, what has left E
-        noise = self.inverse_gamma(plays, squares)  # A_i = A0_i + t / 2, B_i = B0_i + (R^2_i + ...) / 2
-        posterior = refit(
-            state.posterior, cov, mu0, (phi, r, bounds), noise, arms=(arm,)
-        )  # posterior update: mu_a, B_a
-        floor = prior.floor / (1.0 + prior.floor * traces)
+        plays, squares = counted(state.plays, state.evicted_squares, arm, evicted)  # R^2_i of what has left E
+        noise = self.inverse_gamma(plays, squares)  # A_i = A0_i + t / 2, B_i = B0_i + R^2_i / 2 + ...
+        posterior = refit(state.posterior, cov, mu0, (phi, r, bounds), noise, (arm,))  # posterior update: mu_a, B_a
+        floor = prior.floor / (1.0 + prior.floor * traces)  # the largest precision grows by at most the trace of Phi_i
         new_state = State(f, posterior, E, floor, plays, squares, t + 1, prior.projections)
         return new_state, lambda: self.diagnose(new_state, training, moved)
 

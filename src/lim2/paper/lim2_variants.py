@@ -75,28 +75,31 @@ class LiM2Variant(LiM2):
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator
     ) -> tuple[State, Diagnostics]:
         """Take one round, with some lines of Algorithm 2 exchanged."""
-        net, t, n_arms, training, moved = self.net, state.rounds, len(state.plays), None, None
+        net, t, f, training, moved = self.net, state.rounds, state.network, None, None
         E, evicted = store(state.memory, context, arm, reward)
         cov0 = state.posterior.cov if state.prior_cov is None else state.prior_cov
         prior = Prior(cov0, state.floor, state.projections)
         if evicted is not None and not self.recount:
-            prior = absorbed(prior, evicted.arm, net.features(state.network, evicted.context[None]))
+            prior = absorbed(prior, evicted.arm, net.features(f, evicted.context[None]))
         P = self.steps if t else 0
-        f, phi = (state.network, None) if P else self.renewed(state.network, E, context)
+        E_phi: Any = None
         for p in range(P):
-            batch = sample(E, self.batch_size(n_arms), rng)
+            batch = sample(E, self.batch_size(len(state.plays)), rng)
             old, f, training = net.train(f, batch.contexts, batch.arms, batch.rewards)
-            f, phi = (f, None) if p < P - 1 else self.renewed(f, E, context)
-            new = net.features(f, batch.contexts) if phi is None else phi.take(batch.slots, axis=0)
+            if p == P - 1:
+                f, E_phi = self.renewed(f, E, context)
+            new = net.features(f, batch.contexts) if E_phi is None else E_phi[batch.slots]
             moved = prior, old, new, batch.groups, t
             prior = self.matcher.step(*moved)
+        if not P:
+            f, E_phi = self.renewed(f, E, context)
         mu0 = net.last_layer(f)[0] if self.mean_prior else np.zeros_like(state.posterior.mu)
-        phi, r, bounds = sorted_by_arm(E, phi)
+        phi, r, bounds = sorted_by_arm(E, E_phi)
         cov, traces = condition_all(prior.cov, phi, bounds)
         plays, squares = counted(state.plays, state.evicted_squares, arm, evicted)
-        whole = self.noise == "history"
-        noise = self.inverse_gamma(plays, squares) if whole else self.inverse_gamma(E.counts, np.zeros(n_arms))
-        arms = (arm,) if self.refresh == "played" else range(n_arms)
+        of_buffer = E.counts.astype(float), np.zeros_like(squares)
+        noise = self.inverse_gamma(*((plays, squares) if self.noise == "history" else of_buffer))
+        arms = (arm,) if self.refresh == "played" else range(len(plays))
         posterior = refit(state.posterior, cov, mu0, (phi, r, bounds), noise, arms)
         prior_cov, floor = (None, prior.floor / (1.0 + prior.floor * traces)) if self.recount else prior[:2]
         new_state = State(f, posterior, E, prior_cov, floor, plays, squares, t + 1, prior.projections)
