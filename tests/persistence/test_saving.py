@@ -50,6 +50,39 @@ def test_files_of_every_format_load(path: Path) -> None:
     assert found == kept
 
 
+def test_files_of_variants_need_their_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = DATA / "agents-v2" / "lim2-counts-once.lim2"
+    assert unpack(path.read_bytes())[0]["agent"] == "LiM2"
+    assert lim2.load(path).name == saved.VARIANT
+    monkeypatch.delitem(ALGORITHMS, saved.VARIANT)
+    with pytest.raises(lim2.LoadError, match=r"recount=False is now LiM2Variant: import lim2\.paper\.lim2_variants"):
+        lim2.load(path)
+
+
+@pytest.mark.parametrize("name", ["lim2", "neural-linear-mm"])
+@pytest.mark.parametrize(("key", "value"), [("forget", 0.5), ("noise", "buffer"), ("recompute_every", 20)])
+def test_settings_that_are_gone(name: str, key: str, value: Any) -> None:
+    header, arrays = unpack((DATA / "agents-v2" / f"{name}.lim2").read_bytes())
+    header["settings"][key] = value
+    content = pack(header, arrays)
+    if key == "recompute_every":
+        assert parse(content).act([1.0, 2.0]) == lim2.load(DATA / "agents-v2" / f"{name}.lim2").act([1.0, 2.0])
+    elif key == "noise" and name == "lim2":
+        assert parse(content).get_params()["noise"] == "buffer"
+    else:
+        with pytest.raises(lim2.LoadError, match=f"no setting '{key}' any more"):
+            parse(content)
+
+
+def test_matching_of_earlier_files_is_an_object_now() -> None:
+    header, arrays = unpack((DATA / "agents-v2" / "lim2.lim2").read_bytes())
+    assert parse(pack(header, arrays)).get_params()["matching"] == "batch"
+    header["settings"] |= {"matching_rate": 0.5, "matching_clip": 2.0}
+    assert parse(pack(header, arrays)).get_params()["matching"] == Matching("batch", rate=0.5, clip=2.0)
+    header["settings"]["matching"] = None
+    assert parse(pack(header, arrays)).get_params()["matching"] is None
+
+
 def test_there_is_a_small_sample_of_every_agent_in_every_format() -> None:
     for version in range(2, FORMAT + 1):
         folder = DATA / f"agents-v{version}"

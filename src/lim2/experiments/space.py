@@ -82,7 +82,9 @@ RANGES: Mapping[str, Dimension] = {
     "exploration": Choice(("thompson", "ucb")),
     "initial_pulls": Range(1, 8, log=True),
     "matching": Choice(("batch", "solve", None)),
+    "noise": Choice(("history", "buffer")),
     "prior_precision": Range(0.01, 10.0, log=True),
+    "refresh": Choice(("played", "all")),
     # Vowpal Wabbit's
     "gamma_scale": Range(1.0, 1000.0, log=True),
     "gamma_exponent": Range(0.1, 0.9),
