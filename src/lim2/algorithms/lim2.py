@@ -153,7 +153,7 @@ class LiM2(Buffered):
         phi, r, bounds = sorted_by_arm(E, E_phi)  # phi^i_j and r_j of every i
         cov, traces = condition_all(prior.cov, phi, bounds)  # Phi_i = sum of phi_j phi_j'; (Phi0_i + Phi_i)^-1
         plays, squares = counted(state.plays, state.evicted_squares, arm, evicted)  # R^2_i of what has left E
-        noise = self.inverse_gamma(plays, squares)  # A_i = A0_i + t / 2, B_i = B0_i + R^2_i / 2 + ...
+        noise = self.a0 + 0.5 * plays, self.b0 + 0.5 * squares  # A_i = A0_i + t / 2, B_i = B0_i + R^2_i / 2 + ...
         posterior = refit(state.posterior, cov, mu0, (phi, r, bounds), noise, (arm,))  # posterior update: mu_a, B_a
         floor = prior.floor / (1.0 + prior.floor * traces)  # the largest precision grows by at most the trace of Phi_i
         new_state = State(f, posterior, E, floor, plays, squares, t + 1, prior.projections)

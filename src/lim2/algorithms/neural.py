@@ -191,10 +191,6 @@ class Neural(WithNetwork):
         f, in_turn = self.observe(f, context), E.order is None and E.free == E.held
         return f, self.net.features(f, E.contexts[: E.held] if in_turn else E.contexts.take(E.rows(), axis=0))
 
-    def inverse_gamma(self, plays: Array, squares: Array) -> tuple[Array, Array]:
-        """Return a of every arm after its plays, and b from squared rewards alone."""
-        return self.a0 + 0.5 * plays, self.b0 + 0.5 * squares
-
     def add_arm(self, state: Any, like: int | None, rng: np.random.Generator) -> Any:
         """Return a state with one more arm: from the prior, or a copy of another."""
         n_arms, rows = len(state.memory.counts) + 1, np.zeros(0, dtype=np.intp)

@@ -83,7 +83,7 @@ class Restart(Neural):
         phi, r, bounds = sorted_by_arm(E, features)
         cov, _ = condition_all(np.eye(net.width) / self.prior_precision, phi, bounds)  # the fixed prior, all of E
         mu0 = net.last_layer(f)[0] if mean_prior else np.zeros((n_arms, net.width))
-        arms, noise = range(n_arms) if all_arms else (arm,), self.inverse_gamma(plays, squares)
+        arms, noise = range(n_arms) if all_arms else (arm,), (self.a0 + 0.5 * plays, self.b0 + 0.5 * squares)
         new = new._replace(network=f, posterior=refit(state.posterior, cov, mu0, (phi, r, bounds), noise, arms))
         change = None if old is None else (old, features.take(batch.slots, axis=0))
         return new, lambda: report(net, f, E, training, change)

@@ -97,8 +97,8 @@ class LiM2Variant(LiM2):
         phi, r, bounds = sorted_by_arm(E, E_phi)
         cov, traces = condition_all(prior.cov, phi, bounds)
         plays, squares = counted(state.plays, state.evicted_squares, arm, evicted)
-        of_buffer = E.counts.astype(float), np.zeros_like(squares)
-        noise = self.inverse_gamma(*((plays, squares) if self.noise == "history" else of_buffer))
+        rewards = (plays, squares) if self.noise == "history" else (E.counts, np.zeros_like(squares))
+        noise = self.a0 + 0.5 * rewards[0], self.b0 + 0.5 * rewards[1]
         arms = (arm,) if self.refresh == "played" else range(len(plays))
         posterior = refit(state.posterior, cov, mu0, (phi, r, bounds), noise, arms)
         prior_cov, floor = (None, prior.floor / (1.0 + prior.floor * traces)) if self.recount else prior[:2]
