@@ -97,7 +97,7 @@ class LiM2Variant(LiM2):
         phi, r, bounds = sorted_by_arm(E, E_phi)
         cov, traces = condition_all(prior.cov, phi, bounds)
         plays, squares = counted(state.plays, state.evicted_squares, arm, evicted)
-        rewards = (plays, squares) if self.noise == "history" else (E.counts, np.zeros_like(squares))
+        rewards = (plays, squares) if self.noise == "history" else (E.counts.astype(np.float64), np.zeros_like(squares))
         noise = self.a0 + 0.5 * rewards[0], self.b0 + 0.5 * rewards[1]
         arms = (arm,) if self.refresh == "played" else range(len(plays))
         posterior = refit(state.posterior, cov, mu0, (phi, r, bounds), noise, arms)
