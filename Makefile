@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS := 1
 export PYTHONDONTWRITEBYTECODE :=
 export LIM2_DATA ?= $(abspath $(wildcard ../shared/data))
 
-.PHONY: install prepare demo test unit attack lint bench docs release-check clean help
+.PHONY: install prepare demo test unit test-busy attack lint bench docs release-check clean help
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,9 @@ test: prepare   ## everything that CI runs
 
 unit:           # on two cores: some tests wait for Ray, a browser or a disk
 	$(BIN)/pytest -n 4 --dist worksteal
+
+test-busy: prepare   ## the tests on a busy machine: four busy loops per core beside them
+	$(BIN)/python -m tools.busy $(BIN)/pytest -n 4 --dist worksteal
 
 # Kills and cases that `make test` has few of. The plays are compared with the kernels that they were recorded with.
 attack: prepare ## the long forms of the attacks and fuzzes, one after another: more than half an hour

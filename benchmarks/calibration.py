@@ -31,7 +31,7 @@ AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "AdaptiveTS, the network alone": ("NetworkAlone", {}),
     "LiM2": ("LiM2", {}),
     "LinearTS": ("LinearTS", {}),
-    "LinearTS, scaled": ("LinearTS", {"scaled": True}),
+    "AdaptiveTS linear": ("AdaptiveTS", {"hidden": ()}),
 }
 
 

@@ -61,7 +61,7 @@ def of_vectors(make: Callable[..., Any], **settings: Any) -> Callable[[ItemProbl
 
 
 class WithoutProducts:
-    """Marginal Thompson sampling by LinearTS over a context and an item side by side.
+    """Marginal Thompson sampling by AdaptiveTS over a context and an item side by side.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class WithoutProducts:
     """
 
     def __init__(self, n_features: int, n_item_features: int, seed: int) -> None:
-        self._agent = lim2.LinearTS(n_arms=1, n_features=n_features + n_item_features, scaled=True, seed=seed)
+        self._agent = lim2.AdaptiveTS(n_arms=1, n_features=n_features + n_item_features, hidden=(), seed=seed)
         self._rng = np.random.default_rng(seed)
 
     def act(self, context: Array, items: Array) -> int:
@@ -96,8 +96,8 @@ def vowpal_wabbit(problem: ItemProblem, seed: int) -> Array:
 PLAYERS: dict[str, Callable[[ItemProblem, int], Array]] = {
     "Bandit, raw": with_bandit,
     "AdaptiveTS, vectors": of_vectors(lim2.AdaptiveTS),
-    "LinearTS scaled, vectors": of_vectors(lim2.LinearTS, scaled=True),
-    "LinearTS scaled, vectors, no products": of_vectors(WithoutProducts),
+    "AdaptiveTS linear, vectors": of_vectors(lim2.AdaptiveTS, hidden=()),
+    "AdaptiveTS linear, vectors, no products": of_vectors(WithoutProducts),
     "vw:adf-squarecb, vectors": vowpal_wabbit,
 }
 

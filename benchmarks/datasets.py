@@ -1,8 +1,7 @@
-"""`python -m benchmarks.datasets RESULTS TUNING`: keep what docs/suites.md says about runs, and its figure.
+"""`python -m benchmarks.datasets RESULTS`: keep what docs/suites.md says about runs, and its figure.
 
-RESULTS is the folder of `lim2 bench --suite benchmarks/suites/datasets.toml`, TUNING that of
-`lim2 tune LinearTS --suite benchmarks/suites/tuning.toml`. Their numbers are kept in docs/results/suites;
-`python -m benchmarks.readme` puts them into the page.
+RESULTS is the folder of `lim2 bench --suite benchmarks/suites/datasets.toml`. Its numbers are kept in
+docs/results/suites; `python -m benchmarks.readme` puts them into the page.
 """
 
 import argparse
@@ -19,25 +18,20 @@ from lim2.experiments.report.figures import write_figure
 from lim2.experiments.store import opened
 from lim2.experiments.summary import summarize
 from lim2.experiments.tables import Tables
-from lim2.experiments.tuned import Judged, Tuned, summary
 
 DOCS = Path(__file__).parent.parent / "docs"
 KEPT = DOCS / "results" / "suites"
 FIGURE = "critical-difference"
 
 
-def keep(results: Path, tuning: Path) -> None:
-    """Keep the numbers of a bench and of a search, and draw the figure."""
+def keep(results: Path) -> None:
+    """Keep the numbers of a bench, and draw the figure."""
     runs = opened(results).frames()[0]
     section = datasets.section(Tables(runs, summarize(runs)), IMMEDIATE)
     if section is None:
         raise SystemExit(f"{results} has too few datasets or agents")
     write_figure(section.diagram, KEPT, FIGURE)
-    for name, content in (
-        ("datasets", section.analysis.as_dict()),
-        ("tuned", json.loads((tuning / "tuned.json").read_text())),
-    ):
-        (KEPT / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+    (KEPT / "datasets.json").write_text(json.dumps(section.analysis.as_dict(), indent=1) + "\n")
 
 
 def comparison() -> str:
@@ -49,19 +43,10 @@ def comparison() -> str:
     return "\n".join(section.markdown(f"results/suites/{FIGURE}.png"))
 
 
-def tuning() -> str:
-    """Return what the page says of a search."""
-    content = json.loads((KEPT / "tuned.json").read_text())
-    judged = Judged(**content.pop("judged")) if content["judged"] else content.pop("judged")
-    return f"```text\n{summary(Tuned(**content, judged=judged), Path('results/tuning'))}\n```"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
-    parser.add_argument("tuning", type=Path)
-    asked = parser.parse_args()
-    keep(asked.results, asked.tuning)
+    keep(parser.parse_args().results)
 
 
 if __name__ == "__main__":

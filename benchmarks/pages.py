@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from benchmarks import choosing, datasets, delays
+from benchmarks import choosing, datasets
 from lim2.experiments.renamed import today
 from lim2.experiments.report.markdown import table
 
@@ -52,6 +52,5 @@ PAGES: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     DOCS / "explanation" / "what-carries-the-result.md": {"ablation variants": ablation_variants},
     DOCS / "choosing.md": {"choosing": choosing.report},
     DOCS / "representations.md": {"amazon": amazon},
-    DOCS / "bench.md": {"delay": delays.report},
-    DOCS / "suites.md": {"comparison": datasets.comparison, "tuning": datasets.tuning},
+    DOCS / "suites.md": {"comparison": datasets.comparison},
 }

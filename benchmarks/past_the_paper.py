@@ -3,7 +3,7 @@
 Reads the runs in folders of `lim2 bench` (the suite `benchmarks/suites/past-the-paper.toml`, seeds 1000 to 1009; Amazon
 with the seeds of the paper's table) and of `python -m benchmarks.tuned`, adds them to
 `docs/results/past-the-paper/runs.csv`, and writes beside it every paired comparison (`against.csv`) and the figure
-`rivals`. `python -m benchmarks.statements --write` puts table and verdict into the pages. Without folders: from what is
+`rivals`. `python -m benchmarks.statements --write` puts table and numbers into the pages. Without folders: from what is
 kept.
 """
 
@@ -21,7 +21,7 @@ from lim2.experiments.renamed import today
 from lim2.experiments.report.colours import shade
 from lim2.experiments.report.figures import FAINT, INK, STYLE, margins, write_figure
 from lim2.experiments.report.markdown import table
-from lim2.experiments.report.texts import listed, p_value
+from lim2.experiments.report.texts import p_value
 from lim2.experiments.stats import LEVEL, holm, paired_p, pooled_interval
 
 OURS = "AdaptiveTS"
@@ -71,7 +71,7 @@ def read_runs(folders: list[Path]) -> pl.DataFrame:
     if not kept + tables:
         raise SystemExit(f"no runs in {', '.join(map(str, folders))}: give folders that `lim2 bench` has written")
     runs = pl.concat(kept + tables).with_columns(pl.col("agent").map_elements(today, pl.String))
-    runs = runs.with_columns(pl.col("problem").str.split(":").list.last())  # benchmarks.digits:digits
+    runs = runs.with_columns(pl.col("problem").str.split(":").list.last())  # benchmarks.risky:risky
     return runs.unique(["problem", "agent", "seed", "rounds"], keep="last").sort("problem", "agent", "seed")
 
 
@@ -135,45 +135,6 @@ def judged(comparisons: pl.DataFrame) -> dict[str, dict[str, dict[str, Any]]]:
         clear = p is not None and p < LEVEL
         row["verdict"] = ("ahead" if row["difference"] > 0 else "behind") if clear else "undecided"
     return found
-
-
-def counted(rows: list[dict[str, Any]]) -> str:
-    """Return in words on how many of some problems AdaptiveTS is ahead, behind or neither.
-
-    Examples
-    --------
-    >>> rows = [{"problem": name, "verdict": "ahead"} for name in ("statlog", "census")]
-    >>> counted([*rows, {"problem": "jester", "verdict": "undecided"}])
-    'ahead on 2 of 3 (statlog and census), behind on none and undecided on 1 (jester)'
-    """
-    parts = []
-    for word in ("ahead", "behind", "undecided"):
-        names = [row["problem"] for row in rows if row["verdict"] == word]
-        of = f" of {len(rows)}" if word == "ahead" else ""
-        parts.append(f"{word} on {len(names)}{of} ({listed(names)})" if names else f"{word} on none")
-    return f"{parts[0]}, {parts[1]} and {parts[2]}"
-
-
-def verdict(comparisons: pl.DataFrame) -> str:
-    """Return in some sentences where AdaptiveTS stands on the paper's datasets, and where nothing was chosen."""
-    sides = judged(comparisons)
-    tests = sum(len(side) for side in sides.values())
-    rows = [sides["own"][problem] for problem in DATASETS if problem in sides["own"]]
-    chosen = [row for row in rows if row["problem"] in CHOSEN_ON]
-    fresh = [row for row in rows if row["problem"] not in CHOSEN_ON]
-    peers = [row for problem, row in sides["peers"].items() if problem in DATASETS]
-    played = {agent: set(comparisons.filter(agent=agent)["problem"]) & set(DATASETS) for agent in (INTERCEPT, TUNED)}
-    return (
-        f"The settings of AdaptiveTS were chosen on {len(chosen)} of these {len(rows)} datasets, with other shuffles. "
-        f"The other {len(fresh)} played no part in the choice. The first comparison is with the strongest of the "
-        f"paper's methods and `LiM2(intercept=True)`. Where its settings were chosen, AdaptiveTS is {counted(chosen)}. "
-        f"On the other datasets it is {counted(fresh)}. The second comparison is with the strongest configuration of "
-        f"Vowpal Wabbit. There AdaptiveTS is {counted(peers)}. `LiM2(intercept=True)` was run on "
-        f"{len(played[INTERCEPT])} of the {len(rows)} datasets, and a configuration of Vowpal Wabbit tuned for each "
-        f"dataset on {len(played[TUNED])}. “Ahead” and “behind” are significant at {LEVEL:.0%} after Holm's correction "
-        f"over the {tests} tests of the table, including the synthetic problems. “Undecided” means not significantly "
-        "different, which does not mean equal."
-    )
 
 
 def table_of(comparisons: pl.DataFrame) -> str:
@@ -271,7 +232,7 @@ def main() -> None:
     comparisons = comparisons_of(runs)
     comparisons.write_csv(OUT / "against.csv")
     write_figure(draw(comparisons), OUT, "rivals")
-    print(verdict(comparisons), "", table_of(comparisons), "", played_table(comparisons), sep="\n")
+    print(table_of(comparisons), "", played_table(comparisons), sep="\n")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import lim2
 AGENTS: dict[str, dict[str, Any]] = {
     "AdaptiveTS": {},
     "AdaptiveTS(change_threshold=inf)": {"algorithm": "AdaptiveTS", "change_threshold": math.inf},
-    "LinearTS(scaled=True)": {"algorithm": "LinearTS", "scaled": True},
+    "AdaptiveTS linear": {"algorithm": "AdaptiveTS", "hidden": ()},
 }
 KEYS = ("session", "at", "visit", "user")
 START = datetime(2026, 11, 2, tzinfo=UTC)

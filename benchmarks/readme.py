@@ -1,6 +1,6 @@
 """Write tables from what was measured into docs: `python -m benchmarks.readme`.
 
-All come from benchmarks/results. What is said of runs is written by `python -m benchmarks.statements --write`.
+All come from benchmarks/results. Tables of runs are written by `python -m benchmarks.statements --write`.
 """
 
 import json

@@ -10,7 +10,7 @@ import argparse
 from benchmarks.paired import Results, Run, difference, mean_and_std, write_table
 
 PROBLEMS = ("statlog", "adult")
-AGENTS = ("LinearTS", "LiM2", "NeuralLinearMM", "NeuralLinearNTK")
+AGENTS = ("LiM2", "NeuralLinearMM", "NeuralLinearNTK")
 OFFLINE, RAW = {"standardize": "sample"}, {"standardize": None}
 
 

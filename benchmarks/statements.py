@@ -1,9 +1,8 @@
 """`python -m benchmarks.statements`: what README and the pages on results say follows from the kept runs.
 
-A page has passages between ``<!-- name -->`` and ``<!-- /name -->``, which functions of `benchmarks.sentences` make
-from the kept runs. They are checked to be what these functions return today; ``--write`` puts them in anew. Everywhere
-else a number or a verdict is refused, unless it is code, or in a passage that is declared to be no result:
-``<!-- no result: what it is instead -->`` to ``<!-- /no result -->``.
+Tables between ``<!-- name -->`` and ``<!-- /name -->`` are made by `benchmarks.result_tables`. Prose is written by
+hand; the numbers in its sentences are compared with those of `benchmarks.sentences`. ``--write`` puts in tables and
+numbers anew; a sentence whose verdict has changed must then be rewritten.
 
 Tables, reports and digests in docs/results are checked against the runs, too, so that a run that was changed by hand is
 found whatever the pages round away.
@@ -13,115 +12,90 @@ import argparse
 import hashlib
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import sentences
+from benchmarks import result_tables, sentences
 from benchmarks.kept import Kept
-from benchmarks.passages import passage, with_passage
-from benchmarks.sentences import Make
+from benchmarks.passages import with_passage
+from benchmarks.sentences import Sentences
 from lim2.paper.sections import Section
 from lim2.paper.write import headline, latex_of, markdown_of
 
-# Passages by page, from the root of the checkout.
-PAGES: Mapping[str, Mapping[str, Make]] = {
-    "README.md": {
-        "compared": sentences.compared,
-        "rivals": sentences.rivals_verdict,
-    },
-    "docs/research/results.md": {
-        "paper verdict": sentences.paper_verdict,
-        "paper": sentences.paper_table,
-        "forever": sentences.forever,
-    },
-    "docs/reproduction.md": {
-        "claims": sentences.claims,
-        "criteria": sentences.criteria,
-        "cells": sentences.cells,
-        "differences": sentences.differences,
-        "pieces": sentences.pieces,
-        "runs": sentences.runs_short,
-    },
-    "docs/past-the-paper.md": {
-        "rivals": sentences.rivals,
-        "played": sentences.played,
-        "tuning": sentences.tuning,
-        "suite": sentences.suite,
-        "mechanisms": sentences.mechanisms,
-        "cases": sentences.cases,
-        "calibration": sentences.calibration,
-        "limits": sentences.limits,
-    },
+# Tables by page, from the root of the checkout.
+TABLES: Mapping[str, Sequence[Callable[[Kept], str]]] = {
+    "README.md": [result_tables.compared],
+    "docs/research/results.md": [result_tables.paper],
+    "docs/reproduction.md": [result_tables.claims, result_tables.criteria, result_tables.pieces],
+    "docs/past-the-paper.md": [
+        result_tables.rivals,
+        result_tables.played,
+        result_tables.tuning,
+        result_tables.suite,
+        result_tables.mechanisms,
+        result_tables.cases,
+        result_tables.calibration,
+    ],
+    "docs/catalogue.md": [],
 }
-BY_OTHERS = ("speed",)  # passages that `python -m benchmarks.readme` writes
+SENTENCES: Mapping[str, Sequence[Callable[[Kept], Sentences]]] = {
+    "README.md": [sentences.rivals],
+    "docs/research/results.md": [sentences.verdict, sentences.forever],
+    "docs/reproduction.md": [
+        sentences.verdict,
+        sentences.cells,
+        sentences.slow,
+        sentences.partial_files,
+        sentences.time,
+        sentences.late,
+    ],
+    "docs/past-the-paper.md": [sentences.rivals, sentences.limits],
+    "docs/catalogue.md": [sentences.items],
+}
 DIGESTS = "SHA256SUMS"
 REPORT_END = "## Repeat it"  # after it: commands and machines
 
-NUMBERS = r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|half|third|quarter|twice"
-VERDICTS = (
-    r"better|worse|best|worst|ahead|behind|beats?|outperforms?|outperformed|wins?|significant(?:ly)?|reproduce[sd]"
-    r"|strongest|faster|slower|higher|lower|equivalent"
-)
-STATED = re.compile(rf"\d|\b(?:{NUMBERS}|{VERDICTS})\b", re.IGNORECASE)
-NOT_PROSE = (
-    r"<!-- no result: [^>]*-->.*?<!-- /no result -->",
-    r"```.*?```",
-    r"`[^`]*`",
-    r"!\[[^]]*\]\([^)]*\)",
-    r"\]\([^)]*\)",  # where a link leads; its words are prose
-    r"\blim2\b|\bLiM2\b",
-)
 
-
-def rendered(text: str, makes: Mapping[str, Make], kept: Kept) -> str:
-    """Return a page with its passages made anew.
-
-    Parameters
-    ----------
-    text
-        The page.
-    makes
-        What makes its passages, by name.
-    kept
-        The runs.
-    """
-    for name, make in makes.items():
-        text = with_passage(text, name, make(kept))
-    return text
-
-
-def undeclared(text: str, made: Mapping[str, object]) -> list[str]:
-    r"""Return the lines of a page that have a number or a verdict outside of passages that are made or declared.
-
-    Parameters
-    ----------
-    text
-        The page.
-    made
-        Names of passages that are made.
+def compared(text: str, sentence: str, values: Sequence[object]) -> tuple[str, str | None]:
+    r"""Return a page with the values of a sentence put in, and what was wrong with them, or None.
 
     Examples
     --------
-    >>> page = "<!-- a -->\n12 of 13\n<!-- /a -->\nIt is ahead. See `x2`.\nIt is fine."
-    >>> undeclared(page, {"a": None})
-    ['line 4: It is ahead. See `x2`.']
+    >>> compared("It is ahead\non 7 of 11.", "ahead on {} of {}.", [8, 11])
+    ('It is ahead\non 8 of 11.', '“ahead on {} of {}.”: 7, 11 should be 8, 11')
+    >>> compared("It is behind.", "ahead on {} of {}.", [8, 11])[1]
+    '“ahead on {} of {}.” is not on the page'
     """
-    patterns = [passage(name) for name in (*made, *BY_OTHERS)] + [re.compile(p, re.DOTALL) for p in NOT_PROSE]
-    bare = text
-    for pattern in patterns:
-        bare = pattern.sub(lambda match: "\n" * match[0].count("\n"), bare)
-    lines = zip(text.splitlines(), bare.splitlines(), strict=False)
-    return [f"line {i}: {line}" for i, (line, left) in enumerate(lines, 1) if STATED.search(left)]
+    words = r"\s+".join(re.escape(word) for word in sentence.split()).replace(r"\{\}", "(.{1,80}?)")
+    found = re.search(rf"{words}(?!\d)", text, re.DOTALL)
+    if found is None:
+        return text, f"“{sentence}” is not on the page"
+    wanted, shown = [str(value) for value in values], [" ".join(group.split()) for group in found.groups()]
+    if shown == wanted:
+        return text, None
+    for number, value in reversed(list(enumerate(wanted, 1))):
+        text = text[: found.start(number)] + value + text[found.end(number) :]
+    return text, f"“{sentence}”: {', '.join(shown)} should be {', '.join(wanted)}"
+
+
+def renewed(name: str, text: str, kept: Kept) -> tuple[str, list[str]]:
+    """Return a page with its tables and numbers made anew, and what was wrong with them."""
+    wrong = []
+    for make in TABLES[name]:
+        title = make.__name__
+        before, text = text, with_passage(text, title, make(kept))
+        if before != text:
+            wrong.append(f"{name}: the table {title!r} is not what the kept runs give")
+    for of in SENTENCES[name]:
+        for sentence, values in of(kept).items():
+            text, complaint = compared(text, sentence, values)
+            if complaint:
+                wrong.append(f"{name}: {complaint}")
+    return text, wrong
 
 
 def made_files(kept: Kept) -> dict[Path, str]:
-    """Return what files in docs/results must say, by path.
-
-    Parameters
-    ----------
-    kept
-        The runs.
-    """
+    """Return what files in docs/results must say, by path."""
     found = {}
     for sheet in (sheet for section in kept.sections.values() for sheet in section.sheets):
         found[kept.results / "tables" / f"{sheet.name}.csv"] = sheet.data.write_csv(float_precision=6)
@@ -133,16 +107,20 @@ def made_files(kept: Kept) -> dict[Path, str]:
     return found
 
 
-def unshown(page: str, sections: Sequence[Section]) -> list[str]:
-    """Return what an HTML report should show and does not: its headline, evidence of claims, rows of tables.
+def equal(text: str, other: str) -> bool:
+    """Return whether two texts are equal, apart from the last digits of their numbers, which machines round otherwise.
 
-    Parameters
-    ----------
-    page
-        The report.
-    sections
-        What it should show.
+    Examples
+    --------
+    >>> equal("p 0.12345678901234567", "p 0.12345678901234561"), equal("p 0.1234", "p 0.1235")
+    (True, False)
     """
+    long = re.compile(r"(\d\.\d{10})\d+")
+    return long.sub(r"\1", text) == long.sub(r"\1", other)
+
+
+def unshown(page: str, sections: Sequence[Section]) -> list[str]:
+    """Return what an HTML report should show and does not: its headline, evidence of claims, rows of tables."""
     words = re.sub(r"[▲▼]\s*(?:better|worse)", " ", html.unescape(re.sub(r"<[^>]*>", " ", page)))  # marks of cells
     shown = " ".join(words.split())
     wanted = [headline(sections)]
@@ -153,13 +131,7 @@ def unshown(page: str, sections: Sequence[Section]) -> list[str]:
 
 
 def digests(kept: Kept) -> str:
-    """Return the digests of the files with runs, as `sha256sum` writes them.
-
-    Parameters
-    ----------
-    kept
-        The runs.
-    """
+    """Return the digests of the files with runs, as `sha256sum` writes them."""
     lines = [
         f"{hashlib.sha256(f.read_bytes()).hexdigest()}  {f.relative_to(kept.results).as_posix()}" for f in kept.files
     ]
@@ -167,23 +139,12 @@ def digests(kept: Kept) -> str:
 
 
 def problems(kept: Kept) -> list[str]:
-    """Return what does not follow from the runs, a line each.
-
-    Parameters
-    ----------
-    kept
-        The runs, and the pages beside them.
-    """
+    """Return what does not follow from the runs, a line each."""
     found = []
-    for name, makes in PAGES.items():
-        text = (kept.root / name).read_text()
-        for passage_name, make in makes.items():
-            if rendered(text, {passage_name: make}, kept) != text:
-                found.append(f"{name}: {passage_name!r} is not what the kept runs give")
-        found += [f"{name}, {line}: a number or verdict, neither made from runs nor declared to be no result"
-                  for line in undeclared(text, makes)]  # fmt: skip
+    for name in TABLES:
+        found += renewed(name, (kept.root / name).read_text(), kept)[1]
     for path, text in made_files(kept).items():
-        if path.read_text() != text:
+        if not equal(path.read_text(), text):
             found.append(f"{path.relative_to(kept.root)}: is not what the kept runs give")
     if unshown((kept.results / "report.html").read_text(), list(kept.sections.values())):
         found.append("docs/results/report.html: is of other runs; `lim2 paper report --to docs/results` writes it anew")
@@ -193,24 +154,19 @@ def problems(kept: Kept) -> list[str]:
 
 
 def write(kept: Kept) -> None:
-    """Put passages, tables and digests in anew.
-
-    Parameters
-    ----------
-    kept
-        The runs, and the pages beside them.
-    """
+    """Put tables, numbers and digests in anew."""
     for path, text in made_files(kept).items():
-        path.write_text(text)
+        if not equal(path.read_text(), text):
+            path.write_text(text)
     (kept.results / DIGESTS).write_text(digests(kept))
-    for name, makes in PAGES.items():
+    for name in TABLES:
         page = kept.root / name
-        page.write_text(rendered(page.read_text(), makes, kept))
+        page.write_text(renewed(name, page.read_text(), kept)[0])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the passages in anew")
+    parser.add_argument("--write", action="store_true", help="put in tables and numbers anew")
     kept = Kept()
     if parser.parse_args().write:
         write(kept)
@@ -219,7 +175,7 @@ def main() -> None:
         print(line)
     if found:
         raise SystemExit(f"{len(found)} statements do not follow from the kept runs; --write makes what can be made")
-    print(f"All statements in {', '.join(PAGES)} follow from the kept runs.")
+    print(f"All statements in {', '.join(TABLES)} follow from the kept runs.")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from lim2.problems import Problem
 
 HERE = Path(__file__).parent
 OUT, PAGE = HERE / "results" / "throughput.json", HERE.parent / "docs" / "batches.md"
-AGENTS: dict[str, dict[str, Any]] = {"AdaptiveTS": {}, "LinearTS": {}, "LinearTS scaled": {"scaled": True}}
+AGENTS: dict[str, dict[str, Any]] = {"AdaptiveTS": {}, "LinearTS": {}, "AdaptiveTS linear": {"hidden": ()}}
 SIZES = (8, 64, 256, "auto")
 WARM, BLOCK, REPEATS = 2000, 1024, 9
 FROZEN, ROUNDS, RUNS = 64, 5000, 5

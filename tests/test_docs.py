@@ -25,6 +25,7 @@ from helpers.pages import DOCS, PAGES, ROOT, Block, blocks, without_numbers
 import lim2.cli
 from lim2.evaluation import OverlapWarning
 from lim2.problems import MissingDataError
+from tools.imports_of_tests import PUBLIC
 
 # Pages whose Python is tested elsewhere: against a service, in a process that is killed, or as a part of a file.
 ELSEWHERE = {
@@ -199,12 +200,6 @@ def test_every_page_is_in_the_navigation() -> None:
     text = (ROOT / "zensical.toml").read_text()
     pages = [name(page) for page in PAGES[1:] if not page.is_relative_to(DOCS / "results")]
     assert [page for page in pages if f'"{page}"' not in text] == [], "add them to nav in zensical.toml"
-
-
-PUBLIC = (
-    "lim2", "lim2.algorithms", "lim2.bandit", "lim2.client", "lim2.encoding", "lim2.evaluation", "lim2.experiments",
-    "lim2.exploration", "lim2.log", "lim2.problems", "lim2.representation",
-)  # fmt: skip
 
 
 @pytest.mark.parametrize("package", PUBLIC)

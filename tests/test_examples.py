@@ -16,8 +16,15 @@ SCRIPTS = {  # what they are run with here, and something that they print
     "own_algorithm.py": ([], "a guess earns 500"),
     "fastapi_app.py": (["--visitors", "60"], "answered 60 visitors"),
     "own_network.py": (["--rounds", "180"], "LiM2, conv net"),
+    "tune_with_optuna.py": (["--trials", "2", "--rounds", "60"], "On problems that the search has not seen"),
+    "log_to_mlflow.py": ([], "2 runs logged to mlruns"),
 }
-NEEDS = {"fastapi_app.py": ("fastapi", "uvicorn"), "own_network.py": ("torch", "sklearn")}
+NEEDS = {
+    "fastapi_app.py": ("fastapi", "uvicorn"),
+    "own_network.py": ("torch", "sklearn"),
+    "tune_with_optuna.py": ("optuna",),
+    "log_to_mlflow.py": ("mlflow",),
+}
 NOTEBOOKS = ("own_csv.ipynb", "off_policy.ipynb")
 
 

@@ -79,7 +79,7 @@ def test_the_table_is_that_of_the_package() -> None:
     assert set(EXTRAS) == set(declared)
     for extra, modules in EXTRAS.items():
         found = {name.lower().replace("-", "_") for name in names(extra)}
-        assert set(modules) == {"mlflow" if name == "mlflow_skinny" else name for name in found}, extra
+        assert set(modules) == found, extra
     required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert [re.split(r"[<>=]", line)[0] for line in required] == list(CORE)
 
@@ -174,7 +174,6 @@ def test_commands_whose_extra_is_missing(cli: Path, tmp_path: Path) -> None:
         ("paper", "all", "--quick"): r"lim2 paper needs \w+, which is not installed: pip install 'lim2\[bench\]'",
         ("compare", "--help"): r"lim2 compare needs \w+, which is not installed: pip install 'lim2\[bench\]'",
         ("serve",): r"lim2 serve needs \w+, which is not installed: pip install 'lim2\[serve\]'",
-        ("tune", "LiM2"): r"lim2 tune needs \w+, which is not installed: pip install 'lim2\[tune\]'",
         ("data", "check"): r".* needs \w+, which is not installed: pip install 'lim2\[data\]'",
         ("evaluate", "x.csv", "uniform", *columns): r"reading CSV and .* needs polars, .* 'lim2\[data\]'",
     }

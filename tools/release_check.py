@@ -24,15 +24,15 @@ from benchmarks.import_time import PAIRS, ratios
 ROOT = Path(__file__).resolve().parents[1]
 MOST_BYTES = 230e6
 MOST_IMPORT = 1.1  # of the time that NumPy and SciPy take
-EXTRAS = ("cli", "data", "bench", "serve", "postgres", "tune", "peers", "mlflow")  # torch and ray are gigabytes
-IMPORTED = "import lim2.log.postgres.store, lim2.experiments.tune, mlflow, optuna, vowpalwabbit"
+EXTRAS = ("cli", "data", "bench", "serve", "postgres", "peers")  # torch and ray are gigabytes
+IMPORTED = "import lim2.log.postgres.store, lim2.experiments.benchmark, vowpalwabbit"
 AGENT = ROOT / "tests" / "data" / "agents-v2" / "adaptive-ts.lim2"
 # What the lowest versions must bear, from the source distribution: every command that draws a screen, tables, logs,
 # files; and tests of the kept results, which are not in it.
 SMOKE = ("tests/commands/test_inspect.py", "tests/commands/test_log.py", "tests/commands/test_warm_start.py",
          "tests/test_extras.py", "tests/persistence/test_files.py", "tests/evaluation/test_evaluate.py",
          "tests/test_readme.py", "tests/test_statements.py", "tests/paper/test_sections.py",
-         "tests/experiments/test_peers.py", "tests/experiments/test_tune.py")  # fmt: skip
+         "tests/experiments/test_peers.py")  # fmt: skip
 
 CORE = """
 import importlib.metadata as m, json, pathlib, sys

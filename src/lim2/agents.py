@@ -5,7 +5,7 @@ from typing import Any, ParamSpec, Protocol, overload
 
 from lim2 import algorithms
 from lim2.agent import Agent
-from lim2.algorithms import Algorithm
+from lim2.algorithms import Algorithm, linear_ts_files
 from lim2.items import ItemAgent
 
 P = ParamSpec("P")
@@ -23,15 +23,25 @@ class Maker(Protocol[P]):
     def __call__(self, *args: P.args, **settings: P.kwargs) -> Agent: ...
 
 
+def replacement(agent: str, setting: str) -> str | None:
+    """Return what replaces a setting that lim2 0.2 had; None for any other setting."""
+    if setting == "min_propensity":
+        return (
+            "min_propensity was replaced by epsilon, the share of decisions that are drawn uniformly: use "
+            "epsilon = min_propensity x number of arms or, with items, epsilon = min_propensity"
+        )
+    if agent == "LinearTS" and setting in linear_ts_files.REMOVED:
+        return f"LinearTS({setting}=...) was replaced by AdaptiveTS(hidden=()), the linear agent that finds its scales"
+    return None
+
+
 def agent_of(algorithm: Callable[P, Algorithm]) -> Maker[P]:
     """Return a function that makes agents with this algorithm; with ``n_item_features``, an :class:`ItemAgent`."""
 
     def make(*args: P.args, **settings: P.kwargs) -> Agent | ItemAgent:
-        if "min_propensity" in settings:
-            raise TypeError(
-                "min_propensity was replaced by epsilon, the share of decisions that are drawn uniformly: use "
-                "epsilon = min_propensity x number of arms or, with items, epsilon = min_propensity"
-            )
+        for setting in settings:
+            if instead := replacement(make.__name__, setting):
+                raise TypeError(instead)
         made = algorithm(*args, **settings)
         return Agent(made) if made.n_item_features is None else ItemAgent(made)
 

@@ -25,7 +25,6 @@ COMMANDS = {
     "compare": ("bench", "compare"),
     "data": ("data", "app"),
     "suite": ("suite", "app"),
-    "tune": ("tune", "tune"),
     "paper": ("paper", "app"),
 }
 

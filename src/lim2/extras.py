@@ -16,9 +16,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "postgres": ("psycopg",),
     "torch": ("torch",),
     "ray": ("ray",),
-    "tune": (*CLI, *DATA, "matplotlib", "jinja2", "cloudpickle", "numba", "optuna"),
     "peers": ("vowpalwabbit",),
-    "mlflow": ("mlflow",),
 }
 
 # Command of the program lim2 -> the extra that it needs.
@@ -34,7 +32,6 @@ OF_COMMANDS = {
     "compare": "bench",
     "data": "data",
     "suite": "bench",
-    "tune": "tune",
     "paper": "bench",
 }
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lim2 import state as trees
 from lim2.agent import Agent
-from lim2.algorithms import ALGORITHMS, Algorithm
+from lim2.algorithms import ALGORITHMS, AdaptiveTS, Algorithm, linear_ts_files
 from lim2.arms import arm_names
 from lim2.checks import as_float
 from lim2.exploration import UCB, Random, Thompson
@@ -131,7 +131,10 @@ def _made(header: dict[str, Any], arrays: dict[str, NDArray[Any]], representatio
     if len(flat) < len(arrays) + len(values) or not all(path.startswith("state/") for path in flat):
         raise LoadError("a part of the state appears twice, or has an unknown name")
     flat = {path.removeprefix("state/"): leaf for path, leaf in flat.items()}
-    state = algorithm.rebuilt(flat)
+    if header["agent"] == "LinearTS" and isinstance(algorithm, AdaptiveTS):
+        state: Any = linear_ts_files.opened(algorithm, flat, len(names), counts.rounds)
+    else:
+        state = algorithm.rebuilt(flat)
     trees.check(state, algorithm.sizes(len(names)))
     algorithm.check(state)
     agent = Agent.restored(algorithm, Streams.at(header["streams"]), names, state, counts)
@@ -189,7 +192,7 @@ def _without_removed(name: Any, settings: dict[str, Any]) -> tuple[Any, dict[str
 def _algorithm(name: Any, coded: Mapping[str, Any], given: Representation | None, arrays: Any) -> Algorithm:
     """Return the algorithm with its settings."""
     settings = {key: decoded(value, KNOWN) for key, value in coded.items() if key != "representation"}
-    name, settings = _without_removed(name, settings)
+    name, settings = linear_ts_files.replaced(*_without_removed(name, settings))
     kind = ALGORITHMS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise LoadError(f"unknown agent {name!r}: register it with lim2.agents.register, or use a newer lim2")
@@ -219,10 +222,19 @@ def _representation(coded: Any, given: Representation | None, arrays: Mapping[st
             raise LoadError(f"the agent was not saved with a representation such as {given!r}: load it without one")
         return given
     if described != "Torch":
-        return decoded(coded, KNOWN)
+        return decoded(_without_keep(coded), KNOWN)
     from lim2.representation import Torch  # here, because it imports PyTorch
 
     return Torch.from_description(coded, arrays)
+
+
+def _without_keep(coded: Any) -> Any:
+    """Return a representation in a file without ``keep`` of Standardized, which was never used in a setting."""
+    match coded:
+        case {"object": kind, "settings": dict(settings)}:
+            rest = {name: _without_keep(part) for name, part in settings.items()}
+            return {**coded, "settings": {k: v for k, v in rest.items() if (kind, k) != ("Standardized", "keep")}}
+    return coded
 
 
 def _check_settings(algorithm: Algorithm) -> None:

@@ -298,8 +298,9 @@ def _resized(memory: Memory, capacity: int | None) -> Memory:
 def newest_in_shares(memory: Memory, size: int) -> NDArray[np.bool_]:
     """Return which slots to keep, if ``size`` tuples are kept in total.
 
-    Each arm keeps its newest tuples, in equal shares; an arm with fewer tuples leaves its rest to others. The memory
-    must have no fixed capacity: its slots are then in the order in which tuples came.
+    Each arm keeps its tuples with the largest stamps, in equal shares; an arm with fewer tuples leaves its rest to
+    others. So an arm's tuples from some stamp on are all there, whenever their rewards came. The memory must have no
+    fixed capacity.
 
     Examples
     --------
@@ -311,7 +312,8 @@ def newest_in_shares(memory: Memory, size: int) -> NDArray[np.bool_]:
     """
     stays = np.ones(memory.held, dtype=bool)
     if memory.held > size:
-        by_arm = memory.arms.take(memory.rows()).argsort(kind="stable")
+        rows = memory.rows()
+        by_arm = np.lexsort((memory.stamps.take(rows), memory.arms.take(rows)))
         starts = np.cumsum(memory.counts) - memory.counts
         for first, leaving in zip(starts, memory.counts - _shares(memory.counts, size), strict=True):
             stays[by_arm[first : first + leaving]] = False

@@ -14,7 +14,7 @@ from lim2 import batches
 from lim2.loading import dump
 
 CONTEXTS, ARMS, REWARDS = contexts_of(6, seed=3), [0, 1, 2, 0, 1, 2], np.arange(6.0)
-bearing = pytest.mark.parametrize("variant", ["AdaptiveTS", "LinearTS", "LinearTS, scaled", "LinearTS, forgetting"])
+bearing = pytest.mark.parametrize("variant", ["AdaptiveTS", "LinearTS", "AdaptiveTS, linear"])
 
 
 def test_batches_grow_with_what_is_known() -> None:

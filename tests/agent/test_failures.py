@@ -77,7 +77,7 @@ def test_a_batch_is_learned_whole_or_not_at_all(variant: str) -> None:
 
 @pytest.mark.parametrize(
     "variant",
-    ["LinearTS", "LinearTS, standardized", "LinearTS, scaled", "NeuralLinear", "NeuralLinearNTK", "NeuralTS"],
+    ["LinearTS", "AdaptiveTS, linear", "NeuralLinear", "NeuralLinearNTK", "NeuralTS"],
 )
 @pytest.mark.parametrize("many", [False, True], ids=["update", "update_many"])
 def test_what_fails_changes_nothing_in_a_state_that_nobody_else_has(variant: str, many: bool) -> None:

@@ -128,12 +128,6 @@ def test_bad_settings_are_refused(bad: dict[str, Any], message: str) -> None:
         lim2.LiM2(N_ARMS, N_FEATURES, **bad)
 
 
-@pytest.mark.parametrize("bad", [-0.1, 1.0, np.nan, "0.1", None, True], ids=str)
-def test_bad_shares_to_forget_are_refused(bad: Any) -> None:
-    with pytest.raises(ValueError, match="forget"):
-        lim2.LinearTS(N_ARMS, N_FEATURES, forget=bad)
-
-
 @pytest.mark.parametrize(
     "bad",
     [

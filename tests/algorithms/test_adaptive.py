@@ -4,6 +4,8 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import lim2
@@ -31,6 +33,73 @@ def test_decisions_do_not_depend_on_the_scale_of_columns_or_rewards() -> None:
     scaled = np.array([2.0**30, 2.0**-30, 1.0, 2.0**10])  # powers of 2 round alike
     assert play(lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL), 200, columns=scaled) == plain
     assert play(lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL), 200, size=2.0**20) == plain
+
+
+def linear_decisions(columns: Any, offset: Any, size: float, origin: float) -> list[int]:
+    """Play a world whose numbers are exact in every unit that is a power of 2, without a hidden layer."""
+    agent, rng, arms = lim2.AdaptiveTS(3, 3, hidden=(), seed=0), np.random.default_rng(0), []
+    for context in np.round(rng.normal(size=(150, 3)) * 1024) / 1024:
+        seen = columns * (context + offset)
+        arms.append(agent.act(seen))
+        reward = np.round((np.sin(2 * context[arms[-1]]) + 0.2 * arms[-1] + 0.3 * rng.normal()) * 1024) / 1024
+        agent.update(seen, arms[-1], float(size * (reward + origin)))
+    return arms
+
+
+powers = st.integers(-30, 30).map(lambda power: 2.0**power)  # 1e-9 to 1e9
+
+
+@settings(max_examples=25)
+@given(
+    columns=st.tuples(powers, powers, powers),
+    offset=st.tuples(*[st.sampled_from([0.0, 1.0, -1000.0, 2.0**30])] * 3),
+    size=powers,
+    origin=st.sampled_from([0.0, -2.0, 1000.0, -(2.0**20)]),
+)
+@example(columns=(2.0**30,) * 3, offset=(2.0**30, 0.0, -(2.0**30)), size=2.0**30, origin=2.0**20)
+@example(columns=(2.0**-30,) * 3, offset=(2.0**30, 0.0, -(2.0**30)), size=2.0**-30, origin=2.0**20)
+def test_linear_decisions_depend_on_no_unit_and_no_origin(
+    columns: Any, offset: Any, size: float, origin: float
+) -> None:
+    usual = linear_decisions(1.0, 0.0, 1.0, 0.0)
+    assert linear_decisions(np.array(columns), np.array(offset), size, origin) == usual
+
+
+def test_numbers_far_from_0_keep_their_digits_for_long() -> None:
+    means = []
+    for offset in (0.0, 2.0**30):
+        rng, agent = np.random.default_rng(5), lim2.AdaptiveTS(2, 2, hidden=(), seed=0)
+        for t in range(3000):
+            context = np.round(rng.normal(size=2) * 1024) / 1024
+            reward = float(np.round((context[0] - context[1] * (t % 2) + 0.1 * rng.normal()) * 1024) / 1024)
+            agent.update(context + offset, t % 2, reward + offset)
+        means.append(agent.means(np.array([[0.5, 0.25], [-1.0, 2.0]]) + offset) - offset)
+    np.testing.assert_allclose(means[1], means[0], atol=2e-6)  # 2^30 has steps of 2e-7
+
+
+def test_equal_rewards_are_played_by_chance_from_any_origin() -> None:
+    """Where all rewards are equal, the width of a draw must not vanish beside them."""
+
+    def played(reward: float) -> list[int]:
+        agent, arms = lim2.AdaptiveTS(3, 2, hidden=(), seed=0), []
+        for context in np.random.default_rng(0).normal(size=(120, 2)):
+            arms.append(agent.act(context))
+            agent.update(context, arms[-1], reward)
+        return arms
+
+    assert played(0.0) == played(1.0) == played(-1e25) == played(1e-25)
+    assert set(played(0.0)[24:]) == {0, 1, 2}
+
+
+def test_a_column_that_varies_by_rounding_alone_changes_nothing() -> None:
+    rng, means = np.random.default_rng(3), []
+    rows = np.column_stack((rng.normal(size=300), np.full(300, 1.7e18)))
+    for steps in (0, 8):
+        agent = lim2.AdaptiveTS(2, 2, hidden=(), seed=0)
+        rows[0, 1] += 256.0 * steps  # units in the last place
+        agent.update_many(rows, np.arange(300) % 2, 5.0 + rows[:, 0])
+        means.append(agent.means(rows))
+    np.testing.assert_array_equal(means[1], means[0])
 
 
 def test_a_constant_column_changes_little_and_breaks_nothing() -> None:
@@ -230,7 +299,7 @@ def test_useless_columns_narrow_the_prior() -> None:
     for t, context in enumerate(rng.normal(size=(900, 20))):
         useless.update(context, t % 3, float(rng.random() < 0.3 + 0.1 * (t % 3)))
         useful.update(context, t % 3, float(context[t % 3] > 0.0))
-    assert useless.state.width <= 1 / 64 < 1 / 16 <= useful.state.width
+    assert useless.state.width.context <= 1 / 64 < 1 / 16 <= useful.state.width.context
 
 
 def test_without_a_hidden_layer_it_is_linear() -> None:
@@ -243,9 +312,10 @@ def test_without_a_hidden_layer_it_is_linear() -> None:
     assert right > 480  # chance: 200
 
 
+@pytest.mark.parametrize("hidden", [(), (6,)])
 @pytest.mark.parametrize("like", [None, 1])
-def test_a_new_arm_starts_in_the_scale_of_the_others(like: int | None) -> None:
-    agent = lim2.AdaptiveTS(N_ARMS, N_FEATURES, **SMALL)
+def test_a_new_arm_starts_in_the_scale_of_the_others(like: int | None, hidden: Any) -> None:
+    agent = lim2.AdaptiveTS(N_ARMS, N_FEATURES, **{**SMALL, "hidden": hidden})
     play(agent, 100, size=1e6)
     context = np.ones(N_FEATURES)
     agent.add_arm(3, like=like)
@@ -260,8 +330,16 @@ def test_a_new_arm_starts_in_the_scale_of_the_others(like: int | None) -> None:
     assert np.isfinite(agent.means(context)).all()
 
 
+def test_an_arm_can_come_when_nothing_is_left_in_the_buffer() -> None:
+    agent = lim2.AdaptiveTS(2, 2, seed=0)
+    agent.update_many(np.eye(2), [0, 0], [1e3, 2e3])
+    agent.remove_arm(0)
+    agent.add_arm("new")
+    np.testing.assert_allclose(agent.means(np.zeros(2)), agent.state.rewards.mean)
+
+
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("wrong", "message"),
     [
         ({"reward_range": (1.0, 0.0)}, "the smaller one first"),
         ({"reward_range": (1.0,)}, "reward_range must be the smallest and the largest"),
@@ -275,9 +353,9 @@ def test_a_new_arm_starts_in_the_scale_of_the_others(like: int | None) -> None:
     ],
     ids=str,
 )
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        lim2.AdaptiveTS(N_ARMS, N_FEATURES, **settings)
+        lim2.AdaptiveTS(N_ARMS, N_FEATURES, **wrong)
 
 
 def lead_after(rewards: Any, rounds: int = 900, **settings: Any) -> float:

@@ -107,7 +107,8 @@ def played(
     waiting: list[tuple[int, int, NDArray[np.float64], int, float]] = []
     for t in range(ROUNDS):
         context = world.normal(size=N_FEATURES) * [1.0, 1.0, 1.0, 1.0, 100.0, 0.0] + [0, 0, 0, 0, 1e4, 3.0]
-        draws = copy.deepcopy(agent._streams.act).standard_t(2.0 * agent.state.full.a)
+        decides = agent.state.linear if agent.state.lead >= adaptive_ts.LEAD_RANGE else agent.state.full
+        draws = copy.deepcopy(agent._streams.act).standard_t(2.0 * decides.a)
         arm = agent.act(context)
         if not late or oracle.t == t:
             assert arm == oracle.act(context, draws), f"decision of round {t}"
@@ -131,5 +132,6 @@ def played(
     weights, bias = how.network.last_layer(state.network)
     close(weights, oracle.network.weights[-1].T, "last layer")
     close(bias, oracle.network.biases[-1], "last bias")
-    close((state.lead, state.noise, state.width), (oracle.lead, oracle.noise, oracle.width), "lead, noise and width")
+    scalars = (state.lead, state.noise, *state.width), (oracle.lead, oracle.noise, *oracle.width)
+    close(*scalars, "lead, noise and widths")
     return cast(State, state), oracle

@@ -41,7 +41,7 @@ print(json.dumps(sizes))
         ("NeuralLinearNTK", {"hidden": (6,), "buffer": 20, "batch": 8}),
         ("AdaptiveTS", {"hidden": (6,), "buffer": 200, "change_threshold": math.inf}),
         ("LinearTS", {}),
-        ("LinearTS", {"scaled": True}),
+        ("AdaptiveTS", {"hidden": (), "buffer": 200}),
     ],
 )
 def test_fifteen_thousand_rounds(name: str, settings: dict[str, Any]) -> None:

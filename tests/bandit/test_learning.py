@@ -234,7 +234,7 @@ def test_the_scale_of_a_column_changes_little() -> None:
 
 def test_a_catalogue_with_tastes() -> None:
     """Users and items of two numbers each, as raw dictionaries: what a user likes is in their products."""
-    rng, bandit = np.random.default_rng(1), lim2.Bandit(seed=0, algorithm="LinearTS", scaled=True)
+    rng, bandit = np.random.default_rng(1), lim2.Bandit(seed=0, algorithm="AdaptiveTS", hidden=())
     total, best, random = 0.0, 0.0, 0.0
     for t in range(500):
         user, items = rng.normal(size=2), rng.normal(size=(6, 2))

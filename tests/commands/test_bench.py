@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from experiments.made import made
@@ -100,8 +99,6 @@ def test_a_failure_of_an_earlier_command_does_not_show_in_the_status() -> None:
         (("compare", "nowhere"), "Missing argument 'OTHER'"),
         (("beench",), "No such command 'beench'"),
         (("paper", "tabel"), "No such command 'tabel'"),
-        (("bench", "--log-to", "notes.txt"), "--log-to must be mlflow: and a folder or a tracking URI"),
-        (("report", "nowhere", "--log-to", "mlflow:"), "has no results"),
     ],
 )
 def test_wrong_words_are_told_in_one_line(words: tuple[str, ...], message: str) -> None:
@@ -219,35 +216,6 @@ def test_report_and_compare() -> None:
     assert [row["verdict"] for row in json.loads(out)] == ["worse", "unclear", "same"]
     code, out, _ = run("compare", "a", "b", "--format", "markdown")
     assert out.startswith("| problem | agent |")
-
-
-def test_results_are_logged_to_mlflow_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tracking = pytest.importorskip("mlflow.tracking", reason="needs lim2[mlflow]")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    words = ("bench", "--problems", "wheel", "--agents", "LinearTS", *SMALL, "--out", "here", "--quiet")
-    assert run(*words, "--set", "LinearTS.a0=60.0", "--log-to", "mlflow:runs")[0] == 0
-    client = tracking.MlflowClient(tracking_uri=Path("runs").resolve().as_uri())
-
-    def logged() -> dict[str, Any]:
-        [experiment] = [one for one in client.search_experiments() if one.name == "lim2 here"]
-        return {one.info.run_name: one for one in client.search_runs([experiment.experiment_id])}
-
-    found = logged()
-    assert set(found) == {"wheel / LinearTS (a0=60.0)", "wheel / Uniform"}
-    row = json.loads(Path("here/summary.json").read_text())[0]
-    one = found["wheel / LinearTS (a0=60.0)"]
-    assert one.info.status == "FINISHED"
-    assert one.data.params["agent.a0"] == "60.0" and one.data.params["seeds"] == "0,1"
-    assert one.data.params["problem_source"] == "wheel" and one.data.params["rounds"] == "30"
-    assert one.data.metrics["reward_mean"] == row["reward_mean"] and one.data.metrics["runs"] == 2
-    curve = client.get_metric_history(one.info.run_id, "curve_reward")
-    assert [point.step for point in curve] == list(range(1, 31)) and curve[-1].value == row["reward_mean"]
-    assert run("report", "here", "--log-to", "mlflow:runs")[0] == 0
-    assert {name: run.info.run_id for name, run in logged().items()} == {n: r.info.run_id for n, r in found.items()}
-    assert run(*words, "--runs", "3", "--set", "LinearTS.a0=60.0", "--log-to", "mlflow:runs")[0] == 0
-    again = logged()
-    assert set(again) == set(found)  # more runs take the place of fewer
-    assert again["wheel / Uniform"].data.params["seeds"] == "0,1,2"
 
 
 def test_progress_suits_where_it_is_shown() -> None:

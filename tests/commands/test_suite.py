@@ -1,4 +1,4 @@
-"""`lim2 suite openml` and `lim2 bench --suite` of what it wrote; `lim2 tune` without what it needs."""
+"""`lim2 suite openml` and `lim2 bench --suite` of what it wrote."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from problems.server import Web, serving
 from typer.testing import CliRunner
 
 from lim2.cli import program
-from lim2.commands import tune
 
 runner = CliRunner()
 
@@ -79,10 +78,3 @@ def test_what_is_wrong_is_said(web: Web, words: tuple[str, ...], message: str) -
     code, _, err = run(*words)
     assert code == 2
     assert message in err.replace("\n", " ")
-
-
-def test_tuning_says_what_to_install(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tune, "find_spec", lambda _: None)
-    code, _, err = run("tune", "LinearTS", "--suite", "s.toml")
-    assert code == 2
-    assert "pip install 'lim2[tune]'" in err

@@ -15,7 +15,7 @@ class Products:
     def __init__(self, n_features: int, n_item_features: int, *, scales: Any, seed: int | None = None) -> None:
         self.scales = scales
         size = n_features + n_item_features + n_features * n_item_features
-        self.agent = lim2.LinearTS(1, size, scaled=True, initial_pulls=0, seed=seed)
+        self.agent = lim2.LinearTS(1, size, initial_pulls=0, seed=seed)
         self.rng = np.random.default_rng(seed)
 
     @property

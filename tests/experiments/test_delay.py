@@ -21,7 +21,7 @@ from lim2.experiments import Feedback, PlanError, bench
 from lim2.experiments import plan as plans
 from lim2.experiments.benchmark import finish, planned
 from lim2.experiments.compare import compared
-from lim2.experiments.feedback import IMMEDIATE, grid
+from lim2.experiments.feedback import IMMEDIATE
 from lim2.experiments.names import Spec, agent_named, given
 from lim2.experiments.plan import Plan, Run
 from lim2.experiments.runner import Played, make, measured, play, run_once
@@ -282,13 +282,6 @@ def test_a_grid_in_a_file(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(PlanError, match=rf"suite.toml: {text.split()[0]} must be a whole number of rounds"):
             read_suite(path)
-
-
-def test_the_kept_suite_can_be_read() -> None:
-    plan = read_suite(Path(__file__).parents[2] / "benchmarks" / "suites" / "delay.toml")
-    assert plan.delay is not None
-    assert plan.batch is not None
-    assert len(grid(plan.delay, plan.batch)) == 6
 
 
 # Reports

@@ -64,7 +64,7 @@ def test_a_reward_comes_after_exactly_its_number_of_decisions() -> None:
 def test_delays_of_0_are_as_no_delays() -> None:
     problem = problems.load("clicks", rounds=400, seed=0)
     prompt = replace(problem, delays=np.zeros((400, 4), dtype=int))
-    arms = [play(lim2.LinearTS(4, 10, scaled=True, seed=1), p).arms.tolist() for p in (problem, prompt)]
+    arms = [play(lim2.AdaptiveTS(4, 10, hidden=(), seed=1), p).arms.tolist() for p in (problem, prompt)]
     assert arms[0] == arms[1]
 
 
@@ -144,9 +144,9 @@ def test_dictionaries_are_played_through_a_bandit(name: str, agent: str) -> None
 
 def test_settings_reach_the_algorithm() -> None:
     problem = problems.load("banner", rounds=50, seed=1)
-    bandit: Any = make(Spec("s", "LinearTS", {"scaled": True}), problem, 3)
+    bandit: Any = make(Spec("s", "AdaptiveTS", {"hidden": []}), problem, 3)
     assert isinstance(bandit, lim2.Bandit)
-    assert bandit.agent.get_params()["scaled"]
+    assert bandit.agent.get_params()["hidden"] == []
 
 
 class Last:

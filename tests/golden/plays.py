@@ -2,7 +2,7 @@
 
 A play is a thousand rounds of one agent on one problem. Kept are the arms of all rounds, and the means and variances of
 all arms in every twentieth round. The tests play again and compare. Record anew only where a play is meant to change,
-and then say why in docs/decisions.md and rerun the kept results that it touches.
+and then say why in docs/decisions and rerun the kept results that it touches.
 """
 
 import sys
@@ -62,9 +62,6 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
     "LinearTS": {
         "intercept": {"intercept": False},
         "exploration": {"exploration": "ucb"},
-        "standardize": {"standardize": True},
-        "forget": {"forget": 0.005},
-        "standardize, forget": {"standardize": True, "forget": 0.005},
     },
     "NeuralLinear": {
         "phases": {"train_every": 100, "steps": 20},

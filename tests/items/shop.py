@@ -16,12 +16,12 @@ N_CONTEXT, N_ITEM = 2, 2  # together as many as the suite's torch modules take
 assert N_CONTEXT + N_ITEM == N_FEATURES
 
 NAMES = ("red", ("a", 1), 7, "new today", -1)
-SAMPLED = ("AdaptiveTS", "LinearTS", "LinearTS, scaled", "LiM2", "NeuralLinearNTK")  # those that the issue names
+SAMPLED = ("AdaptiveTS", "LinearTS", "AdaptiveTS, linear", "LiM2", "NeuralLinearNTK")  # those that the issue names
 
 FOR_ITEMS = tuple(name for name in SMALL if name != "ThompsonSampling")  # which refuses items
 KINDS = (
     *FOR_ITEMS,
-    *("LiM2 past the paper", "LiM2 by UCB", "LinearTS, scaled", "LinearTS, standardized", "LinearTS, forgetting"),
+    *("LiM2 past the paper", "LiM2 by UCB", "AdaptiveTS, linear"),
     *("NTK, standardized", "LiM2 with torch", EXAMPLE),
 )
 every_agent = pytest.mark.parametrize("variant", [kind for kind in KINDS if kind in VARIANTS])  # PyTorch may be absent

@@ -106,7 +106,7 @@ def test_columns_that_never_varied_are_left_out_of_a_snapshot() -> None:
 
 
 def test_a_snapshot_of_any_agent_scores_as_the_agent_does() -> None:
-    for agent in (played("AdaptiveTS", 60), wide("LinearTS"), wide("LinearTS", scaled=True)):
+    for agent in (played("AdaptiveTS", 60), wide("LinearTS"), wide("AdaptiveTS", hidden=())):
         assert_same_scores(agent)
     agent = played("AdaptiveTS", 60)
     every = agent.snapshot()._scores_by  # every column varies, and none is left out

@@ -10,12 +10,13 @@ from scipy.stats import t as student_t
 from oracle.agents import Buffer, Explorer, Tuple
 from oracle.network import Array, Network
 
-A0 = 15.0
+A0 = 60.0
 GROWTH = 0.2
 LEAD_RANGE, LEAD_DECAY = 10.0, 0.9995
-WIDTHS, SLACK = [4.0**-k for k in range(8)], 3.0
+WIDTHS, SLACKS = [4.0**-k for k in range(8)], (6.0, 3.0)
 LINEAR_SCALE = 2.0
 PAST_WEIGHTS = (1.0, 1 / 16, 1 / 256)
+WINDOWS = (1, 2, 4, 8, 16)
 LIMIT = 20.0
 
 Row = tuple[Array, float, float]  # features, reward, weight
@@ -87,7 +88,7 @@ class OracleAdaptive(Explorer):
         self.view = View(copy.deepcopy(network), np.zeros(n_features), np.full(n_features, np.inf), 0.0)
         self.k = n_features + 1  # features of the linear regression
         self.arms = [Arm(np.eye(self.d), np.eye(self.k), 0.0) for _ in range(n_arms)]
-        self.lead, self.noise, self.width = 0.0, 1.0, 1.0
+        self.lead, self.noise, self.width = 0.0, 1.0, (1.0, 1.0)  # of context and constant
         self.shares_taken: set[float] = set()  # of the linear regression in decisions
         self.contexts: list[Array] = []
         self.rewards: list[float] = []  # limited, as they were when they were observed
@@ -195,7 +196,8 @@ class OracleAdaptive(Explorer):
     def rescale(self, decided: int) -> None:
         """Limits, centre and scale of the rewards, and the noise of all arms together."""
         beliefs = [self.linear(i, [e for e in self.of(i) if e.stamp != decided]) for i in range(self.n_arms)]
-        errors, count = sum(b - A0 * self.noise for _, _, _, b in beliefs), sum(a - A0 for _, _, a, _ in beliefs)
+        errors = sum(b - A0 * self.noise for _, _, _, b in beliefs)
+        count = sum(a - A0 for _, _, a, _ in beliefs)
         self.limits = self.reward_range or limits_of([e.reward for e in self.buffer.tuples])
         new = self.buffer.tuples[len(self.buffer.tuples) - (self.t - self.refitted) :]
         self.rewards += [float(np.clip(e.reward, *self.limits)) for e in new]
@@ -217,25 +219,26 @@ class OracleAdaptive(Explorer):
         self.values = {e.stamp: float(np.clip(e.reward, *self.limits)) for e in self.buffer.tuples}
         start = self.started() / self.scale**2  # precisions of the weights
         closed = self.newest + 1 - max(self.late, self.late_before)
-        parts = []
-        for i in range(self.n_arms):
-            past = self.rows(i, [e for e in self.of(i) if e.stamp < self.tested])
-            recent = [self.row(e) for e in self.of(i) if self.tested <= e.stamp < closed]
-            parts.append((past, recent))
-        tuples, weight = self.in_shares(), 1.0
+        tuples = self.in_shares()
         leaving = {e.stamp for e in self.buffer.tuples} - {e.stamp for e in tuples}
-        if self.threshold < np.inf and sum(len(recent) for _, recent in parts) >= self.capacity / 8:
-            weight = self.weight_of_past(start, parts, noises)
-            if weight < 1:
-                tuples = [e for e in self.buffer.tuples if e.stamp >= self.tested]
+        weights, parts = [1.0] * self.n_arms, self.parts(closed, closed)
+        windows = self.windows(closed)
+        for since in windows:
+            parts = self.parts(since, closed)
+            weights = self.weights_of_past(start, parts, noises)
+            if min(weights) < 1:
+                break
+        if windows:
             self.tested = closed
         for i, arm in enumerate(self.arms):
-            if weight < 1:
-                parts[i] = ([(z, r, w * weight) for z, r, w in parts[i][0]], parts[i][1])
+            if weights[i] < 1:
+                parts[i] = ([(z, r, w * weights[i]) for z, r, w in parts[i][0]], parts[i][1])
                 arm.evicted = parts[i][0]
+                tuples = [e for e in tuples if e.arm != i]
+                tuples += [e for e in self.of(i) if e.stamp >= since]
             else:
                 arm.evicted = arm.evicted + [self.row(e) for e in self.of(i) if e.stamp in leaving]
-        self.buffer.tuples = tuples
+        self.buffer.tuples = [e for e in self.buffer.tuples if e in tuples]
         self.width = self.best_width(start, parts, noises[0])
         for i, arm in enumerate(self.arms):
             count = 0.5 * (sum(w for _, _, w in arm.evicted) + len(self.of(i)))
@@ -245,8 +248,29 @@ class OracleAdaptive(Explorer):
             arm.linear_precision = self.narrowed(start, self.width) * self.noise
             arm.centre = self.centre
         self.refits += 1
-        self.changes += weight < 1
+        self.changes += min(weights) < 1
         self.refitted, self.late_before, self.late = self.t, self.late, 0
+
+    def windows(self, closed: int) -> list[int]:
+        """The stamps from which on decisions count as recent: those since the last test, then more of them."""
+        new = [e for e in self.buffer.tuples if self.tested <= e.stamp < closed]
+        if self.threshold == np.inf or len(new) < self.capacity / 8:
+            return []
+        number = max(int(closed / (self.capacity / 8)), 1)
+        times = max(times for times in WINDOWS if number % times == 0)
+        stamps = sorted(e.stamp for e in self.buffer.tuples if e.stamp < closed)
+        longer = stamps[-int(times * self.capacity / 8) :][0]
+        return [self.tested, longer] if longer < self.tested else [self.tested]
+
+    def parts(self, since: int, closed: int) -> list[Part]:
+        """Past and recent rows of every arm; rewards of later decisions may still be under way."""
+        return [
+            (
+                self.rows(i, [e for e in self.of(i) if e.stamp < since]),
+                [self.row(e) for e in self.of(i) if since <= e.stamp < closed],
+            )
+            for i in range(self.n_arms)
+        ]
 
     def noise_of(self, i: int, linear: bool) -> float:
         """The noise of an arm by one of the regressions, before the refit."""
@@ -265,34 +289,41 @@ class OracleAdaptive(Explorer):
             precisions += [float(length2) / max(self.n_arms / 6, 1.0)] * part.shape[1]
         return np.diag(precisions)
 
-    def narrowed(self, start: Array, width: float) -> Array:
-        """Precisions of the linear regression: those of the context for a width of the prior."""
+    def narrowed(self, start: Array, width: tuple[float, float]) -> Array:
+        """Precisions of the linear regression for widths of the prior of context and constant."""
         linear = start[-self.k :, -self.k :].copy()
-        linear[:-1] /= width
+        linear[:-1] /= width[0]
+        linear[-1] /= width[1]
         return linear
 
     def in_shares(self) -> list[Tuple]:
-        """Take the oldest tuple of the arm that holds most, until the rest has room."""
-        tuples = list(self.buffer.tuples)
+        """Take the tuple of the oldest decision of the arm that holds most, until the rest has room."""
+        tuples = sorted(self.buffer.tuples, key=lambda e: e.stamp)
         while len(tuples) > self.capacity:
             held = [e.arm for e in tuples]
             tuples.pop(held.index(max(reversed(range(self.n_arms)), key=held.count)))
         return tuples
 
-    def weight_of_past(
-        self, start: Array, parts: list[tuple[list[Row], list[Row]]], noises: list[list[float]]
-    ) -> float:
-        """The weight of the past under which recent rewards are likeliest, if both regressions see a change."""
-        found = []
+    def weights_of_past(self, start: Array, parts: list[Part], noises: list[list[float]]) -> list[float]:
+        """The weights of the arms' past under which recent rewards are likeliest, if the regressions see a change."""
+        found, alone = [], self.lead >= LEAD_RANGE
         for linear, noise in zip((True, False), noises, strict=True):
+            if alone and not linear:
+                continue
             P = self.narrowed(start, self.width) if linear else start
-            densities = [
-                sum(self.density(P, n, *part, w) for n, part in zip(noise, parts, strict=True)) for w in PAST_WEIGHTS
-            ]
-            if not max(densities) - densities[0] > self.threshold:
-                return 1.0
-            found.append(PAST_WEIGHTS[int(np.argmax(densities))])
-        return max(found)
+            gains = np.array(
+                [[self.density(P, n, *part, w) for w in PAST_WEIGHTS] for n, part in zip(noise, parts, strict=True)]
+            )
+            gains -= gains[:, :1]
+            every, cost = gains.sum(axis=0), np.log(self.n_arms) + 1
+            single = sum(max(row.max() - cost, 0.0) for row in gains)
+            if not max(every.max(), single) > (2 if alone else 1) * self.threshold:
+                return [1.0] * self.n_arms
+            if single > every.max():
+                found.append([PAST_WEIGHTS[row.argmax()] if row.max() > cost else 1.0 for row in gains])
+            else:
+                found.append([PAST_WEIGHTS[every.argmax()]] * self.n_arms)
+        return [max(weights) for weights in zip(*found, strict=True)]
 
     def density(self, P: Array, noise: float, past: list[Row], recent: list[Row], weight: float) -> float:
         """Log density of recent rewards given the weighted past, with known noise."""
@@ -309,9 +340,17 @@ class OracleAdaptive(Explorer):
         cov = noise * (np.eye(len(y)) + Z @ np.linalg.inv(info) @ Z.T)
         return float(multivariate_normal.logpdf(y, Z @ np.linalg.solve(info, h), cov))
 
-    def best_width(self, start: Array, parts: list[Part], noises: list[float]) -> float:
-        """The widest prior within SLACK nats of the best: log densities of all closed rewards."""
-        total = np.zeros(len(WIDTHS))
+    def best_width(self, start: Array, parts: list[Part], noises: list[float]) -> tuple[float, float]:
+        """First of the context, then of the constant: the widest prior within some nats of the best."""
+        context, constant = self.width
+        context = self.widest([(width, constant) for width in WIDTHS], SLACKS[0], start, parts, noises)[0]
+        return self.widest([(context, width) for width in WIDTHS], SLACKS[1], start, parts, noises)
+
+    def widest(
+        self, widths: list[tuple[float, float]], slack: float, start: Array, parts: list[Part], noises: list[float]
+    ) -> tuple[float, float]:
+        """By the log densities of all closed rewards."""
+        total = np.zeros(len(widths))
         for noise, (past, recent) in zip(noises, parts, strict=True):
             rows = [*past, *recent]
             if sum(w for _, _, w in rows) < 2:
@@ -319,10 +358,10 @@ class OracleAdaptive(Explorer):
             root = np.sqrt([w for _, _, w in rows])
             X = root[:, None] * np.array([z[-self.k :] for z, _, _ in rows])
             y = root * (np.array([r for _, r, _ in rows]) - self.centre)
-            for place, width in enumerate(WIDTHS):
+            for place, width in enumerate(widths):
                 cov = noise * np.eye(len(y)) + X @ np.linalg.inv(self.narrowed(start, width)) @ X.T
                 total[place] += multivariate_normal.logpdf(y, np.zeros(len(y)), cov)
-        return WIDTHS[int(np.argmax(total >= total.max() - SLACK))] if total.any() else self.width
+        return widths[int(np.argmax(total >= total.max() - slack))] if total.any() else self.width
 
 
 def limits_of(rewards: list[float]) -> tuple[float, float]:

@@ -33,9 +33,7 @@ OWN: dict[str, Any] = {
 }  # fmt: skip
 SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "linear-ts": ("LinearTS", {}),
-    "linear-ts-scaled": ("LinearTS", {"standardize": True}),
-    "linear-ts-any-scale": ("LinearTS", {"scaled": True, "initial_pulls": 1}),
-    "linear-ts-forgets": ("LinearTS", {"exploration": UCB(2.0), "forget": 0.01}),
+    "linear-ts-ucb": ("LinearTS", {"exploration": UCB(2.0), "intercept": False}),
     "neural-linear": ("NeuralLinear", PHASES),
     "lim2": ("LiM2", BUFFER),
     "lim2-matching": ("LiM2", OWN),
@@ -53,12 +51,14 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
         "AdaptiveTS",
         {"representation": MLP((4, 3), Adam(0.01)), "reward_range": (-1.0, 2.0), "buffer": 8},
     ),
+    "adaptive-ts-linear": ("AdaptiveTS", {"hidden": (), "buffer": 8}),
     "thompson-sampling": ("ThompsonSampling", {}),
     "uniform": ("Uniform", {}),
 }
 NEW = ("lim2-new",)  # has not learned anything
-NAMED = ("linear-ts-scaled", "uniform")
-CHANGED = ("adaptive-ts", "linear-ts-any-scale", "lim2-sample", "lim2-matching", "neural-ts")  # arms have come and gone
+NAMED = ("linear-ts-ucb", "uniform")
+CHANGED = ("adaptive-ts", "linear-ts", "lim2-sample", "lim2-matching", "neural-ts")  # arms have come and gone
+CONVERTED = ("linear-ts-any-scale", "linear-ts-forgets", "linear-ts-scaled")  # files of settings that are gone
 NAMES = ("red", ("a", 1), 7.5)
 TEXTS = ("lim2-text", "adaptive-ts-text") if find_spec("torch") else ()
 

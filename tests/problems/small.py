@@ -9,19 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lim2.problems.datasets import (
-    adult,
-    amazon,
-    census,
-    covertype,
-    epileptic,
-    financial,
-    jester,
-    mushroom,
-    scania,
-    smartphones_66,
-    statlog,
-)
+from lim2.problems.datasets.amazon import AMAZON
+from lim2.problems.datasets.financial import FINANCIAL
+from lim2.problems.datasets.jester import DENSE
+from lim2.problems.datasets.uci import DATASETS
 from lim2.problems.table import Column, Layout
 
 ROWS = 40
@@ -51,22 +42,24 @@ def text(layout: Layout, rows: int = ROWS) -> str:
 
 
 def _statlog(folder: Path) -> None:
-    (folder / "shuttle.trn").write_text(text(statlog.LAYOUT))
-    (folder / "shuttle.tst").write_text(text(statlog.LAYOUT, 20))
+    (folder / "shuttle.trn").write_text(text(DATASETS["statlog"].layout))
+    (folder / "shuttle.tst").write_text(text(DATASETS["statlog"].layout, 20))
 
 
 def _financial(folder: Path) -> None:
-    (folder / "raw_stock_contexts").write_text(",".join(financial.TICKERS) + "\n" + text(financial.LAYOUT))
+    (folder / "raw_stock_contexts").write_text(",".join(FINANCIAL.layout.names) + "\n" + text(FINANCIAL.layout))
 
 
 def _jester(folder: Path) -> None:
     ratings = np.random.default_rng(0).uniform(-10, 10, (ROWS, 40)).round(2)
-    np.save(folder / jester.DENSE, ratings)
+    np.save(folder / DENSE, ratings)
 
 
 def _adult(folder: Path) -> None:
     for file, test in (("adult.data", False), ("adult.test", True)):
-        rows = text(adult.layout(test=test)).replace(",", ", ")
+        rows = text(DATASETS["adult"].layout).replace(",", ", ")
+        if test:
+            rows = rows.replace("50K\n", "50K.\n")
         (folder / file).write_text(("|1x3 Cross validator\n" if test else "") + rows + "\n")
 
 
@@ -83,7 +76,7 @@ def _smartphones(folder: Path) -> None:
 def _amazon(folder: Path) -> None:
     rows = [["", "Brand", "", str(1 + i % 5), f"It's GREAT, really! phone {i}\nsecond line", ""] for i in range(ROWS)]
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([amazon.LAYOUT.names, *rows])
+    csv.writer(out, lineterminator="\n").writerows([AMAZON.layout.names, *rows])
     (folder / "Amazon_Unlocked_Mobile.csv").write_text(out.getvalue())
 
 
@@ -97,14 +90,14 @@ def _plain(file: str, layout: Layout) -> Callable[[Path], None]:
 WRITERS: dict[str, Callable[[Path], None]] = {
     "adult": _adult,
     "amazon": _amazon,
-    "census": _plain("USCensus1990.data.txt", census.LAYOUT),
-    "covertype": _plain("covtype.data", covertype.LAYOUT),
-    "epileptic": _plain("data.csv", epileptic.LAYOUT),
+    "census": _plain("USCensus1990.data.txt", DATASETS["census"].layout),
+    "covertype": _plain("covtype.data", DATASETS["covertype"].layout),
+    "epileptic": _plain("data.csv", DATASETS["epileptic"].layout),
     "financial": _financial,
     "jester": _jester,
-    "mushroom": _plain("agaricus-lepiota.data", mushroom.LAYOUT),
-    "scania": _plain("aps_failure_training_set.csv", scania.LAYOUT),
+    "mushroom": _plain("agaricus-lepiota.data", DATASETS["mushroom"].layout),
+    "scania": _plain("aps_failure_training_set.csv", DATASETS["scania"].layout),
     "smartphones": _smartphones,
-    "smartphones-66": _plain("har_mean_std_66features.csv", smartphones_66.LAYOUT),
+    "smartphones-66": _plain("har_mean_std_66features.csv", DATASETS["smartphones-66"].layout),
     "statlog": _statlog,
 }

@@ -8,8 +8,7 @@ import pytest
 from problems.small import WRITERS
 
 import lim2.problems
-from lim2.problems import files, table
-from lim2.problems.datasets import statlog
+from lim2.problems import dataset, files, table
 
 
 def load(folder: Path) -> lim2.problems.Problem:
@@ -26,7 +25,7 @@ def parses(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         seen.append(path)
         return original(path, *args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(statlog, "read", counted)
+    monkeypatch.setattr(dataset, "read", counted)
     return seen
 
 

@@ -100,7 +100,7 @@ def test_activation_and_aggregates(client: TestClient, service: Service) -> None
 
 @over_all
 def test_bandits_are_made_listed_changed_and_deleted(client: TestClient) -> None:
-    spec = {"arms": {"a": {"price": 1}, "b": {"price": 2}}, "algorithm": "LinearTS", "settings": {"scaled": True}}
+    spec = {"arms": {"a": {"price": 1}, "b": {"price": 2}}, "algorithm": "AdaptiveTS", "settings": {"hidden": []}}
     make(client, "one", **spec)
     assert client.put(f"{BASE}/one", json=spec).status_code == 200  # the very same
     assert client.put(f"{BASE}/one", json={"arms": ["a"]}).status_code == 409

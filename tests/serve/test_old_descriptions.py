@@ -1,4 +1,4 @@
-"""Bandits that lim2 0.2 described: with `exploration` in place of `epsilon`."""
+"""Bandits that lim2 0.2 described: with `exploration` in place of `epsilon`, and settings that LinearTS had."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +18,8 @@ from lim2.serve.home import Folders
 from lim2.serve.service import Service
 from lim2.serve.spec import read_stored
 
+LINEAR = {"arms": ["a", "b"], "settings": {"hidden": []}, "seed": 0}
+
 
 def opened(folder: Path, store: str | None) -> Service:
     return Service(load(environment={}, given={"api_key": KEY, "data": str(folder), "store": store}))
@@ -26,6 +28,8 @@ def opened(folder: Path, store: str | None) -> Service:
 def as_before(content: str) -> str:
     stored: dict[str, Any] = msgspec.json.decode(content)
     stored["spec"]["exploration"] = stored["spec"].pop("epsilon")
+    if stored["spec"]["settings"] == {"hidden": []}:
+        stored["spec"] |= {"algorithm": "LinearTS", "settings": {"scaled": True, "prior_precision": None}}
     return msgspec.json.encode(stored).decode()
 
 
@@ -48,7 +52,8 @@ def described(tmp_path: Path, store: str | None) -> Iterator[Service]:
     with TestClient(application(service), headers={"Ocp-Apim-Subscription-Key": KEY}) as client:
         assert client.put("/v1/bandits/arms", json={"arms": ["a", "b", "c"], "epsilon": 0.6}).status_code == 201
         assert client.put("/v1/bandits/items", json={"epsilon": 0.5}).status_code == 201
-    for name in ("arms", "items", "personalizer"):
+        assert client.put("/v1/bandits/linear", json=LINEAR).status_code == 201
+    for name in ("arms", "items", "linear", "personalizer"):
         write_as_before(service, store, name)
     yield opened(tmp_path, store)
 
@@ -57,7 +62,7 @@ def described(tmp_path: Path, store: str | None) -> Iterator[Service]:
 def test_they_open_and_decide_with_their_share(described: Service) -> None:
     with TestClient(application(described), headers={"Ocp-Apim-Subscription-Key": KEY}) as client:
         listed = {one["name"]: one["spec"]["epsilon"] for one in client.get("/v1/bandits").json()["bandits"]}
-        assert listed == {"arms": 0.6, "items": 0.5, "personalizer": LOGGED}
+        assert listed == {"arms": 0.6, "items": 0.5, "linear": LOGGED, "personalizer": LOGGED}
         made = client.post("/v1/bandits/arms/decide", json={}).json()
         assert min(made["propensities"]) >= 0.2 - 1e-12
         made = client.post("/v1/bandits/items/decide", json={"items": {"x": {}, "y": {}}}).json()
@@ -65,6 +70,29 @@ def test_they_open_and_decide_with_their_share(described: Service) -> None:
         changed = client.patch("/v1/bandits/arms", json={"epsilon": 0.3}).json()
         assert changed["spec"]["epsilon"] == 0.3
     assert described.home.read("arms").spec.epsilon == 0.3
+
+
+@over_all
+def test_a_linear_agent_that_found_its_scales_still_does(described: Service) -> None:
+    with TestClient(application(described), headers={"Ocp-Apim-Subscription-Key": KEY}) as client:
+        spec = client.get("/v1/bandits/linear").json()["spec"]
+        assert (spec["algorithm"], spec["settings"]) == ("AdaptiveTS", {"hidden": []})
+        assert client.post("/v1/bandits/linear/decide", json={"context": {"age": 30}}).status_code == 200
+        assert client.put("/v1/bandits/linear", json=LINEAR).status_code == 200  # the very same
+
+
+def test_what_linear_ts_no_longer_has_names_what_replaces_it(tmp_path: Path) -> None:
+    with TestClient(application(opened(tmp_path, None)), headers={"Ocp-Apim-Subscription-Key": KEY}) as client:
+        spec = {"arms": ["a"], "algorithm": "LinearTS", "settings": {"scaled": True}}
+        refused = client.put("/v1/bandits/new", json=spec)
+    assert refused.status_code == 400
+    assert "AdaptiveTS(hidden=())" in refused.text
+
+
+def test_linear_ts_stays_what_it_was_without_them() -> None:
+    settings = '{"scaled": false, "forget": 0.0, "a0": 2.0}'
+    spec = read_stored(f'{{"spec": {{"algorithm": "LinearTS", "settings": {settings}}}, "created": 0}}').spec
+    assert (spec.algorithm, spec.settings) == ("LinearTS", {"a0": 2.0})
 
 
 def test_both_names_are_none() -> None:

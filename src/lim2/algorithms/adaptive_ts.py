@@ -2,7 +2,7 @@
 
 The features of a context are the hidden layer of a network, the scaled context and a constant 1. The *full* regression
 uses all of them, the *linear* one the context and the constant. Between refits a round is the exact conjugate update of
-the played arm. A refit takes over the trained network, the scales of columns and rewards and the width of the linear
+the played arm. A refit takes over the trained network, the scales of columns and rewards and the widths of the linear
 prior, tests for a change, and fits every arm again: prior, sums over evicted tuples, buffer. ``docs/agent.md`` has the
 formulas.
 """
@@ -21,12 +21,25 @@ from numpy.typing import NDArray
 from lim2 import memory
 from lim2.algorithms import reward_scale
 from lim2.algorithms.base import Diagnostics, rms
+from lim2.algorithms.delays import Delays, stamped, stamped_one
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
-from lim2.algorithms.reward_scale import RewardScale
+from lim2.algorithms.reward_scale import RewardScale, limited
 from lim2.algorithms.start import A0, ITEM_VARIANCE, OPTIMISM, TEMPERATURE, turns_of, variance_of
 from lim2.checks import LARGEST, number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
-from lim2.exploration.evidence import block, centred, fit, forgetting, of_arm, sums_of, times, total, width_evidence
+from lim2.exploration.evidence import (
+    block,
+    centred,
+    change,
+    constant_evidence,
+    fit,
+    forgetting,
+    of_arm,
+    sums_of,
+    times,
+    total,
+    width_evidence,
+)
 from lim2.exploration.rank_k import by_arm, predicted_many
 from lim2.exploration.roots import LinearPosterior, RootPosterior, Roots, TriangularPosterior
 from lim2.exploration.sums import Sums, no_sums
@@ -43,20 +56,21 @@ STEPS_FROM, MOST_STEPS = 1000, 8  # from this round on, a batch of rewards train
 GROWTH, PART, BATCH_PART = 0.2, 8, 3  # a refit is due after a fifth of the rounds or an eighth of the buffer (a third)
 SAMPLE = 512  # tuples from which the size of the features is measured
 LEAD_RANGE, LEAD_DECAY = 10.0, 0.9995  # the linear regression decides alone from a lead of so many nats on
-WIDTHS, WIDTH_SLACK = (
-    np.power(4.0, -np.arange(8.0)),
-    3.0,
-)  # of the linear prior: the widest within so many nats of the best
 LINEAR_SCALE = 2.0  # a calibrated prior explores too little by OPTIMISM and TEMPERATURE, chosen for a wide one
-PAST_WEIGHTS = (1.0, 1 / 16, 1 / 256)  # of the data before a change
+WIDTHS = np.power(4.0, -np.arange(8.0))  # of the linear prior: the widest with evidence within WIDTH_SLACK nats
+PAST_WEIGHTS = np.array([1.0, 1 / 16, 1 / 256])  # of the data before a change
+LONGEST_WINDOW = 16  # of recent decisions in a test for change, in units of the shortest one
+LEADER_FACTOR = 2.0  # of the threshold, where the linear regression decides alone and is tested alone
 
 
-class Delays(NamedTuple):
-    """When decisions were made whose rewards have come: by the largest stamp, and the delays behind it."""
+class Width(NamedTuple):
+    """Variance of the linear prior relative to that of the full one."""
 
-    newest: Count
-    longest: Count  # since the last refit
-    before: Count  # between the last two refits
+    context: Annotated[float, "", "positive"]
+    constant: Annotated[float, "", "positive"]
+
+
+WIDEST, WIDTH_SLACK = Width(1.0, 1.0), Width(6.0, 3.0)
 
 
 class State(NamedTuple):
@@ -68,7 +82,7 @@ class State(NamedTuple):
     linear: LinearPosterior | None  # over context and constant; None: contexts are no vectors
     lead: float  # log predictive density of `linear` minus that of `full`, decayed
     noise: Annotated[float, "", "positive"]  # prior noise of `linear`: that of all arms together
-    width: Annotated[float, "", "positive"]  # of the prior of `linear`, relative to that of `full`
+    width: Width  # of the prior of `linear`
     memory: Memory  # the buffer; its stamps tell when decisions were made
     evicted: Sums  # over tuples that have left the buffer, of rewards minus their origin
     moments: Moments | None  # of the columns
@@ -243,7 +257,7 @@ class AdaptiveTS(WithNetwork):
         full = roots.prior(n_arms, hidden + x + 1, 1.0, A0, A0) if hidden else None
         linear = LinearPosterior(*roots.prior(n_arms, x + 1, 1.0, A0, A0)) if x else None
         return State(
-            f, View(f, None if moments is None else scaling(moments), order), full, linear, 0.0, 1.0, 1.0,
+            f, View(f, None if moments is None else scaling(moments), order), full, linear, 0.0, 1.0, WIDEST,
             memory.empty(None, n_arms, self.shape), no_sums(n_arms, hidden + x + 1), moments,
             reward_scale.NO_REWARDS, Delays(0, 0, 0), 0, 0, 0, 0,
         )  # fmt: skip
@@ -324,12 +338,12 @@ class AdaptiveTS(WithNetwork):
         decided: int | None = None,
     ) -> tuple[State | Writes, Diagnostics]:
         """Store the tuple, train the network, update the arm, and refit all arms if that is due."""
-        stamps, delays = _stamps(state.delays, 1, decided)
-        E, _ = store(state.memory, context, arm, reward, int(stamps[0]))
+        stamp, delays = stamped_one(state.delays, decided)
+        E, _ = store(state.memory, context, arm, reward, stamp)
         new, step = self._trained(state._replace(memory=E, delays=delays), 1, rng)
         due = self._is_due(new, 1)
         new = self._rescaled(new) if due else new
-        z, r = self.features(new.view, context[None])[0], _clipped(new.rewards, reward)
+        z, r = self.features(new.view, context[None])[0], limited(new.rewards, reward)
         rows: list[Write] = []
         densities: list[float] = []
         for beliefs, first in self._members(new):
@@ -349,12 +363,12 @@ class AdaptiveTS(WithNetwork):
     ) -> tuple[State | Writes, Diagnostics]:
         """Learn all tuples in one update: one rank-k update per arm, at most one refit."""
         k = len(rewards)
-        stamps, delays = _stamps(state.delays, k, decided)
+        stamps, delays = stamped(state.delays, k, decided)
         E = store_many(state.memory, contexts, arms, rewards, stamps)
         new, step = self._trained(state._replace(memory=E, delays=delays), k, rng)
         due = self._is_due(new, k)
         new = self._rescaled(new) if due else new
-        Z, r, gains = self.features(new.view, contexts), _clipped(new.rewards, rewards), np.zeros(k)
+        Z, r, gains = self.features(new.view, contexts), limited(new.rewards, rewards), np.zeros(k)
         rows: list[Write] = []
         for arm, places in by_arm(arms):
             signs = itertools.cycle((-1.0, 1.0))  # the lead is the linear regression's
@@ -391,6 +405,8 @@ class AdaptiveTS(WithNetwork):
     def _trained(self, state: State, k: int, rng: np.random.Generator) -> tuple[State, Step | None]:
         """Return the state with the network trained, as often as is due after k rewards."""
         after, f, step = state.memory.stored, state.network, None
+        if self.period == math.inf:
+            return state, None
         rounds = after - k
         early, due = (
             upto // self.period - rounds // self.period for upto in (max(min(after, STEPS_FROM), rounds), after)
@@ -399,7 +415,7 @@ class AdaptiveTS(WithNetwork):
         if steps:
             batch = sample(state.memory, BATCH, rng, batches=steps)
             inputs = views.scaled_rows(state.view, batch.contexts)
-            targets = (_clipped(state.rewards, batch.rewards) - state.rewards.mean) / state.rewards.scale
+            targets = (limited(state.rewards, batch.rewards) - state.rewards.mean) / state.rewards.scale
             for start in range(0, len(targets), BATCH):
                 rows = slice(start, start + BATCH)
                 _, f, step = self.network.train(f, inputs[rows], batch.arms[rows], targets[rows])
@@ -419,59 +435,82 @@ class AdaptiveTS(WithNetwork):
         new = rows[len(rows) - (E.stored - state.refitted) :]
         low, high = self.reward_range or reward_scale.limits(E.rewards[rows])
         rewards = state.rewards._replace(low=float(low), high=float(high))
-        rewards = reward_scale.observe(rewards, _clipped(rewards, E.rewards[new]), self.least_scale)
+        rewards = reward_scale.observe(rewards, limited(rewards, E.rewards[new]), self.least_scale)
         moments = None if state.moments is None else observe_many(state.moments, E.contexts[new])
         before, spread = state.rewards.scale**2, rewards.scale**2
-        noise, centre = spread, None if state.refits else rewards.mean
-        if state.refits and state.linear is not None:
-            errors = float(np.maximum(state.linear.b - A0 * state.noise, 0.0).sum())
-            noise = (A0 * spread + errors) / (A0 + float(np.maximum(state.linear.a - A0, 0.0).sum()))
+        noise, centre, full, linear = spread, None if state.refits else rewards.mean, state.full, state.linear
+        if state.refits and linear is not None:  # that of all arms together
+            errors = float(np.maximum(linear.b - A0 * state.noise, 0.0).sum())
+            noise = (A0 * spread + errors) / (A0 + float(np.maximum(linear.a - A0, 0.0).sum()))
         return state._replace(
             moments=moments, rewards=rewards, noise=noise,
-            full=None if state.full is None else _restarted(state.full, before, spread, centre),
-            linear=None if state.linear is None else _restarted(state.linear, state.noise, noise, centre),
+            full=None if full is None else roots.restarted(full, A0, before, spread, centre),
+            linear=None if linear is None else roots.restarted(linear, A0, state.noise, noise, centre),
         )  # fmt: skip
 
     def _refitted(self, state: State) -> State:
-        """Fit every arm again: new features, scales and width; older data weigh less after a change."""
-        E, rewards, n_arms = state.memory, state.rewards, len(state.memory.counts)
-        view, hidden = self._viewed(state), self.network.width
+        """Fit every arm again: new features, scales and widths; older data weigh less after a change."""
+        E, rewards, every_arm = state.memory, state.rewards, range(len(state.memory.counts))
+        view, hidden, closed = self._viewed(state), self.network.width, state.delays.closed
         slots = E.rows()
         Z, arms, stamps = self.features(view, E.contexts[slots]), E.arms[slots], E.stamps[slots]
-        r, shift = _clipped(rewards, E.rewards[slots]) - rewards.origin, rewards.mean - rewards.origin
-        newest, longest, before = state.delays
-        closed = newest + 1 - max(longest, before)  # rewards of later decisions may still be under way
-        age = np.where(stamps < state.tested, 0, np.where(stamps < closed, 1, 2))  # past, recent, open
-        stays = memory.newest_in_shares(E, self.capacity(n_arms))
-        parts, evicted = [], []
-        for arm in range(n_arms):
-            place = np.flatnonzero(arms == arm)
-            past, recent, open_ = (sums_of(Z[at], r[at]) for at in (place[age[place] == a] for a in range(3)))
-            gone = of_arm(state.evicted, arm)
-            parts.append([centred(part, shift) for part in (total(gone, past), recent, open_)])
-            leaving = place[~stays[place]]
-            evicted.append(total(gone, sums_of(Z[leaving], r[leaving])) if len(leaving) else gone)
+        r, shift = limited(rewards, E.rewards[slots]) - rewards.origin, rewards.mean - rewards.origin
         precision = self._precision(state, Z[:: -(-E.held // SAMPLE)])
-        tested, weight = state.tested, 1.0
-        if (age == 1).sum() >= self.capacity(n_arms) / PART and self.change_threshold < math.inf:
-            weight, tested = self._weight_of_past(state, precision, parts), closed
-        if weight < 1.0:  # a change
-            stays = stamps >= state.tested
-            evicted = [times(centred(past, -shift), weight) for past, _, _ in parts]
-            parts = [[times(past, weight), recent, open_] for past, recent, open_ in parts]
-        width = self._width(state, precision[hidden:], [total(past, recent) for past, recent, _ in parts])
+        starts = self._windows(state, stamps)
+        ages = np.searchsorted([*starts, closed], stamps, side="right")  # 0: past; the last: rewards are under way
+        places = [
+            [np.flatnonzero((arms == arm) & (ages == age)) for age in range(len(starts) + 2)] for arm in every_arm
+        ]
+        sums = [[sums_of(Z[rows], r[rows]) for rows in by_age] for by_age in places]
+        evicted = [of_arm(state.evicted, arm) for arm in every_arm]
+        weights, since = np.ones(len(sums)), closed
+        for place, start in reversed(list(enumerate(starts))):  # the shortest window of recent decisions first
+            past = [total(evicted[arm], *sums[arm][: place + 1]) for arm in every_arm]
+            recent = [total(*sums[arm][place + 1 : -1]) for arm in every_arm]
+            parts = [(centred(one, shift), centred(other, shift)) for one, other in zip(past, recent, strict=True)]
+            weights, since = self._weights_of_past(state, precision, parts), start
+            if weights.min() < 1.0:  # a change
+                break
+        changed = weights < 1.0
+        stays = np.where(changed[arms], stamps >= since, memory.newest_in_shares(E, self.capacity(len(sums))))
+        known = []  # of every arm: without rewards of a time when others are under way
+        for arm in every_arm:
+            if changed[arm]:
+                evicted[arm] = times(past[arm], float(weights[arm]))
+                known.append(total(evicted[arm], recent[arm]))
+            else:
+                known.append(total(evicted[arm], *sums[arm][:-1]))
+                leaving = np.flatnonzero((arms == arm) & ~stays)
+                evicted[arm] = total(evicted[arm], sums_of(Z[leaving], r[leaving])) if len(leaving) else evicted[arm]
+        width = self._width(state, precision[hidden:], [centred(one, shift) for one in known])
         narrow = _narrowed(precision[hidden:], width)
-        data = [total(total(past, recent), open_) for past, recent, open_ in parts]
-        fulls = [self._fit_full(state, arm, precision, sums) for arm, sums in enumerate(data)] if state.full else []
-        linears = [self._fit_linear(state, narrow, block(sums, hidden)) for sums in data] if state.linear else []
+        data = [centred(total(one, by_age[-1]), shift) for one, by_age in zip(known, sums, strict=True)]
+        fulls = [self._fit_full(state, arm, precision, one) for arm, one in enumerate(data)] if state.full else []
+        linears = [self._fit_linear(state, narrow, block(one, hidden)) for one in data] if state.linear else []
         return state._replace(
             view=view, full=RootPosterior(*map(np.array, zip(*fulls, strict=True))) if state.full else None,
             linear=LinearPosterior(*map(np.array, zip(*linears, strict=True))) if state.linear else None, width=width,
             memory=E if stays.all() else memory.kept(E, stays),
             evicted=Sums(*map(np.array, zip(*evicted, strict=True))),
-            delays=Delays(newest, 0, longest), refitted=E.stored, tested=tested, refits=state.refits + 1,
-            changes=state.changes + (weight < 1.0),
+            delays=state.delays._replace(longest=0, before=state.delays.longest), refitted=E.stored,
+            tested=closed if starts else state.tested, refits=state.refits + 1,
+            changes=state.changes + bool(changed.any()),
         )  # fmt: skip
+
+    def _windows(self, state: State, stamps: Ints) -> list[int]:
+        """Return the stamps from which on decisions are recent in the tests that are due, ascending.
+
+        A test is due once an eighth of the buffer is new and closed. At every second one a window twice as long is
+        tested as well, at every fourth one four times as long, and so on: rare rewards need a longer look.
+        """
+        shortest, closed = self.capacity(len(state.memory.counts)) / PART, state.delays.closed
+        known = np.sort(stamps[stamps < closed])
+        if self.change_threshold == math.inf or (known >= state.tested).sum() < shortest:
+            return []
+        count = max(int(closed / shortest), 1)
+        length = min(count & -count, LONGEST_WINDOW)  # the largest power of two that divides the number of the test
+        longest = int(known[max(len(known) - int(length * shortest), 0)])
+        return [longest, state.tested] if longest < state.tested else [state.tested]
 
     def _viewed(self, state: State) -> View:
         """Return the view with the trained network and the current scales; columns stay once sums depend on them."""
@@ -487,31 +526,41 @@ class AdaptiveTS(WithNetwork):
         precision: Array = squared_lengths(features, self.network.width) / (variance * state.rewards.scale**2)
         return precision
 
-    def _weight_of_past(self, state: State, precision: Array, parts: list[list[Sums]]) -> float:
-        """Return how much data before the last test count: 1, or less if all regressions see a change."""
-        hidden, weight = self.network.width, 1.0
-        for beliefs, first in reversed(list(self._members(state))):  # the linear one is quicker
-            prior = precision if first < hidden else _narrowed(precision[hidden:], state.width)
-            density = np.zeros(len(PAST_WEIGHTS))
-            for arm, (past, recent, _) in enumerate(parts):
-                noise = float(beliefs.b[arm] / beliefs.a[arm])
-                density += forgetting(prior, noise, block(past, first), block(recent, first), PAST_WEIGHTS)
-            if not density.max() - density[0] > self.change_threshold:
-                return 1.0
-            weight = max(weight if weight < 1.0 else 0.0, PAST_WEIGHTS[int(density.argmax())])
-        return weight
+    def _weights_of_past(self, state: State, precision: Array, parts: Sequence[tuple[Sums, Sums]]) -> Array:
+        """Return how much the past of every arm counts: 1, or less if the regressions see a change.
 
-    def _width(self, state: State, precision: Array, data: list[Sums]) -> float:
-        """Return the widest prior of the context's weights within WIDTH_SLACK nats of the best evidence of all arms."""
+        Where the linear one decides alone, it is tested alone: the full one has too many weights to see anything.
+        """
+        hidden, weights = self.network.width, np.zeros(len(parts))
+        members, threshold = list(self._members(state))[::-1], self.change_threshold  # the linear one is quicker
+        if len(members) == 2 and self._share(state) == 1.0:
+            members, threshold = members[:1], LEADER_FACTOR * threshold
+        for beliefs, first in members:
+            prior = precision if first < hidden else _narrowed(precision[hidden:], state.width)
+            densities = [
+                forgetting(prior, noise, block(past, first), block(recent, first), PAST_WEIGHTS)
+                for noise, (past, recent) in zip((beliefs.b / beliefs.a).tolist(), parts, strict=True)
+            ]
+            nats, likeliest = change(np.array(densities), PAST_WEIGHTS)
+            if not nats > threshold:
+                return np.ones(len(parts))
+            weights = np.maximum(weights, likeliest)
+        return weights
+
+    def _width(self, state: State, precision: Array, data: list[Sums]) -> Width:
+        """Return the widest priors of context and constant within WIDTH_SLACK nats of the best evidence of all arms."""
         if state.linear is None:
-            return 1.0
-        total_evidence, noise = np.zeros(len(WIDTHS)), state.linear.b / state.linear.a
-        for arm, sums in enumerate(data):
-            if sums.weight >= 2.0:
-                total_evidence += width_evidence(precision, float(noise[arm]), block(sums, self.network.width), WIDTHS)
-        if not total_evidence.any():
             return state.width
-        return float(WIDTHS[np.argmax(total_evidence >= total_evidence.max() - WIDTH_SLACK)])
+        noise, width, hidden = state.linear.b / state.linear.a, state.width, self.network.width
+        known = [(float(noise[arm]), block(sums, hidden)) for arm, sums in enumerate(data) if sums.weight >= 2.0]
+        for name, evidence in (("context", width_evidence), ("constant", constant_evidence)):
+            prior = _narrowed(precision, width._replace(**{name: 1.0}))
+            nats = sum((evidence(prior, one, sums, WIDTHS) for one, sums in known), np.zeros(len(WIDTHS)))
+            if nats.any():
+                width = width._replace(
+                    **{name: float(WIDTHS[np.argmax(nats >= nats.max() - getattr(WIDTH_SLACK, name))])}
+                )
+        return width
 
     def _fit_full(self, state: State, arm: int, precision: Array, data: Sums) -> tuple[Array, Array, float, float]:
         """Return mean, root, a and b of an arm of the full regression.
@@ -560,7 +609,8 @@ class AdaptiveTS(WithNetwork):
         E, fresh, hidden = state.memory, self.init(1, np.random.default_rng(0)), self.network.width
         if not state.refits:
             return fresh
-        precision = self._precision(state, self.features(state.view, E.contexts[E.rows()[:: -(-E.held // SAMPLE)]]))
+        rows = E.rows()[:: max(-(-E.held // SAMPLE), 1)]
+        precision = self._precision(state, self.features(state.view, E.contexts[rows]))
         none, narrow = of_arm(fresh.evicted, 0), _narrowed(precision[hidden:], state.width)
         if fresh.full is not None:
             full = self._fit_full(state._replace(full=fresh.full), 0, precision, none)
@@ -614,7 +664,7 @@ class AdaptiveTS(WithNetwork):
         flat |= {f"full/{name}": old[f"posterior/{name}"] for name in ("mu", "root", "a", "b")}
         if not self.linear:
             flat = {path: leaf for path, leaf in flat.items() if not path.startswith("linear/")} | {"linear": None}
-        flat |= {"width": 1.0, "rewards/low": -LARGEST, "rewards/high": LARGEST}
+        flat |= {"width/context": 1.0, "width/constant": 1.0, "rewards/low": -LARGEST, "rewards/high": LARGEST}
         flat |= {"delays/newest": stored, "delays/longest": 0, "delays/before": 0, "view/order": None}
         if old["view/projection"] is not None:  # sums of projections say nothing of columns
             flat |= {"view/order": np.arange(self.columns[0])}
@@ -637,8 +687,8 @@ class AdaptiveTS(WithNetwork):
             raise ValueError("the round of the last refit does not fit the number of rounds")
         if state.memory.capacity is not None:
             raise ValueError("the memory must have no fixed capacity, because refits bound it")
-        if state.width > 1.0:
-            raise ValueError(f"the width of the prior must be at most 1, got {state.width}")
+        if max(state.width) > 1.0:
+            raise ValueError(f"the widths of the prior must be at most 1, got {state.width}")
         if state.view.order is not None and not np.array_equal(np.sort(state.view.order), np.arange(self.columns[0])):
             raise ValueError("the order of the columns must name each of them once")
 
@@ -648,40 +698,8 @@ def _per_arm(state: State) -> list[str]:
     return [name for name in ("full", "linear", "evicted") if getattr(state, name) is not None]
 
 
-def _stamps(delays: Delays, k: int, decided: Any) -> tuple[Ints, Delays]:
-    """Return the stamps of new tuples, and the delays with them.
-
-    A tuple without a known time of decision comes after all others; 0 stands for an unknown place in their order.
-    """
-    newest, longest, before = delays
-    stamps = np.arange(newest + 1, newest + 1 + k) if decided is None else np.atleast_1d(decided).astype(np.intp)
-    heads = np.maximum(np.maximum.accumulate(stamps), newest)
-    late = int((heads - stamps)[stamps > 0].max(initial=0))
-    return stamps, Delays(int(heads[-1]), max(longest, late), before)
-
-
-def _clipped(rewards: RewardScale, values: Any) -> Any:
-    """Return rewards within their limits."""
-    if isinstance(values, float):
-        return min(max(values, rewards.low), rewards.high)
-    return np.clip(values, rewards.low, rewards.high)
-
-
-def _restarted(beliefs: Any, before: float, after: float, centre: float | None) -> Any:
-    """Return beliefs whose noise starts at another variance; what was learned of it stays.
-
-    With a centre nothing was learned: until the first refit rewards had neither a scale nor a centre.
-    """
-    mu, root, a, b = beliefs
-    if centre is None:
-        return type(beliefs)(mu, root, a, A0 * after + np.maximum(b - A0 * before, 0.0))
-    mu = mu.copy()
-    mu[:, -1] = centre
-    return type(beliefs)(mu, root, a, np.full(len(b), A0 * after))
-
-
-def _narrowed(precision: Array, width: float) -> Array:
-    """Return prior precisions of context and constant, the context's for a width of the prior."""
-    out = precision / width
-    out[-1] = precision[-1]
+def _narrowed(precision: Array, width: Width) -> Array:
+    """Return prior precisions of context and constant for a width of the prior."""
+    out = precision / width.context
+    out[-1] = precision[-1] / width.constant
     return out

@@ -37,9 +37,9 @@ class LiM2(Buffered):
     the new features by likelihood matching, takes the last layer as the prior mean, and restarts the linear regression
     of every arm from this prior and the buffer. Time and memory per round are bounded.
 
-    The defaults are the settings of the published runs; ``docs/decisions.md`` lists the choices that the paper leaves
-    open. They expect contexts and rewards of order 1: use ``standardize=True`` for raw columns, and scale and centre
-    rewards.
+    The defaults are the settings of the published runs; ``docs/decisions/agents.md`` lists the choices that the paper
+    leaves open. They expect contexts and rewards of order 1: use ``standardize=True`` for raw columns, and scale and
+    centre rewards.
 
     Parameters
     ----------

@@ -67,6 +67,13 @@ def limits(rewards: Array) -> tuple[float, float]:
     return centre - LIMIT_DEVIATIONS * scale, centre + LIMIT_DEVIATIONS * scale
 
 
+def limited(rewards: RewardScale, values: Any) -> Any:
+    """Return rewards within their limits."""
+    if isinstance(values, float):
+        return min(max(values, rewards.low), rewards.high)
+    return np.clip(values, rewards.low, rewards.high)
+
+
 def observe(rewards: RewardScale, values: Array, least: float) -> RewardScale:
     """Return the moments with more rewards, at least one, and centre and scale taken from them.
 

@@ -22,16 +22,11 @@ from lim2.experiments.names import PlanError, Spec, table
 from lim2.experiments.plan import Plan
 from lim2.experiments.store import opened
 from lim2.experiments.suite import Suite, parsed_settings, read_suite
-from lim2.experiments.tracking import tracker
 from lim2.problems.errors import DataError, MissingDataError
 
 ERRORS = (PlanError, DataError, MissingDataError)
 FORMS = ("table", "markdown", "json")
 Numbers = int | Sequence[int]
-LogTo = Annotated[
-    str | None,
-    typer.Option("--log-to", metavar="mlflow:WHERE", help="Log the results to MLflow: a folder or a tracking URI."),
-]
 
 
 def bench(
@@ -81,7 +76,6 @@ def bench(
     again: Annotated[bool, typer.Option("--again", help="Run everything again, including finished runs.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")] = False,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report.")] = True,
-    log_to: LogTo = None,
 ) -> None:
     """Run agents on problems, and write a report with tables and figures.
 
@@ -96,7 +90,6 @@ def bench(
         file = read_suite(suite) if suite is not None else Suite()
         late = (_numbers("--delay", delay), _numbers("--batch", batch))
         own = _table(csv, label)
-        log = tracker(log_to)
         wanted = _plan(file, _words(problems), _words(agents), own, rounds, runs, seed, *late, pairs or [])
         with _stopping(console, wanted, out):
             results = carried_out(
@@ -110,7 +103,6 @@ def bench(
                 console=console,
                 command=command_line(),
             )
-        log(results)
     _conclude(results, wanted, console, quiet=quiet)
 
 
@@ -241,15 +233,12 @@ def _conclude(results: Results, plan: Plan, console: Console, *, quiet: bool) ->
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="Folder given as --out of `lim2 bench`.")],
-    log_to: LogTo = None,
 ) -> None:
     """Write the report and summary.json of a folder of results again."""
     console = Console(stderr=True, highlight=False)
     with plain_errors(*ERRORS):
         store = opened(folder)
-        log = tracker(log_to)
         results = finish(store)
-        log(results)
     missing = store.missing()
     if missing:
         console.print(f"{missing} runs have no result: they failed or have not been run yet.", style="yellow")

@@ -21,14 +21,12 @@ from lim2.problems.errors import DataError, FetchError, MissingDataError
 from lim2.problems.files import write_whole
 from lim2.problems.openml import SERVER, Task, fetch_study, fetch_task
 
-app = typer.Typer(
-    help="Suites: collections of datasets, for `lim2 bench --suite` and `lim2 tune --suite`.", no_args_is_help=True
-)
+app = typer.Typer(help="Suites: collections of datasets, for `lim2 bench --suite`.", no_args_is_help=True)
 
 
 @app.callback()
 def suite() -> None:
-    """Suites: collections of datasets, for `lim2 bench --suite` and `lim2 tune --suite`."""
+    """Suites: collections of datasets, for `lim2 bench --suite`."""
 
 
 @app.command("openml")

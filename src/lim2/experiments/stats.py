@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import stats
 
 Array = NDArray[np.float64]
 
@@ -18,15 +18,7 @@ LEAST = 6  # datasets: with fewer, Wilcoxon's signed-ranks test cannot reach tha
 def paired_p(a: ArrayLike, b: ArrayLike) -> float | None:
     """Return the two-sided p of the paired t-test, for runs on the same shuffles.
 
-    Parameters
-    ----------
-    a, b
-        Rewards of two agents, run by run.
-
-    Returns
-    -------
-    float or None
-        None when there are fewer than two pairs.
+    None when there are fewer than two pairs.
 
     Examples
     --------
@@ -35,18 +27,11 @@ def paired_p(a: ArrayLike, b: ArrayLike) -> float | None:
     >>> paired_p([1.0, 2.0], [1.0, 2.0])
     1.0
     """
-    differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
-    n = len(differences)
-    return _t_p(differences.mean(), differences.std(ddof=1) / math.sqrt(n), n - 1) if n > 1 else None
+    return pooled_p([np.subtract(a, b)])
 
 
 def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:
     """Return the two-sided p of Welch's t-test, for runs that are not paired.
-
-    Parameters
-    ----------
-    a, b
-        Rewards of two agents, each over its own runs.
 
     Examples
     --------
@@ -60,50 +45,29 @@ def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:
 
 
 def welch_p_of(a: tuple[float, float, int], b: tuple[float, float, int]) -> float:
-    """Return Welch's p-value from means, standard deviations and numbers of runs.
-
-    Parameters
-    ----------
-    a, b
-        Mean, standard deviation and number of runs, at least two.
+    """Return Welch's p-value from means, standard deviations and numbers of runs, at least two.
 
     Examples
     --------
     >>> round(welch_p_of((2.0, 1.0, 3), (5.5, 1.2909944487, 4)), 4)
     0.0101
     """
-    parts = [(std**2 / n, n) for _, std, n in (a, b)]
-    return _t_p(a[0] - b[0], *_error_and_freedom(parts))
-
-
-def _error_and_freedom(parts: Sequence[tuple[float, int]]) -> tuple[float, float]:
-    """Return the standard error of a sum of means and Satterthwaite's freedom, from each one's variance and size."""
-    total = sum(variance for variance, _ in parts)
-    weights = sum(variance**2 / (n - 1) for variance, n in parts)
-    return math.sqrt(total), total**2 / weights if weights > 0 else 1.0
-
-
-def _t_p(difference: float, error: float, freedom: float) -> float:
-    if error == 0:
-        return 1.0 if difference == 0 else 0.0
-    return float(2 * special.stdtr(freedom, -abs(difference / error)))
+    if a[1] == b[1] == 0:
+        return float(a[0] == b[0])
+    return float(stats.ttest_ind_from_stats(*a, *b, equal_var=False).pvalue)
 
 
 def pooled_p(groups: Sequence[ArrayLike]) -> float | None:
     """Return the two-sided p of the paired t-test over several problems that count alike.
 
-    The statistic is the mean over problems of the mean difference; its variance adds up from the problems' own, with
-    the degrees of freedom of Welch and Satterthwaite. For one problem it is the paired t-test.
+    The statistic is the mean over problems of the mean difference; its variance adds up from the problems' variances,
+    with the degrees of freedom of Welch and Satterthwaite. For one problem it is the paired t-test. None unless every
+    problem has two pairs at least.
 
     Parameters
     ----------
     groups
         Paired differences, an array a problem.
-
-    Returns
-    -------
-    float or None
-        None unless every problem has two pairs at least.
 
     Examples
     --------
@@ -112,10 +76,10 @@ def pooled_p(groups: Sequence[ArrayLike]) -> float | None:
     >>> round(pooled_p([[1.0, 1.5, 2.0], [0.5, 0.7, 0.1]]), 4)
     0.0081
     """
-    parts = [np.asarray(group, dtype=float) for group in groups]
-    if not parts or min(len(part) for part in parts) < 2:
+    if not _testable(groups):
         return None
-    return _t_p(sum(part.mean() for part in parts), *_pooled(parts))
+    mean, error, freedom = _pooled(groups)
+    return float(2 * stats.t.sf(abs(mean) / error, freedom)) if error > 0 else float(mean == 0)
 
 
 def pooled_interval(groups: Sequence[ArrayLike], level: float = 0.95) -> tuple[float, float]:
@@ -123,43 +87,23 @@ def pooled_interval(groups: Sequence[ArrayLike], level: float = 0.95) -> tuple[f
 
     The half width is 0 where a problem has fewer than two pairs. See :func:`pooled_p`.
 
-    Parameters
-    ----------
-    groups
-        Paired differences, an array a problem.
-    level
-        Confidence level.
-
     Examples
     --------
     >>> mean, half = pooled_interval([[1.0, 2.0, 4.0]])
     >>> round(mean, 4), round(half, 4)
     (2.3333, 3.7946)
     """
-    parts = [np.asarray(group, dtype=float) for group in groups]
-    mean = float(np.mean([part.mean() for part in parts]))
-    if min(len(part) for part in parts) < 2:
-        return mean, 0.0
-    error, freedom = _pooled(parts)
-    return mean, float(special.stdtrit(freedom, 0.5 + level / 2) * error / len(parts))
+    if not _testable(groups):
+        return float(np.mean([np.asarray(group, dtype=float).mean() for group in groups])), 0.0
+    mean, error, freedom = _pooled(groups)
+    return mean, float(stats.t.ppf(0.5 + level / 2, freedom) * error)
 
 
 def equivalence_p(groups: Sequence[ArrayLike], margin: float) -> float | None:
     """Return the p of the two one-sided tests (TOST): small where the mean surely lies between -margin and margin.
 
-    A difference that is not significant is no evidence of equality; this is. See :func:`pooled_p` for the statistic.
-
-    Parameters
-    ----------
-    groups
-        Paired differences, an array a problem.
-    margin
-        Largest difference that counts as none, in the unit of the differences.
-
-    Returns
-    -------
-    float or None
-        The larger p of the two tests; None unless every problem has two pairs at least.
+    A difference that is not significant is no evidence of equality; this is. It is the larger p of the two tests; see
+    :func:`pooled_p` for the statistic.
 
     Examples
     --------
@@ -167,25 +111,15 @@ def equivalence_p(groups: Sequence[ArrayLike], margin: float) -> float | None:
     >>> round(equivalence_p(close, 1.0), 4), round(equivalence_p(close, 0.1), 4)
     (0.0002, 0.2646)
     """
-    parts = [np.asarray(group, dtype=float) for group in groups]
-    if not parts or min(len(part) for part in parts) < 2:
+    if not _testable(groups):
         return None
-    error, freedom = _pooled(parts)
-    room = margin - abs(float(np.mean([part.mean() for part in parts])))
-    if error == 0:
-        return 0.0 if room > 0 else 1.0
-    return float(special.stdtr(freedom, -room / (error / len(parts))))
+    mean, error, freedom = _pooled(groups)
+    room = margin - abs(mean)
+    return float(stats.t.sf(room / error, freedom)) if error > 0 else float(room <= 0)
 
 
 def least_margin(groups: Sequence[ArrayLike], level: float = LEVEL) -> float | None:
     """Return the smallest margin within which `equivalence_p` shows equality at that level.
-
-    Parameters
-    ----------
-    groups
-        Paired differences, an array a problem.
-    level
-        Significance level.
 
     Examples
     --------
@@ -193,24 +127,28 @@ def least_margin(groups: Sequence[ArrayLike], level: float = LEVEL) -> float | N
     >>> round(equivalence_p(close, least_margin(close)), 4)
     0.05
     """
-    parts = [np.asarray(group, dtype=float) for group in groups]
-    if not parts or min(len(part) for part in parts) < 2:
+    if not _testable(groups):
         return None
-    mean, half = pooled_interval(parts, 1.0 - 2.0 * level)
+    mean, half = pooled_interval(groups, 1.0 - 2.0 * level)
     return abs(mean) + half
 
 
-def _pooled(parts: Sequence[Array]) -> tuple[float, float]:
-    return _error_and_freedom([(part.var(ddof=1) / len(part), len(part)) for part in parts])
+def _testable(groups: Sequence[ArrayLike]) -> bool:
+    return len(groups) > 0 and min(np.size(group) for group in groups) >= 2
+
+
+def _pooled(groups: Sequence[ArrayLike]) -> tuple[float, float, float]:
+    """Return the mean of the groups' means, its standard error, and Satterthwaite's degrees of freedom."""
+    parts = [np.asarray(group, dtype=float) for group in groups]
+    variances = np.array([part.var(ddof=1) / len(part) for part in parts])
+    weights = sum(variance**2 / (len(part) - 1) for variance, part in zip(variances, parts, strict=True))
+    total = float(variances.sum())
+    freedom = float(total**2 / weights) if weights > 0 else 1.0
+    return float(np.mean([part.mean() for part in parts])), math.sqrt(total) / len(parts), freedom
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Return p-values corrected for their number, by Holm's step-down method.
-
-    Parameters
-    ----------
-    ps
-        Uncorrected p-values; None if there was no test.
+    """Return p-values corrected for their number, by Holm's step-down method. None: there was no test.
 
     Examples
     --------
@@ -233,12 +171,8 @@ def band(curves: Array, level: float = 0.95) -> tuple[Array, Array]:
     ----------
     curves
         (runs, points).
-    level
-        Confidence level.
     """
-    runs = len(curves)
     mean = curves.mean(axis=0)
-    if runs < 2:
+    if len(curves) < 2:
         return mean, np.zeros_like(mean)
-    quantile = special.stdtrit(runs - 1, 0.5 + level / 2)
-    return mean, quantile * curves.std(axis=0, ddof=1) / math.sqrt(runs)
+    return mean, stats.t.ppf(0.5 + level / 2, len(curves) - 1) * stats.sem(curves)

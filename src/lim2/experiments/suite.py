@@ -1,4 +1,4 @@
-"""Suites in TOML files: the problems and agents of `lim2 bench --suite`, and the tuning part of `lim2 tune --suite`.
+"""Suites in TOML files: the problems and agents of `lim2 bench --suite`.
 
 .. code-block:: toml
 
@@ -26,11 +26,6 @@
 
     [skip]                   # agents that do not play a problem
     many = ["wide"]
-
-    [tune]                   # other problems and seeds, for `lim2 tune`
-    problems = ["adult", "covertype"]
-    seed = 100
-    runs = 3
 """
 
 from __future__ import annotations
@@ -49,30 +44,8 @@ from lim2.experiments.names import PlanError, Spec, agent_named, nearest, proble
 from lim2.problems.files import folders
 from lim2.problems.registry import names
 
-KEYS = ("problems", "agents", "rounds", "runs", "seed", "delay", "batch", "variants", "skip", "tune")
-TUNE_KEYS = ("problems", "rounds", "runs", "seed", "space")
+KEYS = ("problems", "agents", "rounds", "runs", "seed", "delay", "batch", "variants", "skip")
 WORDS = {"true": True, "false": False, "none": None, "null": None}
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """Tuning part of a suite.
-
-    Parameters
-    ----------
-    problems
-        Names of problems, as in a suite.
-    rounds, runs, seed
-        Rounds, runs and first seed; None if not in the file.
-    space
-        Search space by agent and setting; see `lim2.experiments.space`.
-    """
-
-    problems: tuple[str, ...] = ()
-    rounds: int | None = None
-    runs: int | None = None
-    seed: int | None = None
-    space: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,8 +66,6 @@ class Suite:
         Settings by label.
     skip
         Labels of agents that do not play a problem, by the problem's label.
-    tune
-        Tuning part; None if not in the file.
     """
 
     path: Path = field(default_factory=Path)
@@ -107,7 +78,6 @@ class Suite:
     batch: int | Sequence[int] | None = None
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     skip: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    tune: Tuning | None = None
 
     def problems_of(self, words: Sequence[str]) -> list[Spec]:
         """Return the problems given by words: variants, names, or patterns of names such as ``"smart*"``."""
@@ -173,7 +143,7 @@ def read_suite(path: Path) -> Suite:
         raise PlanError(f"the suite {path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PlanError(f"the suite {path} is not TOML: {error}") from error
-    _check(path, content, KEYS, "")
+    _check(path, content)
     try:
         grid(content.get("delay", 0), content.get("batch", 1))
     except PlanError as error:
@@ -182,8 +152,6 @@ def read_suite(path: Path) -> Suite:
     if not _is_tables(variants):
         raise PlanError(f"the suite {path}: variants must be tables, such as [variants.wide]")
     _check_skip(path, content)
-    if "tune" in content:
-        content["tune"] = _tuning(path, content["tune"])
     return Suite(path, **content)
 
 
@@ -199,30 +167,21 @@ def _check_skip(path: Path, content: dict[str, Any]) -> None:
                 raise PlanError(f"the suite {path}: skip names {word!r}, which is not one of its {kind}; {known}")
 
 
-def _tuning(path: Path, content: Any) -> Tuning:
-    if not isinstance(content, dict):
-        raise PlanError(f"the suite {path}: tune must be a table, [tune]")
-    _check(path, content, TUNE_KEYS, "tune.")
-    if not _is_tables(content.get("space", {})):
-        raise PlanError(f"the suite {path}: tune.space must have a table for each agent, such as [tune.space.LiM2]")
-    return Tuning(**content)
-
-
-def _check(path: Path, content: dict[str, Any], keys: Sequence[str], prefix: str) -> None:
-    """Check the entries that both parts of a suite have; convert lists of names to tuples."""
+def _check(path: Path, content: dict[str, Any]) -> None:
+    """Check the entries; convert lists of names to tuples."""
     for key in content:
-        if key not in keys:
-            raise PlanError(f"the suite {path} has an unknown entry {prefix + key!r}; {nearest(key, keys)}")
+        if key not in KEYS:
+            raise PlanError(f"the suite {path} has an unknown entry {key!r}; {nearest(key, KEYS)}")
     for key, least in (("rounds", 1), ("runs", 1), ("seed", 0)):
         value = content.get(key, least)
         if type(value) is not int or value < least:
-            raise PlanError(f"the suite {path}: {prefix}{key} must be a whole number from {least}, got {value!r}")
+            raise PlanError(f"the suite {path}: {key} must be a whole number from {least}, got {value!r}")
     for key in ("problems", "agents"):
         value = content.get(key)
         if value is None:
             continue
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-            raise PlanError(f'the suite {path}: {prefix}{key} must be a list of names, such as ["LiM2"], got {value!r}')
+            raise PlanError(f'the suite {path}: {key} must be a list of names, such as ["LiM2"], got {value!r}')
         content[key] = tuple(value)
 
 

@@ -5,6 +5,7 @@ diagonal. All that the data say is in Z'Z, Z'r, r'r and their number. These can 
 factor.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import cast
@@ -24,9 +25,9 @@ def sums_of(features: Array, rewards: Array) -> Sums:
     return Sums(np.dot(features.T, features), np.dot(rewards, features), squares, weight)
 
 
-def total(one: Sums, other: Sums) -> Sums:
-    """Return the sums over two sets of rows."""
-    return Sums(*(part + more for part, more in zip(one, other, strict=True)))
+def total(*sums: Sums) -> Sums:
+    """Return the sums over several sets of rows."""
+    return Sums(*(functools.reduce(np.add, parts) for parts in zip(*sums, strict=True)))
 
 
 def times(sums: Sums, keep: float) -> Sums:
@@ -141,6 +142,57 @@ def width_evidence(precision: Array, noise: float, sums: Sums, widths: Array) ->
     scaled = float(precision[0]) * noise / widths[:, None]
     out: Array = 0.5 * ((along**2 / (scaled + values)).sum(axis=1) / noise - np.log1p(values / scaled).sum(axis=1))
     return out
+
+
+def constant_evidence(precision: Array, noise: float, sums: Sums, widths: Array) -> Array:
+    """Return the log density of an arm's rewards for several widths of the prior of the constant, the last feature.
+
+    The prior of the other weights stays, and these are integrated out.
+
+    Examples
+    --------
+    Rewards about 0 favour a narrow prior, rewards far from 0 a wide one:
+
+    >>> Z = np.array([[1.0, 1.0], [-1.0, 1.0]] * 20)
+    >>> for mean in (0.0, 1.0):
+    ...     sums = sums_of(Z, np.full(40, mean))
+    ...     constant_evidence(np.ones(2), 1.0, sums, np.array([1.0, 0.01])).round(2).tolist()
+    [-1.86, -0.17]
+    [17.66, 5.55]
+    """
+    factor, failed = _factor(precision[:-1] * noise, sums._replace(gram=sums.gram[:-1, :-1]))
+    if failed:
+        return np.zeros(len(widths))
+    towards, along = (_trsv(factor, part[:-1], lower=0, trans=1) for part in (sums.gram[-1], sums.cross))
+    count = max(float(sums.weight) - float(np.dot(towards, towards)), 0.0)
+    cross = float(sums.cross[-1]) - float(np.dot(towards, along))
+    scaled = float(precision[-1]) * noise / widths
+    out: Array = 0.5 * (cross**2 / (scaled + count) / noise - np.log1p(count / scaled))
+    return out
+
+
+def change(densities: Array, weights: Array) -> tuple[float, Array]:
+    """Return the weights of the past per arm under which recent rewards are likeliest, and by how many nats.
+
+    ``densities`` has a row per arm and a column per weight of the past, the first of which is 1: what
+    :func:`forgetting` gives. Either all arms change alike, or some alone, each at a cost of log(arms) + 1 nats: at
+    every look there are many single arms that may seem to change.
+
+    Examples
+    --------
+    >>> weights = np.array([1.0, 0.1])
+    >>> alike = np.array([[-5.0, -1.0], [-5.0, -2.0]])
+    >>> alone = np.array([[-5.0, -1.0], [-5.0, -9.0]])
+    >>> [(round(nats, 2), found.tolist()) for nats, found in (change(rows, weights) for rows in (alike, alone))]
+    [(7.0, [0.1, 0.1]), (2.31, [0.1, 1.0])]
+    """
+    n_arms, gains = len(densities), densities - densities[:, :1]
+    alike = gains.sum(axis=0)
+    single = gains.max(axis=1) - math.log(n_arms) - 1.0
+    alone = float(np.maximum(single, 0.0).sum())
+    if alone > alike.max():
+        return alone, np.where(single > 0.0, weights[gains.argmax(axis=1)], 1.0)
+    return float(alike.max()), np.full(n_arms, weights[alike.argmax()])
 
 
 def _factor(precision: Array, sums: Sums) -> tuple[Array, int]:

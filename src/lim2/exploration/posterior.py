@@ -46,11 +46,8 @@ def check_prior(prior_precision: float, a0: float, b0: float) -> None:
         raise ValueError(f"prior_precision must be at least {SMALLEST_PRECISION:g}, got {prior_precision!r}")
 
 
-def prior(n_arms: int, width: int, precision: float | Array, a0: float, b0: float) -> Posterior:
-    """Return the prior: N(0, noise I / precision), InvGamma(a0, b0).
-
-    ``precision`` may be one number per feature.
-    """
+def prior(n_arms: int, width: int, precision: float, a0: float, b0: float) -> Posterior:
+    """Return the prior: N(0, noise I / precision), InvGamma(a0, b0)."""
     cov = np.tile(np.eye(width) / precision, (n_arms, 1, 1))
     return Posterior(np.zeros((n_arms, width)), cov, np.full(n_arms, float(a0)), np.full(n_arms, float(b0)))
 
@@ -89,7 +86,7 @@ def observe(posterior: Posterior, arm: int, z: Array, reward: float) -> list[Wri
     return [(mu, arm, mean), (cov, arm, conditioned), (a, arm, a[arm] + 0.5), (b, arm, b[arm] + half)]
 
 
-def condition_all(cov: Array, z: Array, bounds: list[int], out: Array | None = None) -> tuple[Array, Array]:
+def condition_all(cov: Array, z: Array, bounds: list[int]) -> tuple[Array, Array]:
     """Condition every arm's covariance on its rows of features; return (cov^-1 + Z'Z)^-1 and the traces of Z'Z.
 
     Parameters
@@ -100,10 +97,8 @@ def condition_all(cov: Array, z: Array, bounds: list[int], out: Array | None = N
         (n, g), sorted by arm.
     bounds
         Arm i has the rows ``bounds[i]`` to ``bounds[i + 1]``.
-    out
-        Array for the result, which may be ``cov`` itself; None: a new array.
     """
-    out = np.empty((len(bounds) - 1, *cov.shape[-2:])) if out is None else out
+    out = np.empty((len(bounds) - 1, *cov.shape[-2:]))
     flat, width, traces = z.reshape(-1), z.shape[1], []
     for arm, (start, stop) in enumerate(itertools.pairwise(bounds)):
         condition(cov[arm] if cov.ndim == 3 else cov, z[start:stop], out[arm])
@@ -162,7 +157,7 @@ def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
     """Return the covariance after seeing rows of features: (cov^-1 + Z'Z)^-1.
 
     Works on the smaller side: few rows by Woodbury in an n x n system, others in a g x g system, which for many rows is
-    built from Z'Z. ``out`` may be ``cov`` itself.
+    built from Z'Z.
 
     Parameters
     ----------
@@ -171,7 +166,7 @@ def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
     features
         (n, g), the rows Z.
     out
-        Array for the result; None: a new array.
+        Array for the result, not ``cov`` itself; None: a new array.
 
     Examples
     --------
@@ -204,8 +199,7 @@ def _condition_on_few(cov: Array, features: Array, out: Array) -> bool:
     if failed:
         return False
     whitened = _dtrsm(1.0, factor, projected.T, side=1, lower=1, trans_a=1, overwrite_b=1)  # W'
-    if out is not cov:
-        out[:] = cov
+    out[:] = cov
     _dgemm(-1.0, whitened, whitened, 1.0, out.T, trans_b=1, overwrite_c=1)
     return True
 

@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from lim2.exploration import posterior as solved
 from lim2.exploration import roots
-from lim2.exploration.posterior import STEEPEST, Posterior
+from lim2.exploration.posterior import STEEPEST
 from lim2.exploration.roots import Roots
 from lim2.state import Array, Ints, Write
 
 _dpotrf, _dtrsm, _dtrsv = lapack.dpotrf, blas.dtrsm, blas.dtrsv
 
-Belief = tuple[Array, Array, float, float]  # about one arm: mean, covariance or its root, a, b
+Belief = tuple[Array, Array, float, float]  # about one arm: mean, root of the covariance, a, b
 
 FEWEST_ROWS, MOST_ROWS = 6, 64  # fewer are quicker one by one, more are taken piece by piece; measured
 LEAST = 1.0 - 1e-9  # no pivot is below 1, but for rounding
@@ -67,27 +66,7 @@ def predicted_many(posterior: Roots, arm: int, Z: Array, rewards: Array) -> tupl
     return [(array, arm, part) for array, part in zip(posterior, belief, strict=True)], densities
 
 
-def observe_many(posterior: Posterior, arm: int, Z: Array, rewards: Array) -> list[Write]:
-    """Condition one arm on more rows of features (k, g) and rewards (k,). Returns its new rows.
-
-    Examples
-    --------
-    >>> from lim2.state import Writes, written
-    >>> before = solved.prior(n_arms=1, width=2, precision=1.0, a0=6.0, b0=6.0)
-    >>> after = written(Writes(before, observe_many(before, 0, np.eye(2), np.array([0.0, 3.0]))))
-    >>> after.cov[0].round(9).tolist(), after.mu[0].round(9).tolist()
-    ([[0.5, 0.0], [0.0, 0.5]], [0.0, 1.5])
-    """
-    if len(rewards) == 1:
-        return solved.observe(posterior, arm, Z[0], float(rewards[0]))
-    belief = _of_arm(posterior, arm)
-    for start in range(0, len(rewards), MOST_ROWS):
-        rows = slice(start, start + MOST_ROWS)
-        belief = _next_cov(belief, Z[rows], rewards[rows])
-    return [(array, arm, part) for array, part in zip(posterior, belief, strict=True)]
-
-
-def _of_arm(posterior: Roots | Posterior, arm: int) -> Belief:
+def _of_arm(posterior: Roots, arm: int) -> Belief:
     mu, matrix, a, b = posterior
     return mu[arm], matrix[arm], float(a[arm]), float(b[arm])
 
@@ -114,21 +93,6 @@ def _next_root(posterior: Roots, belief: Belief, Z: Array, rewards: Array) -> tu
         mean, root, a, b = (part for _, _, part in new)
         belief = mean, root, a, b
     return belief, densities
-
-
-def _next_cov(belief: Belief, Z: Array, rewards: Array) -> Belief:
-    """Return the posterior after more rows."""
-    cov = belief[1]
-    if len(rewards) >= FEWEST_ROWS:
-        D = np.dot(Z, cov)
-        found = _conditioned(belief, Z, rewards, D, np.dot(D, Z.T))
-        if found is not None:
-            (mean, a, b), _, V, _ = found
-            return mean, cov - np.dot(V.T, V), a, b
-    for z, reward in zip(Z, rewards.tolist(), strict=True):
-        mean, cov, a, b = (part for _, _, part in solved.observe(_alone(belief, Posterior), 0, z, reward))
-        belief = mean, cov, float(a), float(b)
-    return belief
 
 
 def _conditioned(

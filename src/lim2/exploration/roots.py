@@ -55,11 +55,6 @@ Scorer = Roots | TriangularPosterior
 Beliefs = TypeVar("Beliefs", RootPosterior, LinearPosterior)
 
 
-def part_of(posterior: Beliefs, arms: slice) -> Beliefs:
-    """Return the posterior of some arms."""
-    return type(posterior)(*(rows[arms] for rows in posterior))
-
-
 def of_features(posterior: Roots, kept: NDArray[np.bool_]) -> TriangularPosterior:
     """Return the posterior of one arm, to score rows whose other features are 0.
 
@@ -74,6 +69,19 @@ def prior(n_arms: int, width: int, precision: float, a0: float, b0: float) -> Ro
     """Return the prior: N(0, noise I / precision), InvGamma(a0, b0)."""
     root = np.tile(np.eye(width) / math.sqrt(precision), (n_arms, 1, 1))
     return RootPosterior(np.zeros((n_arms, width)), root, np.full(n_arms, float(a0)), np.full(n_arms, float(b0)))
+
+
+def restarted(posterior: Beliefs, weight: float, before: float, after: float, centre: float | None) -> Beliefs:
+    """Return the posterior of all arms with another prior variance of the noise; what was learned of it stays.
+
+    ``weight`` is the prior's a. With a centre nothing was learned: without a scale of the rewards, errors mean nothing.
+    """
+    mu, root, a, b = posterior
+    if centre is None:
+        return type(posterior)(mu, root, a, weight * after + np.maximum(b - weight * before, 0.0))
+    mu = mu.copy()
+    mu[:, -1] = centre
+    return type(posterior)(mu, root, a, np.full(len(b), weight * after))
 
 
 def score(posterior: Scorer, z: Array) -> StudentT:

@@ -25,7 +25,7 @@ from lim2.problems.sources import SOURCES
 if TYPE_CHECKING:
     import polars as pl
 
-Parser = Callable[[list[Path]], "pl.DataFrame"]
+Parser = Callable[[Sequence[Path]], "pl.DataFrame"]
 
 # Part of the name of every kept table: a change in any parser makes it a new one.
 FORMAT = 2

@@ -31,6 +31,8 @@ class Column:
         The only values allowed, as they are written in the file.
     missing
         Text that stands for a missing value; None: values must not be missing.
+    role
+        Use of the column in a dataset of classes: a number, one of a set of values, the class, or none.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Column:
     high: float = math.inf
     values: tuple[str, ...] | None = None
     missing: str | None = None
+    role: Literal["number", "category", "label", "unused"] = "number"
 
     @property
     def may_be_empty(self) -> bool:

@@ -24,7 +24,7 @@ class Moments(NamedTuple):
     So a column of 1e9 with a little noise keeps all its digits.
     """
 
-    weight: Annotated[float, "", "nonnegative"]  # of all contexts, each with what it still counts
+    weight: Annotated[float, "", "nonnegative"]  # number of contexts; less where lim2 0.2 let them count less
     origin: Annotated[Array, "*context"]
     offset: Annotated[Array, "*context"]  # mean minus origin
     squares: Annotated[Array, "*context"]  # sum of squares about the mean
@@ -55,8 +55,8 @@ def no_moments(shape: tuple[int, ...]) -> Moments:
     return Moments(0.0, zeros, zeros, zeros)
 
 
-def observe(moments: Moments, context: NDArray[Any], keep: float = 1.0) -> Moments:
-    """Return the moments with one more context, by Welford's recursion; earlier ones count less by ``keep``.
+def observe(moments: Moments, context: NDArray[Any]) -> Moments:
+    """Return the moments with one more context, by Welford's recursion.
 
     Examples
     --------
@@ -70,17 +70,15 @@ def observe(moments: Moments, context: NDArray[Any], keep: float = 1.0) -> Momen
     ([1000000002.0, 5.0, 3.0], [1.633, 0.0, 2.16])
     """
     origin = moments.origin if moments.weight else np.array(context, dtype=np.float64)
-    weight = keep * moments.weight + 1.0
+    weight = moments.weight + 1.0
     place = context - origin
     distance = place - moments.offset
     offset = moments.offset + distance / weight
-    return Moments(weight, origin, offset, keep * moments.squares + distance * (place - offset))
+    return Moments(weight, origin, offset, moments.squares + distance * (place - offset))
 
 
-def observe_many(moments: Moments, contexts: NDArray[Any], keep: float = 1.0) -> Moments:
+def observe_many(moments: Moments, contexts: NDArray[Any]) -> Moments:
     """Return the moments with more contexts, at least one, all at once (Chan, Golub and LeVeque, 1983).
-
-    With every context those before it count less by ``keep``.
 
     Examples
     --------
@@ -92,19 +90,10 @@ def observe_many(moments: Moments, contexts: NDArray[Any], keep: float = 1.0) ->
     count = float(len(contexts))
     origin = moments.origin if moments.weight else np.array(contexts[0], dtype=np.float64)
     places = contexts - origin
-    if keep == 1.0:
-        mean = places.mean(axis=0)
-        places -= mean
-        places *= places
-        spread = places.sum(axis=0)
-    else:
-        weights, fading = keep ** np.arange(count - 1.0, -1.0, -1.0), keep**count
-        moments = moments._replace(weight=fading * moments.weight, squares=fading * moments.squares)
-        count = float(weights.sum())
-        mean = np.tensordot(weights, places, 1) / count
-        places -= mean
-        places *= places
-        spread = np.tensordot(weights, places, 1)
+    mean = places.mean(axis=0)
+    places -= mean
+    places *= places
+    spread = places.sum(axis=0)
     weight, distance = moments.weight + count, mean - moments.offset
     squares = moments.squares + spread + distance**2 * (moments.weight * count / weight)
     return Moments(weight, origin, moments.offset + distance * (count / weight), squares)
@@ -124,35 +113,3 @@ def scaled(by: Scaling, contexts: NDArray[Any]) -> Array:
     out *= by.factor
     np.minimum(out, by.limit, out=out)
     return np.maximum(out, -by.limit, out=out)
-
-
-def unlimited(by: Scaling) -> Scaling:
-    """Return the map without clipping, for contexts that the moments include."""
-    return by._replace(limit=math.inf)
-
-
-def covers(by: Scaling, context: Array) -> bool:
-    """Return whether a context is scaled without loss: no value is clipped, and only known columns vary."""
-    distance = context - by.center
-    inside = np.abs(distance) * by.factor <= by.limit
-    return bool(inside.all() and not distance[by.factor == 0.0].any())
-
-
-def covers_each(by: Scaling, contexts: Array) -> NDArray[np.bool_]:
-    """Return the result for each of several vectors."""
-    distance = contexts - by.center
-    inside: NDArray[np.bool_] = (np.abs(distance) * by.factor <= by.limit) & ((by.factor != 0.0) | (distance == 0.0))
-    return np.asarray(inside.all(axis=1))
-
-
-def map_between(old: Scaling, new: Scaling) -> Array:
-    """Return T with (z, 1) = T (z', 1), for z in the new scaling and z' in the old one: (d + 1, d + 1).
-
-    What varies by rounding alone is 0 in the new scaling, wherever its centre is.
-    """
-    width = new.center.size
-    out = np.eye(width + 1)
-    out.ravel()[: -1 : width + 2] = (old.scale / new.scale).ravel()
-    out[:-1, -1] = ((old.center - new.center) / new.scale).ravel()
-    out[:-1][new.factor.ravel() == 0.0] = 0.0
-    return out

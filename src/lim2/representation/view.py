@@ -93,14 +93,14 @@ def features(
 def squared_lengths(rows: Array, hidden: int) -> Array:
     """Return, for every feature, the mean squared length of its group: hidden layer, context, constant.
 
-    A group that is dead, has exploded or is not there counts as 1.
+    A group that is dead, has exploded or is not there counts as 1; so do all where there are no rows.
 
     Examples
     --------
     >>> squared_lengths(np.array([[3.0, 4.0, 0.1, 1.0]]), hidden=2).round(3).tolist()
     [25.0, 25.0, 0.01, 1.0]
     """
-    squares, lengths = np.square(rows).mean(axis=0), np.ones(rows.shape[1])
+    squares, lengths = np.square(rows).sum(axis=0) / max(len(rows), 1), np.ones(rows.shape[1])
     for group in (slice(hidden), slice(hidden, -1)):
         length = float(squares[group].sum())
         if SMALLEST_SIZE <= length <= LARGEST_SIZE:

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from lim2.agents import AGENTS
+from lim2.agents import AGENTS, replacement
+from lim2.algorithms import linear_ts_files
 from lim2.bandit import Bandit
 from lim2.encoding import Encoder
 from lim2.exploration.epsilon import LOGGED
@@ -27,7 +28,7 @@ TAKEN = {
 
 Aggregate = Literal["first", "last", "sum", "mean", "max"]
 ArmName = Annotated[str, Meta(min_length=1, max_length=256)]
-Setting = bool | int | float | str | None
+Setting = bool | int | float | str | list[int | float] | None
 
 
 class EncoderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,7 +122,10 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_stored(content: bytes | str) -> Stored:
-    """Return a description from JSON; one of lim2 0.2 or earlier has ``exploration`` in place of ``epsilon``.
+    """Return a description from JSON.
+
+    One of lim2 0.2 or earlier has ``exploration`` in place of ``epsilon``, and LinearTS may have settings that it no
+    longer has.
 
     Parameters
     ----------
@@ -137,6 +141,9 @@ def read_stored(content: bytes | str) -> Stored:
     match raw:
         case {"spec": {"exploration": _} as spec} if "epsilon" not in spec:
             spec["epsilon"] = spec.pop("exploration")
+    match raw:
+        case {"spec": {"algorithm": "LinearTS", "settings": dict(settings)} as spec}:
+            spec["algorithm"], spec["settings"] = linear_ts_files.replaced("LinearTS", settings)
     return msgspec.convert(raw, Stored)
 
 
@@ -178,7 +185,8 @@ def made(spec: BanditSpec) -> Bandit:
         if name in TAKEN:
             raise bad_request(f"{name!r} is no setting of an algorithm here: use {TAKEN[name]}", "settings")
         if spec.algorithm in AGENTS and name not in (known := settings_of(spec.algorithm)):
-            raise bad_request(f"{spec.algorithm} has no setting {name!r}: it has {', '.join(known)}", "settings")
+            instead = replacement(spec.algorithm, name) or f"it has {', '.join(known)}"
+            raise bad_request(f"{spec.algorithm} has no setting {name!r}: {instead}", "settings")
     settings: dict[str, Any] = {**encoders, **spec.settings}
     try:
         return Bandit(spec.arms, algorithm=spec.algorithm, epsilon=spec.epsilon, seed=spec.seed, **settings)

@@ -2,66 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.problems.cache import parsed
+from lim2.problems.dataset import Dataset, Rounds
 from lim2.problems.draw import draw_rows, one_per_right_arm
 from lim2.problems.facts import LABEL, Facts, Rows
 from lim2.problems.files import Folder, plain
 from lim2.problems.problem import Problem
-from lim2.problems.registry import register
 from lim2.problems.table import Column, Layout, read
 
 if TYPE_CHECKING:
     import polars as pl
 
-ARMS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
 PART = 50_000  # reviews
 PADDING, UNKNOWN, FIRST_WORD = 0, 1, 2
 # Words, endings such as 's and 'll, and the marks that carry a mood; all else separates.
 TOKEN = r"'[a-z]+|[a-z0-9]+|[(),!?]"
-LAYOUT = Layout(
-    (
-        Column("Product Name", "text"),
-        Column("Brand Name", "text"),
-        Column("Price", "text"),
-        Column("Rating", "int", 1, 5),
-        Column("Reviews", "text"),
-        Column("Review Votes", "text"),
-    ),
-    header=True,
-)
-FACTS = Facts(
-    title="Amazon",
-    files=("Amazon_Unlocked_Mobile.csv",),
-    n_features=60,
-    n_arms=5,
-    paper_features="7K",
-    published=Rows(413_840, (72_350, 24_728, 31_765, 61_392, 223_605)),
-    copies=(Rows(10_000, (2_155, 668, 831, 1_385, 4_961)),),
-    preprocessing="lower case, split into words and the marks ( ) , ! ?, cut and padded to 60 token ids; the "
-    "vocabulary is every word of the file, the most frequent first; 0 is padding, 1 a word outside the "
-    "vocabulary",
-    difference="60 token ids; the paper's 7K counts the embedded input, 60 words times 128",
-)
 
 
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of the file: each review as the numbers of its words, the most frequent word being 0.
-
-    Parameters
-    ----------
-    paths
-        Amazon_Unlocked_Mobile.csv.
-    """
+def parse(paths: Sequence[Path], layout: Layout) -> pl.DataFrame:
+    """Return the table of the file: each review as the numbers of its words, the most frequent word being 0."""
     import polars as pl
 
     with plain(paths[0]) as path:
-        frame = read(path, LAYOUT, shown=paths[0]).select("Rating", "Reviews")
+        frame = read(path, layout, shown=paths[0]).select("Rating", "Reviews")
     # Part by part, because the words of all reviews at once take more than a GiB.
     parts = [frame["Reviews"][start : start + PART] for start in range(0, frame.height, PART)]
     counts = pl.concat([_words(part).explode().drop_nulls().value_counts(name="n") for part in parts])
@@ -98,9 +67,41 @@ def _padded(tokens: pl.Series, length: int, known: int) -> NDArray[np.int32]:
     return out
 
 
-@register("amazon", summary="How many stars a review of a phone gives, from its words.", facts=FACTS, parse=parse)
+AMAZON = Dataset(
+    "amazon",
+    "How many stars a review of a phone gives, from its words.",
+    arms=("1 star", "2 stars", "3 stars", "4 stars", "5 stars"),
+    layout=Layout(
+        (
+            Column("Product Name", "text"),
+            Column("Brand Name", "text"),
+            Column("Price", "text"),
+            Column("Rating", "int", 1, 5),
+            Column("Reviews", "text"),
+            Column("Review Votes", "text"),
+        ),
+        header=True,
+    ),
+    facts=Facts(
+        title="Amazon",
+        files=("Amazon_Unlocked_Mobile.csv",),
+        n_features=60,
+        n_arms=5,
+        paper_features="7K",
+        published=Rows(413_840, (72_350, 24_728, 31_765, 61_392, 223_605)),
+        copies=(Rows(10_000, (2_155, 668, 831, 1_385, 4_961)),),
+        preprocessing="lower case, split into words and the marks ( ) , ! ?, cut and padded to 60 token ids; the "
+        "vocabulary is every word of the file, the most frequent first; 0 is padding, 1 a word outside the "
+        "vocabulary",
+        difference="60 token ids; the paper's 7K counts the embedded input, 60 words times 128",
+    ),
+    parse=parse,
+)
+
+
+@AMAZON.register
 def amazon(
-    rounds: int | Literal["all"],
+    rounds: Rounds,
     seed: int,
     length: int = 60,
     vocabulary: int | None = None,
@@ -110,26 +111,12 @@ def amazon(
 ) -> Problem:
     """Draw Amazon. Contexts are token ids; `problem.n_tokens` says how many there are.
 
-    Parameters
-    ----------
-    rounds
-        Number of rows to draw.
-    seed
-        The same seed gives the same arrays.
-    length
-        Number of tokens kept of a review; a shorter one is padded with 0.
-    vocabulary
-        Number of most frequent words with separate ids; all others get the id 1. None: all words.
-    replace
-        Whether a row may come again.
-    data
-        The folder with the file; None for `LIM2_DATA`, then the user's cache.
-    verify
-        Whether a file that is not a known one is an error.
+    A review is cut to `length` tokens, and a shorter one is padded with 0. Words outside the `vocabulary`, the number
+    of most frequent words with separate ids (None: all), get the id 1.
     """
     if length < 1 or (vocabulary is not None and vocabulary < 1):
         raise ValueError(f"length and vocabulary must be at least 1, not {length} and {vocabulary}")
-    table = parsed("amazon", FACTS, parse, data=data, verify=verify)
+    table = AMAZON.table(data, verify)
     rows = draw_rows(table.height, rounds, seed, replace=replace, name="amazon")
     drawn = table.take(rows)
     words = int(table.codes["words"][0])
@@ -137,9 +124,9 @@ def amazon(
     return Problem(
         "amazon",
         _padded(drawn["tokens"], length, known),
-        one_per_right_arm(drawn[LABEL].to_numpy(), len(ARMS)),
+        one_per_right_arm(drawn[LABEL].to_numpy(), len(AMAZON.arms)),
         seed=seed,
-        arm_names=ARMS,
+        arm_names=AMAZON.arms,
         n_tokens=known + FIRST_WORD,
         settings={"length": length, "vocabulary": vocabulary, "replace": replace},
         notes=table.notes,

@@ -2,63 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lim2.problems.cache import parsed
+from lim2.problems.dataset import Dataset, Rounds
 from lim2.problems.draw import Standardize, draw_rows, ordered_product, standardized, stream
 from lim2.problems.facts import Facts, Rows
 from lim2.problems.files import Folder, plain
 from lim2.problems.problem import Problem
-from lim2.problems.registry import register
 from lim2.problems.table import Column, Layout, compare_names, read
 
 if TYPE_CHECKING:
     import polars as pl
 
 _TICKERS = "MSFT GOOGL GE GM CVX SPWR SBUX FDX JPM WMT XOM AAL UN AMZN BP HPE WFC TOT PG BA F"
-TICKERS = tuple(_TICKERS.split())
-# The header is not in the form of the rows: it has commas, they have spaces.
-LAYOUT = Layout(tuple(Column(ticker) for ticker in TICKERS), separator=" ", skip=1)
-FACTS = Facts(
-    title="Financial",
-    files=("raw_stock_contexts",),
-    n_features=21,
-    n_arms=8,
-    paper_features="21",
-    published=Rows(3_713),
-    preprocessing="not standardised. Each seed draws 8 strategies, uniform in [-1, 1] and scaled to norm "
-    "1; the reward of arm i is context times strategy, plus noise of standard deviation 0.01 (i + 1), "
-    "i from 0",
-)
+TICKERS = _TICKERS.split()
 
 
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of the file.
-
-    Parameters
-    ----------
-    paths
-        raw_stock_contexts.
-    """
+def parse(paths: Sequence[Path], layout: Layout) -> pl.DataFrame:
+    """Return the table of the file."""
     with plain(paths[0]) as path:
-        frame = read(path, LAYOUT, shown=paths[0])
+        frame = read(path, layout, shown=paths[0])
         with path.open() as file:
             compare_names(file.readline().strip().split(","), TICKERS, paths[0], line=1)
     return frame
 
 
-@register(
+FINANCIAL = Dataset(
     "financial",
-    summary="Eight random linear strategies on the daily moves of 21 stocks.",
-    rounds=3713,
-    facts=FACTS,
+    "Eight random linear strategies on the daily moves of 21 stocks.",
+    arms=(),
+    # The header is not in the form of the rows: it has commas, they have spaces.
+    layout=Layout(tuple(Column(ticker) for ticker in TICKERS), separator=" ", skip=1),
+    facts=Facts(
+        title="Financial",
+        files=("raw_stock_contexts",),
+        n_features=21,
+        n_arms=8,
+        paper_features="21",
+        published=Rows(3_713),
+        preprocessing="not standardised. Each seed draws 8 strategies, uniform in [-1, 1] and scaled to norm "
+        "1; the reward of arm i is context times strategy, plus noise of standard deviation 0.01 (i + 1), "
+        "i from 0",
+    ),
     parse=parse,
+    rounds=3713,
 )
+
+
+@FINANCIAL.register
 def financial(
-    rounds: int | Literal["all"],
+    rounds: Rounds,
     seed: int,
     n_arms: int = 8,
     noise: float = 0.01,
@@ -67,30 +64,10 @@ def financial(
     data: Folder = None,
     verify: bool = True,
 ) -> Problem:
-    """Draw Financial.
-
-    Parameters
-    ----------
-    rounds
-        Number of rows to draw.
-    seed
-        The same seed gives the same arrays.
-    n_arms
-        Number of strategies to draw.
-    noise
-        Arm i has noise of the standard deviation `noise * (i + 1)`, i from 0.
-    standardize
-        None (as in the paper), `"sample"` or `"online"`.
-    replace
-        Whether a row may come again.
-    data
-        The folder with the file; None for `LIM2_DATA`, then the user's cache.
-    verify
-        Whether a file that is not a known one is an error.
-    """
+    """Draw Financial. Arm i, from 0, has noise of the standard deviation `noise * (i + 1)`."""
     if n_arms < 1:
         raise ValueError(f"n_arms must be at least 1, not {n_arms}")
-    table = parsed("financial", FACTS, parse, data=data, verify=verify)
+    table = FINANCIAL.table(data, verify)
     rows = draw_rows(table.height, rounds, seed, replace=replace, name="financial")
     contexts = standardized(table.take(rows).to_numpy(), standardize)
     strategies = stream(seed, "strategies").uniform(-1.0, 1.0, (len(TICKERS), n_arms))
@@ -105,7 +82,7 @@ def financial(
         expected,
         seed=seed,
         arm_names=tuple(f"strategy {arm + 1}" for arm in range(n_arms)),
-        feature_names=TICKERS,
+        feature_names=tuple(TICKERS),
         settings={"n_arms": n_arms, "noise": noise, "standardize": standardize, "replace": replace},
         notes=table.notes,
     )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.problems.cache import parsed
+from lim2.problems.dataset import Dataset, Rounds
 from lim2.problems.draw import Standardize, draw_rows, standardized, stream
 from lim2.problems.errors import DataError
 from lim2.problems.facts import Facts, Rows
 from lim2.problems.files import Folder, find, opened, plain
 from lim2.problems.problem import Problem
-from lim2.problems.registry import register
 from lim2.problems.table import Column, Layout, read
 
 if TYPE_CHECKING:
@@ -24,37 +24,14 @@ DENSE = "jester_data_40jokes_19181users.npy"
 SOURCE = "jester-data-1.csv"
 JOKES = 40
 NOT_RATED = 99.0
-LAYOUT = Layout(
-    (
-        Column("count", "int", 0, 100),
-        *(Column(f"joke {i}", "float", -10, NOT_RATED) for i in range(1, 101)),
-    )
-)
-FACTS = Facts(
-    title="Jester",
-    files=(DENSE,),
-    alternatives=((SOURCE,),),
-    n_features=32,
-    n_arms=8,
-    paper_features="32",
-    published=Rows(19_181),
-    preprocessing="users who rated all of the 40 most-rated jokes; each seed shuffles the jokes, 32 ratings "
-    "are the context and 8 the rewards; not standardised. From jester-data-1.csv when the .npy is not there",
-)
 
 
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the table of 40 ratings a user.
-
-    Parameters
-    ----------
-    paths
-        jester_data_40jokes_19181users.npy, or jester-data-1.csv.
-    """
+def parse(paths: Sequence[Path], layout: Layout) -> pl.DataFrame:
+    """Return the table of 40 ratings a user, from the array or from all ratings."""
     import polars as pl
 
     path = paths[0]
-    ratings = _from_dense(path) if ".npy" in path.suffixes else _from_source(path)
+    ratings = _from_dense(path) if ".npy" in path.suffixes else _from_source(path, layout)
     return pl.DataFrame(ratings, schema=[f"joke {i}" for i in range(1, JOKES + 1)], orient="row")
 
 
@@ -79,9 +56,9 @@ def _from_dense(path: Path) -> NDArray[np.float64]:
     return dense
 
 
-def _from_source(path: Path) -> NDArray[np.float64]:
+def _from_source(path: Path, layout: Layout) -> NDArray[np.float64]:
     with plain(path) as copy:
-        table = read(copy, LAYOUT, shown=path).to_numpy()
+        table = read(copy, layout, shown=path).to_numpy()
     ratings = table[:, 1:]
     rated = ratings != NOT_RATED
     odd = np.flatnonzero(rated.sum(axis=1) != table[:, 0])
@@ -97,9 +74,31 @@ def _from_source(path: Path) -> NDArray[np.float64]:
     return dense
 
 
-@register("jester", summary="Recommend one of eight jokes to a user who rated 32 others.", facts=FACTS, parse=parse)
+JESTER = Dataset(
+    "jester",
+    "Recommend one of eight jokes to a user who rated 32 others.",
+    arms=(),
+    layout=Layout(
+        (Column("count", "int", 0, 100), *(Column(f"joke {i}", "float", -10, NOT_RATED) for i in range(1, 101)))
+    ),
+    facts=Facts(
+        title="Jester",
+        files=(DENSE,),
+        alternatives=((SOURCE,),),
+        n_features=32,
+        n_arms=8,
+        paper_features="32",
+        published=Rows(19_181),
+        preprocessing="users who rated all of the 40 most-rated jokes; each seed shuffles the jokes, 32 ratings "
+        "are the context and 8 the rewards; not standardised. From jester-data-1.csv when the .npy is not there",
+    ),
+    parse=parse,
+)
+
+
+@JESTER.register
 def jester(
-    rounds: int | Literal["all"],
+    rounds: Rounds,
     seed: int,
     n_arms: int = 8,
     shuffle_jokes: bool = True,
@@ -110,29 +109,12 @@ def jester(
 ) -> Problem:
     """Draw Jester. Contexts and rewards are ratings from -10 to 10.
 
-    Parameters
-    ----------
-    rounds
-        Number of rows to draw.
-    seed
-        The same seed gives the same arrays.
-    n_arms
-        Number of jokes, of 40, that are arms; the others are the context.
-    shuffle_jokes
-        Whether the seed decides which jokes are arms; otherwise the last ones are.
-    standardize
-        None (as in the paper), `"sample"` or `"online"`.
-    replace
-        Whether a row may come again.
-    data
-        The folder with the file; None for `LIM2_DATA`, then the user's cache.
-    verify
-        Whether a file that is not a known one is an error.
+    Of the 40 jokes `n_arms` are arms: the seed decides which, or they are the last ones (`shuffle_jokes=False`).
     """
     if not 1 <= n_arms < JOKES:
         raise ValueError(f"n_arms must be from 1 to {JOKES - 1}, not {n_arms}")
     files = (SOURCE,) if find(DENSE, data) is None and find(SOURCE, data) else (DENSE,)
-    table = parsed("jester", FACTS, parse, data=data, verify=verify, files=files)
+    table = JESTER.table(data, verify, files)
     rows = draw_rows(table.height, rounds, seed, replace=replace, name="jester")
     order = stream(seed, "jokes").permutation(JOKES) if shuffle_jokes else np.arange(JOKES)
     ratings = table.take(rows).to_numpy()[:, order]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -57,14 +57,8 @@ FACTS = Facts(
 )
 
 
-def parse(paths: list[Path]) -> pl.DataFrame:
-    """Return the ratings, each with what is known of its user and its film.
-
-    Parameters
-    ----------
-    paths
-        u.data, u.item and u.user.
-    """
+def parse(paths: Sequence[Path]) -> pl.DataFrame:
+    """Return the ratings, each with what is known of its user and its film."""
     import polars as pl
 
     with plain(paths[0]) as data, plain(paths[2]) as user:
@@ -115,24 +109,8 @@ def movielens(
     """Draw MovieLens 100K.
 
     The ratings of each user are shuffled and dealt in hands of `films`; a round is a hand. So every rating is played at
-    most once, and an agent is never asked twice for what it has seen.
-
-    Parameters
-    ----------
-    rounds
-        Number of hands to draw.
-    seed
-        The same seed gives the same arrays.
-    films
-        The number of candidates. Users who rated fewer are left out.
-    reward
-        `"liked"`: 1 for a rating of 4 or 5, else 0, because choosing is about what a user likes. `"rating"`: 1 to 5.
-    replace
-        Whether a hand may come again.
-    data
-        The folder with the files; None for `LIM2_DATA`, then the user's cache.
-    verify
-        Whether files that are not known are an error.
+    most once, and an agent is never asked twice for what it has seen. Users who rated fewer films are left out. The
+    reward is `"liked"`, 1 for a rating of 4 or 5, else 0, or the `"rating"` from 1 to 5.
     """
     if films < 1 or reward not in ("liked", "rating"):
         raise ValueError(f"films must be at least 1 and reward 'liked' or 'rating', not {films} and {reward!r}")

@@ -1,0 +1,131 @@
+"""Tables of README and of the pages on results, as Markdown, from `benchmarks.kept.Kept`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from benchmarks import adaptive, past_the_paper
+from benchmarks.kept import Kept
+from lim2.experiments.report.markdown import table
+from lim2.experiments.report.texts import p_value
+from lim2.experiments.stats import holm, pooled_interval, pooled_p
+from lim2.paper import ablation
+from lim2.paper.published import METHODS, RUNS
+from lim2.paper.write import claim_lines, links
+
+
+def compared(kept: Kept) -> str:
+    """Return AdaptiveTS minus its strongest rivals, problem by problem; bold is significant after Holm's correction."""
+    sides = past_the_paper.judged(kept.comparisons)
+    rows = [
+        [_with_runs(problem, rival["pairs"]), *(_lead(sides[side].get(problem)) for side in ("own", "peers"))]
+        for problem, rival in sides["own"].items()
+    ]
+    return "\n".join(table(["problem", "the best of the paper's methods", "the best of Vowpal Wabbit"], rows))
+
+
+def _with_runs(problem: str, pairs: int) -> str:
+    whole = past_the_paper.RUNS
+    return problem if pairs >= whole else f"{problem} ({pairs} of {whole} runs)"
+
+
+def _lead(rival: Mapping[str, Any] | None) -> str:
+    if rival is None:
+        return "–"
+    text = f"{rival['of_span']:+.1%} ± {rival['half_of_span']:.1%}"
+    shown = text if rival["verdict"] == "undecided" else f"**{text}**"
+    return f"{shown} {rival['agent'].removeprefix('vw:')}"
+
+
+def paper(kept: Kept) -> str:
+    """Return table 1 of the paper, ours and the published scores in brackets."""
+    scores = kept.sheet("table", "normalised")
+    rows = []
+    for dataset in scores["dataset"].unique(maintain_order=True):
+        line = scores.filter(dataset=dataset)
+        best, seeds = line["ours"].max(), line["seeds"][0]
+        name = (
+            f"**{dataset}**" if seeds is None else dataset if seeds >= RUNS else f"{dataset} ({seeds} of {RUNS} runs)"
+        )
+        cells = [name]
+        for method in METHODS:
+            ours, published = line.filter(method=method).select("ours", "paper").row(0)
+            text = "–" if ours is None else f"**{ours:.2f}**" if ours == best else f"{ours:.2f}"
+            cells.append(text if published is None else f"{text} ({published:.2f})")
+        rows.append(cells)
+    return "\n".join(table(["", *METHODS], rows))
+
+
+def claims(kept: Kept) -> str:
+    """Return all of the paper's claims, each with links to what shows it."""
+    return "\n".join(claim_lines(kept.claims, "results/report.md"))
+
+
+def criteria(kept: Kept) -> str:
+    """Return what this project requires beyond the paper."""
+    rows = [
+        [c.text, c.word, c.evidence, links(c, "results/report.md")]
+        for section in kept.sections.values()
+        for c in section.criteria
+    ]
+    return "\n".join(table(["requirement of this project", "verdict", "evidence", "shown by"], rows, left=4))
+
+
+def pieces(kept: Kept) -> str:
+    """Return what each variant of LiM2 gains or loses on average, and whether it is equivalent to LiM2."""
+    every = (label for label in {**ablation.VARIANTS, **ablation.COMBINATIONS} if label != ablation.PUBLISHED)
+    groups = {label: list(ablation.differences(kept.tables["ablation"], label).values()) for label in every}
+    corrected = holm([pooled_p(group) for group in groups.values()])
+    rows = []
+    for (label, group), p in zip(groups.items(), corrected, strict=True):
+        mean, half = pooled_interval(group)
+        rows.append([label, f"{mean:+.1f} ± {half:.1f}%", p_value(p), ablation.equivalence(group)])
+    return "\n".join(table(["variant", "difference", "p, corrected", "equivalence"], rows))
+
+
+def rivals(kept: Kept) -> str:
+    """Return for each problem the strongest of the paper's methods and of Vowpal Wabbit."""
+    return past_the_paper.table_of(kept.comparisons)
+
+
+def played(kept: Kept) -> str:
+    """Return how many of the shuffles each method was run on."""
+    return past_the_paper.played_table(kept.comparisons)
+
+
+def tuning(kept: Kept) -> str:
+    """Return what was chosen for Vowpal Wabbit, by problem."""
+    from benchmarks.tuned import best_of
+
+    groups = pl.read_csv(kept.past / "tuning.csv").group_by("problem", maintain_order=True)
+    return "\n".join(table(["problem", "settings of Vowpal Wabbit"], [[str(p), best_of(g)] for (p,), g in groups], 2))
+
+
+def suite(kept: Kept) -> str:
+    """Return how AdaptiveTS does on the suite."""
+    return "\n".join(adaptive.suite_table(kept.rewards("suite")))
+
+
+def mechanisms(kept: Kept) -> str:
+    """Return what each mechanism of AdaptiveTS earns."""
+    return "\n".join(adaptive.ablation_table(kept.rewards("ablation")))
+
+
+def cases(kept: Kept) -> str:
+    """Return how AdaptiveTS does on problems that weaker agents fail on."""
+    return "\n".join(adaptive.cases_table(kept.rewards("cases")))
+
+
+def calibration(kept: Kept) -> str:
+    """Return how many 90% intervals hold the truth."""
+    rows = [
+        [
+            adaptive.named(row["agent"]),
+            f"{row['mean']:.1%}",
+            f"{min(row['runs']):.1%} to {max(row['runs']):.1%}",
+            str(len(row["runs"])),
+        ]
+        for row in kept.measured("calibration")
+    ]
+    return "\n".join(table(["agent", "coverage of 90% intervals", "lowest to highest run", "runs"], rows))
