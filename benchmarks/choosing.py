@@ -31,6 +31,17 @@ def _lead(rivals: Mapping[str, dict[str, Any]], problem: str) -> str:
     return f"no significant difference: {OURS} {lead}" if row["verdict"] == "undecided" else lead
 
 
+def _regrets(world: str) -> str:
+    """Return the regrets in a world of products: of AdaptiveTS, without contexts, and of the best other rival."""
+    rows = {row["agent"]: row for row in _load("worlds") if row["world"] == world and not row["hand"]}
+    ours, rival = rows[OURS], rows[rows[OURS]["rival"]]
+    free = rows.get("ThompsonSampling")
+    parts = [f"{ours['regret']:.0%} for {OURS}"]
+    parts += [f"{free['regret']:.0%} without contexts"] if free else []
+    parts += [f"{rival['regret']:.0%} for {rival['agent']}"] if rival is not free else []
+    return f"regret on `{world}`, as a share of random choice: {', '.join(parts)}"
+
+
 def report() -> str:
     """Return a row per situation: what to choose, what was measured, and by which command."""
     rivals = judged(pl.read_csv(PAST / "against.csv"))["own"]  # significant: after Holm's correction, as in README
@@ -42,11 +53,17 @@ def report() -> str:
     speed = {row["agent"]: row for row in _load("throughput")["speed"]}
     held = {row["agent"]: row["mean"] for row in _load("calibration")}
     linear = (jester["no hidden layer"] - jester["Uniform"]) / (jester[OURS] - jester["Uniform"])
-    past, adaptive, throughput = (f"`benchmarks.{name}`" for name in ("past_the_paper", "adaptive", "throughput"))
+    names = ("past_the_paper", "adaptive", "throughput", "worlds")
+    past, adaptive, throughput, products = (f"`benchmarks.{name}`" for name in names)
     rows = [
         ["nothing special is known", "`lim2.Bandit`, or `AdaptiveTS` for vectors",
          f"significantly behind the best of the paper's methods on {behind or 'none'} of {len(datasets)} datasets",
          past],
+        ["rewards are clicks of some percent", "`lim2.Bandit`", _regrets("clicks"), products],
+        ["that there was no click is known late", "`lim2.Bandit(log=...)`", _regrets("late-zeros"), products],
+        ["rewards are revenue, mostly 0", "`lim2.Bandit`", _regrets("revenue"), products],
+        ["contexts say nothing, as in an A/B test", "`ThompsonSampling`", _regrets("ab-test"), products],
+        ["contexts are JSON with ids and times", "`lim2.Bandit`", _regrets("shop"), products],
         ["the world changes over time", "`AdaptiveTS`", _lead(rivals, "drifting"), past],
         ["rewards are linear or very noisy", "`AdaptiveTS(hidden=())`",
          f"{linear:.0%} of the lead of AdaptiveTS on `jester`, by the linear agent of lim2 0.2", adaptive],

@@ -31,7 +31,7 @@ import numpy as np
 
 import lim2
 from benchmarks.passages import write_passage
-from lim2.log import raw
+from lim2.log.serialization import dump_json
 
 
 def timed(call: Callable[[int], object], times: int) -> float:
@@ -246,7 +246,7 @@ def compression(k: int) -> str:
     rng = np.random.default_rng(0)
     items = list(raw_items(k).values())
     forms = {
-        "JSON": raw.dumps(items),
+        "JSON": dump_json(items),
         "one-hot": np.eye(20)[rng.integers(20, size=k)].tobytes(),
         "normal": rng.normal(size=(k, 20)).tobytes(),
     }

@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from benchmarks import adaptive, past_the_paper
+from benchmarks import worlds as products
 from benchmarks.kept import Kept
 from lim2.experiments.report.markdown import table
 from lim2.experiments.report.texts import p_value
@@ -129,3 +130,8 @@ def calibration(kept: Kept) -> str:
         for row in kept.measured("calibration")
     ]
     return "\n".join(table(["agent", "coverage of 90% intervals", "lowest to highest run", "runs"], rows))
+
+
+def worlds(kept: Kept) -> str:
+    """Return AdaptiveTS in the worlds of products, against the best rival in each."""
+    return products.compact(kept.measured("worlds"))

@@ -28,6 +28,7 @@ TABLES: Mapping[str, Sequence[Callable[[Kept], str]]] = {
     "docs/research/results.md": [result_tables.paper],
     "docs/reproduction.md": [result_tables.claims, result_tables.criteria, result_tables.pieces],
     "docs/past-the-paper.md": [
+        result_tables.worlds,
         result_tables.rivals,
         result_tables.played,
         result_tables.tuning,
@@ -39,7 +40,7 @@ TABLES: Mapping[str, Sequence[Callable[[Kept], str]]] = {
     "docs/catalogue.md": [],
 }
 SENTENCES: Mapping[str, Sequence[Callable[[Kept], Sentences]]] = {
-    "README.md": [sentences.rivals],
+    "README.md": [sentences.rivals, sentences.worlds],
     "docs/research/results.md": [sentences.verdict, sentences.forever],
     "docs/reproduction.md": [
         sentences.verdict,
@@ -49,7 +50,7 @@ SENTENCES: Mapping[str, Sequence[Callable[[Kept], Sentences]]] = {
         sentences.time,
         sentences.late,
     ],
-    "docs/past-the-paper.md": [sentences.rivals, sentences.limits],
+    "docs/past-the-paper.md": [sentences.rivals, sentences.worlds, sentences.limits],
     "docs/catalogue.md": [sentences.items],
 }
 DIGESTS = "SHA256SUMS"

@@ -1,18 +1,21 @@
 """`python -m benchmarks.worlds FOLDER...`: an agent in the worlds of products, against the best rival in each.
 
 Reads what `lim2 bench --suite benchmarks/suites/worlds.toml --out FOLDER` has written, and nothing else: an agent that
-the code no longer has counts as well. Of several folders the runs are put together, so that a reference can be kept in
-a folder of its own. `--out FILE` writes the figures as JSON.  - Regret is against the known truth, as a share of that
-of random play. - A ratio is the regret of an agent over that of the best rival, over the seeds that both have played,
-with a standard   error. The best rival has the smallest mean regret of all that got the same data. - *By hand*: the
-best rival on columns made by hand, where a world has dictionaries. - False changes are counted per 10,000 rounds, CPU
-time per run.
+the code no longer has counts as well. Of several folders the runs are put together. `--out FILE` writes the figures as
+JSON; those in benchmarks/results/worlds.json are in the pages (`python -m benchmarks.statements --write`).
+
+- Regret is against the known truth, as a share of that of random play.
+- A ratio is the regret of an agent over that of the best rival, over the seeds that both have played, with a standard
+  error. The best rival has the smallest mean regret of all that got the same data; AdaptiveTS without a hidden layer is
+  no rival of itself.
+- *By hand*: the best rival on columns made by hand, where a world has dictionaries.
+- False changes are counted per 10,000 rounds, CPU time per run.
 """
 
 import argparse
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +27,8 @@ from lim2.experiments.report.markdown import table
 from lim2.experiments.store import opened
 
 RANDOM = "Uniform"
+OURS = ("AdaptiveTS", "linear")  # labels of the suite: with and without a hidden layer
+GOAL = 1.15  # of the best rival's regret, at most, in every world
 COLUMNS = (
     "problem", "problem_source", "problem_settings", "agent", "agent_source", "seed", "rounds", "regret",
     "random_regret", "false_changes", "cpu_seconds", "started",
@@ -91,7 +96,7 @@ def share(runs: pl.DataFrame) -> float:
     return float((runs["regret"] / runs["random_regret"]).to_numpy().mean())
 
 
-def best_of(runs: pl.DataFrame, ours: Sequence[str], hand: bool) -> pl.DataFrame | None:
+def best_of(runs: pl.DataFrame, ours: Collection[str], hand: bool) -> pl.DataFrame | None:
     """Return the runs of the rival with the smallest regret, on dictionaries and vectors or on columns by hand."""
     rivals = runs.filter(
         (pl.col("hand") == hand) & ~pl.col("agent").is_in(list(ours)) & (pl.col("agent_source") != RANDOM)
@@ -99,7 +104,7 @@ def best_of(runs: pl.DataFrame, ours: Sequence[str], hand: bool) -> pl.DataFrame
     return min((group for _, group in rivals.group_by("agent", maintain_order=True)), key=share, default=None)
 
 
-def rows_of(runs: pl.DataFrame, ours: Sequence[str]) -> list[dict[str, Any]]:
+def rows_of(runs: pl.DataFrame, ours: Collection[str]) -> list[dict[str, Any]]:
     """Return a row for each world and agent: worlds in the order of the runs, agents by regret.
 
     Parameters
@@ -153,6 +158,51 @@ def cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
+def compact(rows: Sequence[dict[str, Any]]) -> str:
+    """Return a line for each world as Markdown: AdaptiveTS and its best rivals.
+
+    Parameters
+    ----------
+    rows
+        Figures as `--out` writes them.
+    """
+    by = {(row["world"], row["agent"], row["hand"]): row for row in rows}
+    lines = []
+    for row in (row for row in rows if row["agent"] == OURS[0] and not row["hand"] and row["ratio"]):
+        world, rival, hand = row["world"], by[row["world"], row["rival"], False], row["hand_ratio"]
+        linear = by.get((world, OURS[1], False))
+        lines.append(
+            [
+                world, str(row["seeds"]), f"{row['regret']:.1%}", f"{linear['regret']:.1%}" if linear else "–",
+                f"{rival['regret']:.1%} {row['rival']}", str(Ratio(*row["ratio"])),
+                f"{Ratio(*hand)} {row['hand_rival']}" if hand else "–", f"{row['false_changes']:.2f}",
+            ]
+        )  # fmt: skip
+    head = ["world", "seeds", "AdaptiveTS", "without hidden layer", "best rival", "ratio", "ratio to columns by hand"]
+    return "\n".join(table([*head, "false changes"], lines))
+
+
+def figures(rows: Sequence[dict[str, Any]]) -> tuple[float, int, list[str]]:
+    """Return the geometric mean of the ratios of AdaptiveTS, the number of worlds, and those where it misses the goal.
+
+    Parameters
+    ----------
+    rows
+        Figures as `--out` writes them.
+
+    Examples
+    --------
+    >>> row = {"agent": "AdaptiveTS", "hand": False}
+    >>> figures([{**row, "world": "a", "ratio": [0.5, 0.1]}, {**row, "world": "b", "ratio": [2.0, 0.1]}])
+    (1.0, 2, ['b'])
+    """
+    ratios = {
+        row["world"]: row["ratio"][0] for row in rows if row["agent"] == OURS[0] and not row["hand"] and row["ratio"]
+    }
+    mean = math.exp(np.mean([math.log(ratio) for ratio in ratios.values()]))
+    return float(mean), len(ratios), [world for world, ratio in ratios.items() if ratio > GOAL]
+
+
 def summary(rows: Sequence[dict[str, Any]], agent: str) -> list[str]:
     """Return sentences about an agent over all worlds.
 
@@ -189,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--agent", default="AdaptiveTS", help="label of the agent that is judged")
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file, too")
     given = parser.parse_args(arguments)
-    rows = rows_of(read_runs(given.folders), (given.agent,))
+    rows = rows_of(read_runs(given.folders), {given.agent, *OURS})
     print("\n".join([*table(HEAD, [cells(row) for row in rows], left=2), "", *summary(rows, given.agent)]))
     if given.out is not None:
         plain = [{k: list(v) if isinstance(v, Ratio) else v for k, v in row.items()} for row in rows]

@@ -42,6 +42,15 @@ def test_importing_lim2_imports_nothing_heavy() -> None:
     assert not {name.split(".")[0] for name in loaded} & set(FORBIDDEN)
 
 
+def test_the_product_runs_without_the_research_wing() -> None:
+    code = """
+import sys, lim2.bandit, lim2.client, lim2.evaluation, lim2.log, lim2.serve
+lim2.log.read_open_bandit, lim2.log.Table.of([[0.0]], ["a"], [1.0], [0.5])
+print(*(name for name in sys.modules if name.startswith(("lim2.problems", "lim2.experiments", "lim2.paper"))))
+"""
+    assert run(code).split() == []
+
+
 def test_importing_lim2_alone_imports_nothing_at_all() -> None:
     loaded = run("import sys; before = set(sys.modules); import lim2; print(*set(sys.modules) - before)").split()
     assert {name for name in loaded if name.startswith("lim2")} == {"lim2"}

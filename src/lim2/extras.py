@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 CLI = ("typer", "rich")
-DATA = ("polars", "pooch", "requests")
+DATA = ("narwhals", "polars", "pooch", "requests")
 
 # Extra -> its modules that lim2, or what serves it, imports. Where several have a module, the first is the smallest.
 EXTRAS: dict[str, tuple[str, ...]] = {

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 import lim2
 from lim2.bandit.files import dump
 from lim2.encoding import Encoder
-from lim2.log.raw import as_json
+from lim2.log.serialization import as_json
 
 SMALL: dict[str, Any] = {"encoder": Encoder(numbers=12, buckets=8), "item_encoder": Encoder(numbers=8, buckets=8)}
 PLAIN: dict[str, Any] = {"encoder": Encoder(numbers=12, buckets=8)}

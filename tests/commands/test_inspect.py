@@ -83,7 +83,8 @@ def test_bandits_and_items(tmp_path: Path) -> None:
     found = read("inspect", tmp_path / "arms.lim2")
     assert (found["kind"], found["context"], len(found["arms"])) == ("Bandit", "raw", 2)
     assert [(one["of"], one["key"], one["kind"], one["count"]) for one in found["keys"]] == [
-        ("context", "t", "number", 6)
+        ("context", "t", "number", 6),
+        ("context", "country", "category", 6),
     ]
     given = read("inspect", tmp_path / "shop.lim2", "--context", '{"t": 1}', "--items", '{"x": {"price": 3}}')
     assert [one["arm"] for one in given["beliefs"]["by_arm"]] == ["x"]

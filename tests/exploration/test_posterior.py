@@ -298,10 +298,11 @@ def test_the_density_of_a_reward_before_it_is_learned_from_is_student_t() -> Non
     rng = np.random.default_rng(5)
     beliefs = roots.prior(n_arms=2, width=3, precision=0.5, a0=4.0, b0=2.0)
     for z, reward in zip(rng.normal(size=(5, 3)), rng.normal(size=5), strict=True):
-        rows, density = roots.predicted(beliefs, 1, z, float(reward))
+        rows, prediction = roots.predicted(beliefs, 1, z, float(reward))
         mu, a, b = beliefs.mu[1], float(beliefs.a[1]), float(beliefs.b[1])
         scale = np.sqrt(b / a * (1.0 + z @ beliefs.cov[1] @ z))
-        expected = stats.t.logpdf(reward, df=2.0 * a, loc=z @ mu, scale=scale)
-        constant = special.gammaln(a + 0.5) - special.gammaln(a) - 0.5 * np.log(2.0 * np.pi)
-        np.testing.assert_allclose(density + constant, expected, rtol=1e-12)
+        for common in (a, 30.0):
+            expected = stats.t.logpdf(reward, df=2.0 * common, loc=z @ mu, scale=scale)
+            constant = special.gammaln(common + 0.5) - special.gammaln(common) - 0.5 * np.log(2.0 * np.pi)
+            np.testing.assert_allclose(roots.log_density(prediction, common) + constant, expected, rtol=1e-12)
         beliefs = written(Writes(beliefs, rows))

@@ -14,8 +14,8 @@ from log.world import N_FEATURES, learned, make_agent, make_log
 
 import lim2
 from lim2.log import ConflictingRewardError, LogError
+from lim2.log.rewards import find_decision
 from lim2.log.settings import Settings
-from lim2.log.settling import find
 
 X = np.ones(N_FEATURES)
 HOW = {"last": 2.0, "sum": 8.0, "mean": 8.0 / 3.0, "max": 5.0}
@@ -49,7 +49,7 @@ def test_the_first_counts_and_settles_at_once(tmp_path: Path) -> None:
         id = log.decide(agent, X).id
         assert [log.reward(id, reward) for reward in (1.0, 3.0, 1.0)] == ["recorded", "ignored", "duplicate"]
         assert (log.apply(agent), log.get(id).reward) == (1, 1.0)
-        kept = log.store.look(lambda tables: tables.rewards(find(tables, id).seq))
+        kept = log.store.look(lambda tables: tables.rewards(find_decision(tables, id).seq))
         assert kept == [(3.0, None)]  # kept, not learned
 
 

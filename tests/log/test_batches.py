@@ -217,3 +217,12 @@ def test_batches_are_pruned_with_their_events(tmp_path: Path) -> None:
             log.apply(linear(), batch=8)
         partial = linear()
         assert log.replay(partial, allow_partial=True) == log.state.rewards
+
+
+def test_an_agent_that_learns_is_not_rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of thousands of arms would take longer to print than a reward to learn."""
+    agent = linear()
+    monkeypatch.setattr(type(agent), "__repr__", lambda _: pytest.fail("rendered"))
+    with make_log(tmp_path) as log:
+        log.reward(log.decide(agent, X).id, 1.0)
+        assert log.apply(agent) == 1

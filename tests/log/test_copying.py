@@ -123,7 +123,7 @@ def test_an_interrupted_copy_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
         copy(log.store, empty)
     monkeypatch.undo()
     with empty.copying() as left:
-        assert (left.wholes(0, 10), left.others(0, 10), left.models()) == ([], [], [])
+        assert (left.decisions(0, 10), left.events(0, 10), left.models()) == ([], [], [])
     copy(log.store, empty)
     for store in (empty, log.store):
         store.close()

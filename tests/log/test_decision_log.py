@@ -15,7 +15,8 @@ from log.world import ARMS, N_FEATURES, contexts, learned, live, make_agent, mak
 
 import lim2
 from lim2.loading import dump
-from lim2.log import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError, names
+from lim2.log import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
+from lim2.log.serialization import dump_names, load_names
 
 X = np.arange(N_FEATURES) / 10
 
@@ -56,7 +57,7 @@ scalars = st.one_of(
 @pytest.mark.one_store
 @given(st.lists(st.recursive(scalars, lambda inner: st.lists(inner).map(tuple), max_leaves=5)))
 def test_names_of_arms_keep_type_and_value(arms: list[Any]) -> None:
-    again = names.loads(names.dumps(arms))
+    again = load_names(dump_names(arms))
     assert repr(list(again)) == repr(arms)
 
 

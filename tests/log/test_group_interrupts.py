@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from lim2.log import group as groups
-from lim2.log.group import Group, Request
+from lim2.log import group_commit
+from lim2.log.group_commit import GroupCommit, Request
 
 pytestmark = pytest.mark.one_store
 
@@ -24,7 +24,7 @@ def write(requests: list[Request], meanwhile: Callable[[], list[Request]]) -> No
 
 
 def test_an_interrupted_start_leaves_no_second_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    group, start, started = Group(write, RuntimeError), threading.Thread.start, list[threading.Thread]()
+    group, start, started = GroupCommit(write, RuntimeError), threading.Thread.start, list[threading.Thread]()
 
     def interrupted(thread: threading.Thread) -> None:
         start(thread)
@@ -33,7 +33,7 @@ def test_an_interrupted_start_leaves_no_second_thread(monkeypatch: pytest.Monkey
             raise InterruptError
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
-    monkeypatch.setattr(groups, "LINGER", 60.0)  # nobody ends for lack of work
+    monkeypatch.setattr(group_commit, "IDLE_SECONDS", 60.0)  # nobody ends for lack of work
     with pytest.raises(InterruptError):
         group.wait_for(lambda _: 1)
     done = [group.wait_for(lambda _: number) for number in range(3)]  # noqa: B023

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lim2.log import read_open_bandit
-from lim2.problems import DataError
+from lim2.log import LogFileError, read_open_bandit
 
 pytestmark = pytest.mark.one_store
 
@@ -61,20 +60,20 @@ def test_the_first_rows_only(tmp_path: Path) -> None:
         (("2,3,0,0.25", "2,3,2,0.25"), "line 2, column click: 2, expected 0 or 1"),
         (("0,1,1,0.5", "0,1,1,0.0"), "line 3, column propensity_score: 0.0, expected more than 0"),
         (("0,1,1,0.5", "0,1,1,"), "line 3, column propensity_score: None, expected"),
-        (("0,1,1,0.5", "0,1,no,0.5"), "cannot be read as impressions"),
+        (("0,1,1,0.5", "0,1,no,0.5"), "cannot be read as a table"),
     ],
 )
 def test_what_is_wrong_is_said(change: tuple[str, str], message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(LogFileError, match=message):
         read_open_bandit(write(tmp_path, ROWS.replace(*change)))
 
 
 def test_other_files(tmp_path: Path) -> None:
     write(tmp_path, head=HEAD.replace("click", "clicked"))
-    with pytest.raises(DataError, match="column click: there is no such column"):
+    with pytest.raises(LogFileError, match="column click: there is no such column"):
         read_open_bandit(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"men\.csv: give the folder of a policy and campaign"):
         read_open_bandit(tmp_path, "men")
     write(tmp_path, items="item_id,price\n0,1\n")
-    with pytest.raises(DataError, match="column item_feature_0: there is no such column"):
+    with pytest.raises(LogFileError, match="column item_feature_0: there is no such column"):
         read_open_bandit(tmp_path)

@@ -104,7 +104,7 @@ def test_a_log_in_which_an_arm_was_added_twice_can_be_read(tmp_path: Path) -> No
 def test_a_learner_that_is_behind_while_another_prunes_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows are deleted after the slow one has checked that they are there, and after some of its chunks."""
     quick, slow = make_agent(), make_agent()
-    monkeypatch.setattr(learning, "CHUNK", 8)
+    monkeypatch.setattr(learning, "ROWS_PER_READ", 8)
     with make_log(tmp_path, keep=None) as log, make_log(tmp_path, keep=10) as pruning:
         for _ in range(60):
             log.reward(log.decide(quick, X).id, 1.0)

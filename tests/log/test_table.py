@@ -287,6 +287,22 @@ def test_what_is_wrong_with_a_frame_is_said_by_its_columns(
         Table.from_frame(frame, **{"context": "x_", **NAMES, **settings})
 
 
+def test_numbers_have_many_forms() -> None:
+    numbers = {
+        "nullable": pd.array([1, 2], dtype="Int64"),
+        "objects": pd.Series([1, 2.0], dtype=object),
+        "booleans": pd.Series([True, False]),
+    }
+    for name, column in numbers.items():
+        frame = pd.DataFrame({0: column, 1: ["a", "b"], 2: [1, 0], 3: [0.5, 0.5]})  # names are numbers
+        table = Table.from_frame(frame, context=["0"], arm="1", reward="2", propensity="3")
+        assert table.contexts.tolist() == [[1.0], [0.0 if name == "booleans" else 2.0]], name
+    prices = pl.Series("x", ["1.5", "2.5"]).cast(pl.Decimal(10, 2))
+    other = pl.DataFrame({"x": prices, "a": ["a", "b"], "r": [1, 0], "p": [0.5, 0.5]})
+    table = Table.from_frame(other, context="x", arm="a", reward="r", propensity="p")
+    assert table.contexts.tolist() == [[1.5], [2.5]]
+
+
 def test_what_is_no_frame_is_refused() -> None:
     with pytest.raises(ValueError, match="got dict"):
         Table.from_frame(COLUMNS, context="x_", **NAMES)

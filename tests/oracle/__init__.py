@@ -1,6 +1,6 @@
 """The paper's pseudo-code transcribed in plain NumPy: slow, literal, the library's reference."""
 
-from oracle.agents import (
+from .agents import (
     Buffer,
     OracleLiM2,
     OracleLinearTS,
@@ -10,7 +10,7 @@ from oracle.agents import (
     oracle_mm,
     oracle_naive,
 )
-from oracle.matching import (
+from .matching import (
     eigenvalue_thresholding,
     objective_gradient,
     pgd_batch,
@@ -18,8 +18,8 @@ from oracle.matching import (
     transport,
     transport_map,
 )
-from oracle.network import Network
-from oracle.regression import posterior, posterior_limit
+from .network import Network
+from .regression import posterior, posterior_limit
 
 __all__ = [
     "Buffer",

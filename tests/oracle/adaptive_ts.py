@@ -7,10 +7,10 @@ import numpy as np
 from scipy.stats import multivariate_normal
 from scipy.stats import t as student_t
 
-from oracle.agents import Buffer, Explorer, Tuple
-from oracle.network import Array, Network
+from .agents import Buffer, Explorer, Tuple
+from .network import Array, Network
 
-A0 = 60.0
+A0, LINEAR_A0 = 15.0, 60.0
 GROWTH = 0.2
 LEAD_RANGE, LEAD_DECAY = 10.0, 0.9995
 WIDTHS, SLACKS = [4.0**-k for k in range(8)], (6.0, 3.0)
@@ -142,9 +142,9 @@ class OracleAdaptive(Explorer):
         a, b = A0 + played.count, A0 * self.scale**2 + played.errors
         density = student_t.logpdf(r, df=2 * a, loc=z @ mu, scale=np.sqrt(b / a * (1 + z @ cov @ z)))
         x = z[-self.k :]
-        linear_cov, linear_mu, a, b = self.linear(arm, earlier)
-        scale = np.sqrt(b / a * (1 + x @ linear_cov @ x))
-        linear_density = student_t.logpdf(r, df=2 * a, loc=x @ linear_mu, scale=scale)
+        linear_cov, linear_mu, linear_a, b = self.linear(arm, earlier)
+        scale = np.sqrt(b / linear_a * (1 + x @ linear_cov @ x))
+        linear_density = student_t.logpdf(r, df=2 * a, loc=x @ linear_mu, scale=scale)  # with tails as heavy
         self.lead *= LEAD_DECAY
         if 2 * played.count >= self.k:
             self.lead += float(linear_density - density)
@@ -190,14 +190,14 @@ class OracleAdaptive(Explorer):
             count += 0.5 * weight
         cov: Array = np.asarray(np.linalg.inv(P), dtype=np.float64)
         mu = cov @ psi
-        b = A0 * self.noise + 0.5 * float(squares - mu @ psi)
-        return cov, mu + np.append(np.zeros(self.k - 1), arm.centre), A0 + count, b
+        b = LINEAR_A0 * self.noise + 0.5 * float(squares - mu @ psi)
+        return cov, mu + np.append(np.zeros(self.k - 1), arm.centre), LINEAR_A0 + count, b
 
     def rescale(self, decided: int) -> None:
         """Limits, centre and scale of the rewards, and the noise of all arms together."""
         beliefs = [self.linear(i, [e for e in self.of(i) if e.stamp != decided]) for i in range(self.n_arms)]
-        errors = sum(b - A0 * self.noise for _, _, _, b in beliefs)
-        count = sum(a - A0 for _, _, a, _ in beliefs)
+        errors = sum(b - LINEAR_A0 * self.noise for _, _, _, b in beliefs)
+        count = sum(a - LINEAR_A0 for _, _, a, _ in beliefs)
         self.limits = self.reward_range or limits_of([e.reward for e in self.buffer.tuples])
         new = self.buffer.tuples[len(self.buffer.tuples) - (self.t - self.refitted) :]
         self.rewards += [float(np.clip(e.reward, *self.limits)) for e in new]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.matching import pgd_batch, pgd_sample, transport, transport_map
-from oracle.network import Array, Network
-from oracle.regression import posterior
+from .matching import pgd_batch, pgd_sample, transport, transport_map
+from .network import Array, Network
+from .regression import posterior
 
 
 @dataclass(frozen=True)

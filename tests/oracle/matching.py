@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oracle.network import Array
+from .network import Array
 
 
 def eigenvalue_thresholding(A: Array) -> Array:

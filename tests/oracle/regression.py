@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oracle.network import Array
+from .network import Array
 
 
 def posterior(prior_cov: Array, mu0: Array, Phi: Array, psi: Array) -> tuple[Array, Array, float]:

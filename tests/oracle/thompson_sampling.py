@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import integrate, stats
 
-from oracle.network import Array
+from .network import Array
 
 
 class OracleThompsonSampling:

@@ -190,7 +190,7 @@ def test_those_who_have_a_log_open_are_told_of_another_one(home: Home, monkeypat
     if not home.tells:
         pytest.skip("a folder tells nobody: one has to look")
     hosted, told = opened(home), list[int]()
-    monkeypatch.setattr("lim2.serve.home.postgres.tell", lambda _, number: told.append(number))
+    monkeypatch.setattr("lim2.serve.home.postgres.notify", lambda _, number: told.append(number))
     home.change("shop", lambda stored: msgspec.structs.replace(stored, log=home.log_name("shop", 1), revision=1))
     guarded: Any = hosted.log.store
     assert told == [guarded.inner.number]

@@ -10,9 +10,9 @@ from helpers.waiting import PATIENCE
 from starlette.testclient import TestClient
 
 from lim2.bandit import RawDecider
+from lim2.log.microbatching import MAX_DECISIONS
 from lim2.serve.deciding import decide
 from lim2.serve.service import Service
-from lim2.serve.together import MOST
 
 PERSONALIZER = "/personalizer/v1.1-preview.3"
 ITEMS = {f"i{place}": {"price": place, "kind": place % 7} for place in range(300)}
@@ -96,7 +96,9 @@ def test_large_groups_are_decided_beside_the_loop(service: Service, monkeypatch:
     monkeypatch.setattr(RawDecider, "answer", waiting)
 
     async def main() -> list[Any]:
-        asked = [asyncio.ensure_future(decide(hosted, {}, items, None, id=f"d{place}")) for place in range(MOST)]
+        asked = [
+            asyncio.ensure_future(decide(hosted, {}, items, None, id=f"d{place}")) for place in range(MAX_DECISIONS)
+        ]
         assert await asyncio.to_thread(gate.reached.wait, PATIENCE)
         asked.pop().cancel()  # its client has gone
         await decide(hosted, {}, items, None)
@@ -104,7 +106,7 @@ def test_large_groups_are_decided_beside_the_loop(service: Service, monkeypatch:
         return await asyncio.gather(*asked)
 
     made = asyncio.run(main())
-    assert [one.id for one in made] == [f"d{place}" for place in range(MOST - 1)]
+    assert [one.id for one in made] == [f"d{place}" for place in range(MAX_DECISIONS - 1)]
     service.registry.close()
 
 

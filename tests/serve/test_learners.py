@@ -66,8 +66,8 @@ def test_one_that_has_lost_its_lock_can_neither_publish_nor_say_where_batches_en
 
 
 def test_a_session_that_falls_silent_is_ended_by_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lim2.log.postgres.lease.SILENCE", 1)
-    monkeypatch.setattr("lim2.log.postgres.lease.BEAT", 3600.0)
+    monkeypatch.setattr("lim2.log.postgres.lease.SESSION_TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr("lim2.log.postgres.lease.HEARTBEAT_SECONDS", 3600.0)
     with fresh_database() as store:
         home = made(store)
         hosted = Hosted("shop", home)
@@ -75,7 +75,7 @@ def test_a_session_that_falls_silent_is_ended_by_the_server(monkeypatch: pytest.
         lease = hosted._lease
         assert lease is not None
         until(lambda: not lease.held, "the end of the session")
-        monkeypatch.setattr("lim2.log.postgres.lease.SILENCE", 600)
+        monkeypatch.setattr("lim2.log.postgres.lease.SESSION_TIMEOUT_SECONDS", 600)
         assert hosted.step() == 0 and hosted.leads and hosted._lease is not lease  # it has got a new one
         hosted.close()
         home.close()

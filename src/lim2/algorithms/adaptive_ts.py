@@ -9,7 +9,6 @@ formulas.
 
 import copy
 import functools
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2 import memory
+from lim2.algorithms import adaptive_ts_files as files
 from lim2.algorithms import reward_scale
 from lim2.algorithms.base import Diagnostics, rms
 from lim2.algorithms.delays import Delays, stamped, stamped_one
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
 from lim2.algorithms.reward_scale import RewardScale, limited
-from lim2.algorithms.start import A0, ITEM_VARIANCE, OPTIMISM, TEMPERATURE, turns_of, variance_of
-from lim2.checks import LARGEST, number, positive_int
+from lim2.algorithms.start import A0, ITEM_VARIANCE, LINEAR_A0, OPTIMISM, TEMPERATURE, turns_of, variance_of
+from lim2.checks import number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, roots
 from lim2.exploration.evidence import (
     block,
@@ -41,7 +41,7 @@ from lim2.exploration.evidence import (
     width_evidence,
 )
 from lim2.exploration.rank_k import by_arm, predicted_many
-from lim2.exploration.roots import LinearPosterior, RootPosterior, Roots, TriangularPosterior
+from lim2.exploration.roots import LinearPosterior, Predicted, RootPosterior, Roots, TriangularPosterior
 from lim2.exploration.sums import Sums, no_sums
 from lim2.memory import Memory, sample, store, store_many
 from lim2.representation import MLP, Representation, RMSProp, Step
@@ -255,7 +255,7 @@ class AdaptiveTS(WithNetwork):
         moments = no_moments(self.shape) if self.takes_floats else None
         order = np.arange(self.columns[0]) if 0 < x < self.columns[0] else None
         full = roots.prior(n_arms, hidden + x + 1, 1.0, A0, A0) if hidden else None
-        linear = LinearPosterior(*roots.prior(n_arms, x + 1, 1.0, A0, A0)) if x else None
+        linear = LinearPosterior(*roots.prior(n_arms, x + 1, 1.0, LINEAR_A0, LINEAR_A0)) if x else None
         return State(
             f, View(f, None if moments is None else scaling(moments), order), full, linear, 0.0, 1.0, WIDEST,
             memory.empty(None, n_arms, self.shape), no_sums(n_arms, hidden + x + 1), moments,
@@ -329,14 +329,9 @@ class AdaptiveTS(WithNetwork):
         return state.delays.newest
 
     def learn(
-        self,
-        state: State,
-        context: NDArray[Any],
-        arm: int,
-        reward: float,
-        rng: np.random.Generator,
+        self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator,
         decided: int | None = None,
-    ) -> tuple[State | Writes, Diagnostics]:
+    ) -> tuple[State | Writes, Diagnostics]:  # fmt: skip
         """Store the tuple, train the network, update the arm, and refit all arms if that is due."""
         stamp, delays = stamped_one(state.delays, decided)
         E, _ = store(state.memory, context, arm, reward, stamp)
@@ -345,22 +340,19 @@ class AdaptiveTS(WithNetwork):
         new = self._rescaled(new) if due else new
         z, r = self.features(new.view, context[None])[0], limited(new.rewards, reward)
         rows: list[Write] = []
-        densities: list[float] = []
+        predictions: list[Predicted] = []
         for beliefs, first in self._members(new):
-            writes, density = roots.predicted(beliefs, arm, z[first:], r)
-            rows, densities = rows + writes, [*densities, density]
-        gain = densities[1] - densities[0] if len(densities) == 2 and self._is_tried(new, arm) else 0.0
-        return self._learned(Writes(new._replace(lead=LEAD_DECAY * new.lead + gain), rows), due, state.view, step)
+            writes, prediction = roots.predicted(beliefs, arm, z[first:], r)
+            rows, predictions = rows + writes, [*predictions, prediction]
+        lead = LEAD_DECAY * new.lead
+        if len(predictions) == 2 and self._is_tried(new, arm):
+            lead += _gain(*predictions)
+        return self._learned(Writes(new._replace(lead=lead), rows), due, state.view, step)
 
     def learn_many(
-        self,
-        state: State,
-        contexts: NDArray[Any],
-        arms: Ints,
-        rewards: Array,
-        rng: np.random.Generator,
+        self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator,
         decided: Ints | None = None,
-    ) -> tuple[State | Writes, Diagnostics]:
+    ) -> tuple[State | Writes, Diagnostics]:  # fmt: skip
         """Learn all tuples in one update: one rank-k update per arm, at most one refit."""
         k = len(rewards)
         stamps, delays = stamped(state.delays, k, decided)
@@ -371,15 +363,13 @@ class AdaptiveTS(WithNetwork):
         Z, r, gains = self.features(new.view, contexts), limited(new.rewards, rewards), np.zeros(k)
         rows: list[Write] = []
         for arm, places in by_arm(arms):
-            signs = itertools.cycle((-1.0, 1.0))  # the lead is the linear regression's
-            known = self._is_tried(new, arm, np.arange(len(places)))
+            predictions: list[Predicted] = []
             for beliefs, first in self._members(new):
-                writes, densities = predicted_many(beliefs, arm, Z[places, first:], r[places])
-                rows += writes
-                gains[places] += next(signs) * densities * known
-        lead = LEAD_DECAY**k * new.lead
-        if len(list(self._members(new))) == 2:
-            lead += float(np.dot(LEAD_DECAY ** np.arange(k - 1.0, -1.0, -1.0), gains))
+                writes, prediction = predicted_many(beliefs, arm, Z[places, first:], r[places])
+                rows, predictions = rows + writes, [*predictions, prediction]
+            if len(predictions) == 2:
+                gains[places] = _gain(*predictions) * self._is_tried(new, arm, np.arange(len(places)))
+        lead = LEAD_DECAY**k * new.lead + float(np.dot(LEAD_DECAY ** np.arange(k - 1.0, -1.0, -1.0), gains))
         return self._learned(Writes(new._replace(lead=lead), rows), due, state.view, step)
 
     def _members(self, state: State) -> Iterator[tuple[Roots, int]]:
@@ -440,12 +430,12 @@ class AdaptiveTS(WithNetwork):
         before, spread = state.rewards.scale**2, rewards.scale**2
         noise, centre, full, linear = spread, None if state.refits else rewards.mean, state.full, state.linear
         if state.refits and linear is not None:  # that of all arms together
-            errors = float(np.maximum(linear.b - A0 * state.noise, 0.0).sum())
-            noise = (A0 * spread + errors) / (A0 + float(np.maximum(linear.a - A0, 0.0).sum()))
+            errors = float(np.maximum(linear.b - LINEAR_A0 * state.noise, 0.0).sum())
+            noise = (A0 * spread + errors) / (A0 + float(np.maximum(linear.a - LINEAR_A0, 0.0).sum()))
         return state._replace(
             moments=moments, rewards=rewards, noise=noise,
             full=None if full is None else roots.restarted(full, A0, before, spread, centre),
-            linear=None if linear is None else roots.restarted(linear, A0, state.noise, noise, centre),
+            linear=None if linear is None else roots.restarted(linear, LINEAR_A0, state.noise, noise, centre),
         )  # fmt: skip
 
     def _refitted(self, state: State) -> State:
@@ -553,13 +543,13 @@ class AdaptiveTS(WithNetwork):
             return state.width
         noise, width, hidden = state.linear.b / state.linear.a, state.width, self.network.width
         known = [(float(noise[arm]), block(sums, hidden)) for arm, sums in enumerate(data) if sums.weight >= 2.0]
-        for name, evidence in (("context", width_evidence), ("constant", constant_evidence)):
+        members = ("context", width_evidence), ("constant", constant_evidence)
+        for name, density in members:
             prior = _narrowed(precision, width._replace(**{name: 1.0}))
-            nats = sum((evidence(prior, one, sums, WIDTHS) for one, sums in known), np.zeros(len(WIDTHS)))
+            nats = sum((density(prior, one, sums, WIDTHS) for one, sums in known), np.zeros(len(WIDTHS)))
             if nats.any():
-                width = width._replace(
-                    **{name: float(WIDTHS[np.argmax(nats >= nats.max() - getattr(WIDTH_SLACK, name))])}
-                )
+                plausible = nats >= nats.max() - getattr(WIDTH_SLACK, name)
+                width = width._replace(**{name: float(WIDTHS[plausible.argmax()])})
         return width
 
     def _fit_full(self, state: State, arm: int, precision: Array, data: Sums) -> tuple[Array, Array, float, float]:
@@ -579,9 +569,9 @@ class AdaptiveTS(WithNetwork):
     def _fit_linear(self, state: State, precision: Array, data: Sums) -> tuple[Array, Array, float, float]:
         """Return mean, root, a and b of an arm of the linear regression, whose noise follows from the data."""
         mean, root = fit(precision * state.noise, data)
-        b = A0 * state.noise + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)
+        b = LINEAR_A0 * state.noise + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)
         mean[-1] += state.rewards.mean
-        return mean, root, A0 + 0.5 * float(data.weight), b
+        return mean, root, LINEAR_A0 + 0.5 * float(data.weight), b
 
     def _report(self, new: State, step: Step | None, before: View | None) -> dict[str, Any]:
         """Return the diagnostics of an update. ``before`` is the view that a refit has replaced."""
@@ -646,31 +636,16 @@ class AdaptiveTS(WithNetwork):
     @classmethod
     def upgraded(cls, settings: dict[str, Any], leaves: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings of a file of lim2 0.2 for the present change test, whose thresholds are higher."""
-        if "posterior/mu" in leaves and settings.get("change_threshold") == 3.0:
+        if files.is_old(leaves) and settings.get("change_threshold") == files.OLD_THRESHOLD:
             return settings | {"change_threshold": cls.change_threshold}
         return settings
 
     def rebuilt(self, leaves: Mapping[str, Any]) -> State:
         """Return the state with these leaves; one of lim2 0.2 is fitted again if its beliefs are of two views."""
-        if "posterior/mu" not in leaves:
-            state: State = super().rebuilt(leaves)
-            return state
-        old = dict(leaves)
-        parted = "before" not in old or old["view/projection"] is not None
-        stored = old["memory/stored"]
-        flat = {path: leaf for path, leaf in old.items() if not path.startswith(("before", "posterior/", "view/proj"))}
-        for name in ("moved", "lengths", "older", "oldest", "keep", "rounds", "testing"):
-            del flat[name]
-        flat |= {f"full/{name}": old[f"posterior/{name}"] for name in ("mu", "root", "a", "b")}
-        if not self.linear:
-            flat = {path: leaf for path, leaf in flat.items() if not path.startswith("linear/")} | {"linear": None}
-        flat |= {"width/context": 1.0, "width/constant": 1.0, "rewards/low": -LARGEST, "rewards/high": LARGEST}
-        flat |= {"delays/newest": stored, "delays/longest": 0, "delays/before": 0, "view/order": None}
-        if old["view/projection"] is not None:  # sums of projections say nothing of columns
-            flat |= {"view/order": np.arange(self.columns[0])}
-            flat |= {path: np.zeros_like(leaf) for path, leaf in flat.items() if path.startswith("evicted/")}
-        state = super().rebuilt(flat)
-        return self._refitted(state) if parted and state.refits else state
+        is_old = files.is_old(leaves)
+        new = files.converted(leaves, self.columns[0], self.linear > 0) if is_old else leaves
+        state: State = super().rebuilt(new)
+        return self._refitted(state) if is_old and files.has_two_views(leaves) and state.refits else state
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the state's axes that follow from the settings."""
@@ -696,6 +671,11 @@ class AdaptiveTS(WithNetwork):
 def _per_arm(state: State) -> list[str]:
     """Return the fields that hold statistics per arm."""
     return [name for name in ("full", "linear", "evicted") if getattr(state, name) is not None]
+
+
+def _gain(full: Predicted, linear: Predicted) -> Any:
+    """Return by how much the linear regression predicted rewards better, in nats."""
+    return roots.log_density(linear, full.a) - roots.log_density(full, full.a)
 
 
 def _narrowed(precision: Array, width: Width) -> Array:

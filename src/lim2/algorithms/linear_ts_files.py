@@ -13,7 +13,7 @@ import numpy as np
 from lim2.algorithms.adaptive_ts import AdaptiveTS, State
 from lim2.algorithms.delays import Delays
 from lim2.algorithms.reward_scale import NO_REWARDS, RewardScale, scale_of
-from lim2.algorithms.start import A0, ITEM_VARIANCE, variance_of
+from lim2.algorithms.start import A0, ITEM_VARIANCE, LINEAR_A0, variance_of
 from lim2.exploration import UCB, Random, named
 from lim2.exploration.evidence import centred, fit, of_arm
 from lim2.exploration.posterior import Posterior
@@ -182,9 +182,9 @@ def _fitted(algorithm: AdaptiveTS, sums: Sums, rewards: RewardScale) -> tuple[Li
     noise = (A0 * before + 0.5 * sum(left)) / (A0 + 0.5 * weight)
     fits = [fit(precision * noise, one) for one in data]
     mu = np.array([mean for mean, _ in fits])
-    b = A0 * noise + 0.5 * np.array([_rest(mean, one) for mean, one in zip(mu, data, strict=True)])
+    b = LINEAR_A0 * noise + 0.5 * np.array([_rest(mean, one) for mean, one in zip(mu, data, strict=True)])
     mu[:, -1] += rewards.mean
-    return LinearPosterior(mu, np.array([root for _, root in fits]), A0 + 0.5 * sums.weight, b), noise
+    return LinearPosterior(mu, np.array([root for _, root in fits]), LINEAR_A0 + 0.5 * sums.weight, b), noise
 
 
 def _rest(mean: Array, sums: Sums) -> float:

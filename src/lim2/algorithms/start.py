@@ -1,8 +1,8 @@
 """The start of AdaptiveTS in the scales of the data, as ``docs/agent.md`` has it."""
 
 TURNS = 24  # at the start, all arms together
-# The noise of an arm starts at InvGamma(A0, A0 s^2): that no click has come yet is no sign of little noise.
-A0 = 60.0
+A0 = 15.0  # the noise of an arm starts at InvGamma(A0, A0 s^2), with s the standard deviation of the rewards
+LINEAR_A0 = 60.0  # of the linear regression, about the noise of all arms: no click yet is no sign of little noise
 ARMS_PER_VARIANCE = 6.0
 ITEM_VARIANCE = 0.2  # of items, which share one belief: most of what makes rewards differ is noise
 TEMPERATURE, OPTIMISM = 0.1, 0.4  # a score is drawn as mean + scale * (OPTIMISM + TEMPERATURE * t)

@@ -23,7 +23,7 @@ from lim2.exploration.epsilon import LOGGED
 from lim2.info import Info
 from lim2.items import ItemAgent
 from lim2.log import DecisionLog, LogError
-from lim2.log.slates import position_named
+from lim2.log.ids import position_named
 from lim2.state import Write, put
 from lim2.warm_start import raw_of
 

@@ -11,8 +11,8 @@ from lim2.deciding import Decider
 from lim2.decision import Decision, Slate
 from lim2.encoding import Columns, Encoder, Known
 from lim2.item_deciding import ItemDecider, Question
-from lim2.log.entries import new_id
-from lim2.log.raw import as_json
+from lim2.log.ids import new_id
+from lim2.log.serialization import as_json
 from lim2.state import Array
 
 Encoding = Encoder | Columns

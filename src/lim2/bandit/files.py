@@ -13,7 +13,7 @@ from lim2.bandit.deciding import Learned
 from lim2.encoding import Category, Columns, Embedding, Encoder, Known, Number, Tags, Time
 from lim2.encoding.parts import from_parts, to_parts
 from lim2.items import ItemAgent
-from lim2.log.raw import as_json
+from lim2.log.serialization import as_json
 from lim2.persistence.container import LoadError, pack
 from lim2.persistence.settings import decoded, encoded
 from lim2.representation import Representation

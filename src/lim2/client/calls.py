@@ -16,10 +16,9 @@ from urllib.parse import quote
 from lim2.bandit import Bandit, Reason
 from lim2.client.exchange import Call, Request
 from lim2.client.results import Estimate, ServedDecision, ServedEvaluation, ServedSlate
-from lim2.log.entries import new_id
-from lim2.log.raw import as_json, dumps
-from lim2.log.settling import checked_reward
-from lim2.log.slates import position_named
+from lim2.log.ids import new_id, position_named
+from lim2.log.rewards import checked_reward
+from lim2.log.serialization import as_json, dump_json
 from lim2.opening import from_bytes
 
 Outcome = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
@@ -269,7 +268,7 @@ def create(
         ``encoder``, ``item_encoder``; see docs/serve.md.
     """
     own = arms if arms is None else _features(arms) if isinstance(arms, Mapping) else _names(arms)
-    content = dumps({"arms": own, "algorithm": algorithm, **as_json(more, "a description")})
+    content = dump_json({"arms": own, "algorithm": algorithm, **as_json(more, "a description")})
     return Call(Request("PUT", _path(bandit), content), _json)
 
 
@@ -281,7 +280,7 @@ def change(bandit: str, /, **settings: Any) -> Call[dict[str, Any]]:
     **settings
         ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``epsilon``.
     """
-    return Call(Request("PATCH", _path(bandit), dumps(as_json(settings, "a change"))), _json)
+    return Call(Request("PATCH", _path(bandit), dump_json(as_json(settings, "a change"))), _json)
 
 
 def add_arm(bandit: str, name: str, like: str | None = None, *, features: Any = None) -> Call[list[str]]:
@@ -395,7 +394,7 @@ def _path(bandit: str) -> str:
 
 
 def _post(bandit: str, what: str, body: Mapping[str, Any], result: Any) -> Call[Any]:
-    # Not `dumps`, which sorts: the order of items is that of the answer.
+    # Not `dump_json`, which sorts: the order of items is that of the answer.
     content = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
     return Call(Request("POST", f"{_path(bandit)}/{what}", content), lambda answer: result(_json(answer)))
 

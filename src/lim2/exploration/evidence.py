@@ -7,7 +7,7 @@ factor.
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import cast
 
 import numpy as np
@@ -95,7 +95,7 @@ def log_evidence(precision: Array, noise: float, sums: Sums) -> tuple[float, flo
     return -shrunk - 0.5 * rest / noise, rest
 
 
-def forgetting(precision: Array, noise: float, past: Sums, recent: Sums, weights: Sequence[float]) -> Array:
+def forgetting(precision: Array, noise: float, past: Sums, recent: Sums, weights: Iterable[float]) -> Array:
     """Return the log density of an arm's recent rewards if past ones count less, for several weights of these.
 
     The precisions are those of the weights themselves. The noise is the arm's, or that of the recent rewards about
@@ -108,7 +108,7 @@ def forgetting(precision: Array, noise: float, past: Sums, recent: Sums, weights
     [-8.87, -1.73]
     """
     if not past.weight or not recent.weight:  # no rewards have density 1, whatever is known
-        return np.zeros(len(weights))
+        return np.zeros(len(list(weights)))
     noise = max(noise, log_evidence(precision * noise, noise, recent)[1] / float(recent.weight))
     scaled = precision * noise
     return np.array(

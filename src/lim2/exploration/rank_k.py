@@ -16,7 +16,7 @@ from scipy.linalg import blas, lapack
 
 from lim2.exploration import roots
 from lim2.exploration.posterior import STEEPEST
-from lim2.exploration.roots import Roots
+from lim2.exploration.roots import Predicted, Roots
 from lim2.state import Array, Ints, Write
 
 _dpotrf, _dtrsm, _dtrsv = lapack.dpotrf, blas.dtrsm, blas.dtrsv
@@ -40,30 +40,30 @@ def by_arm(arms: Ints) -> list[tuple[int, Ints]]:
     return [(arm, order[end - n : end]) for arm, (end, n) in enumerate(zip(ends, counts.tolist(), strict=True)) if n]
 
 
-def predicted_many(posterior: Roots, arm: int, Z: Array, rewards: Array) -> tuple[list[Write], Array]:
-    """Condition one arm on more rows of features (k, g) and rewards (k,). Returns its new rows, and log densities (k,).
+def predicted_many(posterior: Roots, arm: int, Z: Array, rewards: Array) -> tuple[list[Write], Predicted]:
+    """Condition one arm on more rows of features (k, g) and rewards (k,). Returns its new rows, and what was predicted.
 
-    These say how likely each reward was, given those before it, as ``roots.predicted`` does.
+    That is what ``roots.predicted`` returns of each reward, given those before it.
 
     Examples
     --------
     >>> from lim2.state import Writes, written
     >>> before = roots.prior(n_arms=1, width=2, precision=1.0, a0=6.0, b0=6.0)
-    >>> rows, densities = predicted_many(before, 0, np.eye(2), np.array([0.0, 3.0]))
+    >>> rows, predictions = predicted_many(before, 0, np.eye(2), np.array([0.0, 3.0]))
     >>> after = written(Writes(before, rows))
     >>> after.cov[0].round(9).tolist(), after.mu[0].round(9).tolist(), after.a.tolist(), after.b.round(9).tolist()
     ([[0.5, 0.0], [0.0, 0.5]], [0.0, 1.5], [7.0], [8.25])
-    >>> densities.round(3).tolist()
+    >>> roots.log_density(predictions, np.array([6.0, 6.5])).round(3).tolist()
     [-1.242, -3.472]
     """
     if len(rewards) == 1:
-        writes, density = roots.predicted(posterior, arm, Z[0], float(rewards[0]))
-        return writes, np.array([density])
-    densities, belief = np.empty(len(rewards)), _of_arm(posterior, arm)
+        writes, prediction = roots.predicted(posterior, arm, Z[0], float(rewards[0]))
+        return writes, Predicted(*(np.array([part]) for part in prediction))
+    predictions, belief = np.empty((len(Predicted._fields), len(rewards))), _of_arm(posterior, arm)
     for start in range(0, len(rewards), MOST_ROWS):
         rows = slice(start, start + MOST_ROWS)
-        belief, densities[rows] = _next_root(posterior, belief, Z[rows], rewards[rows])
-    return [(array, arm, part) for array, part in zip(posterior, belief, strict=True)], densities
+        belief, predictions[:, rows] = _next_root(posterior, belief, Z[rows], rewards[rows])
+    return [(array, arm, part) for array, part in zip(posterior, belief, strict=True)], Predicted(*predictions)
 
 
 def _of_arm(posterior: Roots, arm: int) -> Belief:
@@ -78,27 +78,27 @@ def _alone(belief: Belief, kind: Any) -> Any:
 
 
 def _next_root(posterior: Roots, belief: Belief, Z: Array, rewards: Array) -> tuple[Belief, Array]:
-    """Return the posterior after more rows, and the log densities of the rewards."""
+    """Return the posterior after more rows, and the predictions of the rewards, in columns."""
     root = belief[1]
     if len(rewards) >= FEWEST_ROWS:
         F = np.dot(Z, root.T)
         found = _conditioned(belief, Z, rewards, np.dot(F, root), np.dot(F, F.T))
         if found is not None:
-            (mean, a, b), L, V, densities = found
+            (mean, a, b), L, V, predictions = found
             L.T.ravel()[:: len(L) + 1] += 1.0  # L + I
-            return (mean, root - np.dot(_solved(L, F).T, V), a, b), densities
-    densities = np.empty(len(rewards))
+            return (mean, root - np.dot(_solved(L, F).T, V), a, b), predictions
+    predictions = np.empty((len(Predicted._fields), len(rewards)))
     for row, (z, reward) in enumerate(zip(Z, rewards.tolist(), strict=True)):
-        new, densities[row] = roots.predicted(_alone(belief, type(posterior)), 0, z, reward)
+        new, predictions[:, row] = roots.predicted(_alone(belief, type(posterior)), 0, z, reward)
         mean, root, a, b = (part for _, _, part in new)
         belief = mean, root, a, b
-    return belief, densities
+    return belief, predictions
 
 
 def _conditioned(
     belief: Belief, Z: Array, rewards: Array, D: Array, inner: Array
 ) -> tuple[tuple[Array, float, float], Array, Array, Array] | None:
-    """Return the new mean, a and b, L, V and the log densities, from D = Z cov and inner = Z cov Z'.
+    """Return the new mean, a and b, L, V and the predictions, from D = Z cov and inner = Z cov Z'.
 
     None where rounding would matter.
     """
@@ -114,9 +114,8 @@ def _conditioned(
     spread = np.empty(n + 1)
     spread[0], spread[1:] = b, 0.5 * errors * errors
     np.add.accumulate(spread, out=spread)
-    counts, logs = a + 0.5 * np.arange(n), np.log(spread)
-    densities = counts * (logs[:-1] - logs[1:]) - 0.5 * logs[1:] - np.log(pivots)
-    return (mean + np.dot(errors, V), a + 0.5 * n, float(spread[-1])), L, V, densities
+    predictions = np.array([a + 0.5 * np.arange(n), spread[:-1], 0.5 * errors * errors, pivots * pivots])
+    return (mean + np.dot(errors, V), a + 0.5 * n, float(spread[-1])), L, V, predictions
 
 
 def _solved(L: Array, B: Array) -> Array:

@@ -6,7 +6,7 @@ cannot make negative, however large the features or long the run.
 """
 
 import math
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,17 +122,35 @@ def observe(posterior: Roots, arm: int, z: Array, reward: float) -> list[Write]:
     return predicted(posterior, arm, z, reward)[0]
 
 
-def predicted(posterior: Roots, arm: int, z: Array, reward: float) -> tuple[list[Write], float]:
-    """Return the rows of :func:`observe`, and how likely the reward was before: its log density.
+class Predicted(NamedTuple):
+    """What a posterior said of rewards before it learned them: their densities are Student-t."""
 
-    Up to what depends on a alone, and is the same for all features. The reward was Student-t.
+    a: Any
+    b: Any
+    error: Any  # half the squared errors, in units of the variances of their means and noise
+    scale: Any  # of these variances, in units of the noise: 1 + z'C z
+
+
+def log_density(predicted: Predicted, a: Any) -> Any:
+    """Return the log density of rewards with a common ``a``, up to what depends on it alone.
+
+    With their own a, of two posteriors with the same mean noise the one that knows less of it has heavier tails, and
+    rare large rewards would speak for it.
 
     Examples
     --------
     >>> before = prior(n_arms=1, width=2, precision=1.0, a0=6.0, b0=6.0)
-    >>> [round(predicted(before, 0, np.array([1.0, 0.0]), reward)[1], 3) for reward in (0.0, 3.0)]
+    >>> one = [predicted(before, 0, np.array([1.0, 0.0]), reward)[1] for reward in (0.0, 3.0)]
+    >>> [round(log_density(prediction, 6.0), 3) for prediction in one]
     [-1.242, -3.312]
     """
+    log: Any = math.log if isinstance(a, float) else np.log
+    b = predicted.b * (a / predicted.a)
+    return a * log(b) - (a + 0.5) * log(b + predicted.error) - 0.5 * log(predicted.scale)
+
+
+def predicted(posterior: Roots, arm: int, z: Array, reward: float) -> tuple[list[Write], Predicted]:
+    """Return the rows of :func:`observe`, and what was said of the reward before."""
     mu, root, a, b = posterior
     mean, factor = mu[arm], root[arm]
     whitened = np.dot(factor, z)  # f
@@ -144,6 +162,6 @@ def predicted(posterior: Roots, arm: int, z: Array, reward: float) -> tuple[list
     direction *= error / scale
     direction += mean
     count, spread = float(a[arm]), float(b[arm])
-    wider = spread + 0.5 * error * error / scale
-    density = count * math.log(spread) - (count + 0.5) * math.log(wider) - 0.5 * math.log(scale)
-    return [(mu, arm, direction), (root, arm, changed.T), (a, arm, count + 0.5), (b, arm, wider)], density
+    half = 0.5 * error * error / scale
+    rows: list[Write] = [(mu, arm, direction), (root, arm, changed.T), (a, arm, count + 0.5), (b, arm, spread + half)]
+    return rows, Predicted(count, spread, half, scale)

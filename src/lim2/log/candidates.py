@@ -49,15 +49,7 @@ class Candidates:
 
     @classmethod
     def of(cls, arms: list[Any], **fields: Any) -> Candidates:
-        """Return candidates from a list of indices per row.
-
-        Parameters
-        ----------
-        arms
-            n sequences of indices.
-        fields
-            Other fields of the candidates.
-        """
+        """Return candidates from one sequence of indices per row, and their other fields."""
         starts = np.zeros(len(arms) + 1, dtype=np.intp)
         np.cumsum([len(row) for row in arms], out=starts[1:])
         flat = np.concatenate([np.asarray(row, dtype=np.intp) for row in arms]) if arms else np.empty(0, np.intp)
@@ -77,13 +69,7 @@ class Candidates:
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def take(self, rows: Ints) -> Candidates:
-        """Return the candidates of some rows.
-
-        Parameters
-        ----------
-        rows
-            Indices.
-        """
+        """Return the candidates of some rows."""
         sizes = self.sizes[rows]
         starts = np.zeros(len(rows) + 1, dtype=np.intp)
         np.cumsum(sizes, out=starts[1:])
@@ -92,17 +78,7 @@ class Candidates:
         return Candidates(starts, self.arms[index], *(None if part is None else part[index] for part in parts))
 
     def dense(self, values: NDArray[Any], n_arms: int, fill: Any) -> NDArray[Any]:
-        """Return values as an array (n, n_arms), with ``fill`` for arms that are not candidates.
-
-        Parameters
-        ----------
-        values
-            (m,)
-        n_arms
-            The number of the table's arms.
-        fill
-            Value for arms that are not candidates.
-        """
+        """Return values (m,) as an array (n, n_arms), with ``fill`` for arms that are not candidates."""
         table = np.full((len(self), n_arms), fill, dtype=values.dtype)
         table[self.rows, self.arms] = values
         return table

@@ -6,8 +6,8 @@ import json
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
-from lim2.log import names
 from lim2.log.errors import LogError
+from lim2.log.serialization import dump_names, load_names
 from lim2.log.store import Tables
 from lim2.state import Write
 
@@ -20,35 +20,23 @@ class Change(NamedTuple):
     kind: str  # ADD or REMOVE
     name: Hashable
     like: Hashable | None = None  # an arm that it starts as
-    features: dict[str, Any] | None = None  # of its own, as JSON
+    features: dict[str, Any] | None = None  # as JSON
 
 
 def to_text(change: Change) -> str:
     """Return a change as a JSON array.
-
-    Parameters
-    ----------
-    change
-        The change.
 
     Examples
     --------
     >>> to_text(Change(ADD, "red", like="blue")), to_text(Change(ADD, "red", features={"price": 9.9}))
     ('["red","blue"]', '["red",{"price":9.9}]')
     """
-    parts = json.loads(names.dumps([change.name] if change.like is None else [change.name, change.like]))
+    parts = json.loads(dump_names([change.name] if change.like is None else [change.name, change.like]))
     return json.dumps(parts if change.features is None else [*parts, change.features], separators=(",", ":"))
 
 
 def from_text(kind: str, text: str) -> Change:
     """Return the change that `to_text` wrote; raise a LogError if it is unknown.
-
-    Parameters
-    ----------
-    kind
-        Kind of the event.
-    text
-        A JSON array.
 
     Examples
     --------
@@ -57,26 +45,16 @@ def from_text(kind: str, text: str) -> Change:
     """
     parts = json.loads(text)
     features = parts.pop() if parts and isinstance(parts[-1], dict) else None
-    given = names.loads(json.dumps(parts))
+    arms = load_names(json.dumps(parts))
     allowed = {ADD: (1, 2), REMOVE: (1,)}.get(kind, ())
-    if len(given) not in allowed or (features is not None and kind != ADD):
+    if len(arms) not in allowed or (features is not None and kind != ADD):
         raise LogError(f"unknown change of arms {kind!r} of {text}: use the lim2 that wrote it, or a newer one")
-    return Change(kind, given[0], given[1] if len(given) == 2 else None, features)
+    return Change(kind, arms[0], arms[1] if len(arms) == 2 else None, features)
 
 
-def make_change(agent: Any, change: Change, also: Sequence[Write] = ()) -> None:
-    """Change an agent's arms.
-
-    Parameters
-    ----------
-    agent
-        The agent.
-    change
-        The change.
-    also
-        Assignments made together with the change, as for `deciders.teach`.
-    """
-    options: dict[str, Any] = {"also": also} if also and hasattr(agent, "learn_logged") else {}
+def make_change(agent: Any, change: Change, writes: Sequence[Write] = ()) -> None:
+    """Change an agent's arms, together with other assignments if it can do both at once."""
+    options: dict[str, Any] = {"also": writes} if writes and hasattr(agent, "learn_logged") else {}
     if change.kind == REMOVE:
         agent.remove_arm(change.name, **options)
         return
@@ -88,19 +66,7 @@ def make_change(agent: Any, change: Change, also: Sequence[Write] = ()) -> None:
 
 
 def write_change(tables: Tables, change: Change, position: int, now: float) -> bool:
-    """Record a change, unless arms have changed after a position; return whether it was recorded.
-
-    Parameters
-    ----------
-    tables
-        Tables of the log.
-    change
-        The change.
-    position
-        Position up to which the agent has learned.
-    now
-        The time.
-    """
+    """Record a change, unless arms have changed after a position; return whether it was recorded."""
     if tables.changes(after=position):
         return False
     tables.append(now, change.kind, None, None, to_text(change))
@@ -108,30 +74,12 @@ def write_change(tables: Tables, change: Change, position: int, now: float) -> b
 
 
 def is_repeated(tables: Tables, change: Change, position: int) -> bool:
-    """Return whether a change only repeats the one before it of the same arm; early versions let two write it at once.
-
-    Parameters
-    ----------
-    tables
-        Tables of the log.
-    change
-        The change.
-    position
-        Position of the change.
-    """
+    """Return whether a change repeats the latest one of the same arm, which early versions let two processes write."""
     earlier = (from_text(kind, text) for kind, text in reversed(tables.changes(before=position)))
     return next((other.kind for other in earlier if other.name == change.name), None) == change.kind
 
 
 def removed_before(tables: Tables, position: int) -> set[Hashable]:
-    """Return the arms that were removed before a position, also if they have come back.
-
-    Parameters
-    ----------
-    tables
-        Tables of the log.
-    position
-        Position of an event.
-    """
+    """Return the arms that were removed before a position, also if they have come back."""
     changes = (from_text(kind, text) for kind, text in tables.changes(before=position))
     return {change.name for change in changes if change.kind == REMOVE}

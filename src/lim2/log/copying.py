@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from lim2.log.errors import LogError
-from lim2.log.store import CHUNK, Copy, Store
+from lim2.log.store import ROWS_PER_READ, Copy, Store
 
 Item = TypeVar("Item")
 
@@ -16,15 +19,10 @@ def copy(source: Store, target: Store) -> None:
 
     Ids, positions, tokens, batches and models stay as they are, so an agent that has learned from one goes on with the
     other. Decisions stay in the order in which they were made.
-
-    Parameters
-    ----------
-    source, target
-        The logs'.
     """
     with source.copying() as content:
         with target.copying(write=True, span=content.span()) as into:
-            into.take(content.meta(), _wholes(content), _others(content), content.batches(), content.models())
+            into.take(content.meta(), _decisions(content), _events(content), content.batches(), content.models())
         with target.copying() as written:
             difference = compare(content, written)
     if difference is not None:
@@ -33,34 +31,28 @@ def copy(source: Store, target: Store) -> None:
         )
 
 
-def compare(one: Copy, other: Copy) -> str | None:
-    """Return the first difference between the contents of two logs, or None.
-
-    Parameters
-    ----------
-    one, other
-        The contents.
-    """
+def compare(source: Copy, target: Copy) -> str | None:
+    """Return the first difference between the contents of two logs, or None."""
     parts: dict[str, Callable[[Copy], Any]] = {
-        "what belongs to the whole log": lambda content: iter(sorted(_known(content).items())),
-        "a decision": lambda content: (whole._replace(seq=0) for whole in _wholes(content)),
-        "an event": _others,
+        "a value of the log": lambda content: iter(sorted(_values(content).items())),
+        "a decision": lambda content: (record._replace(seq=0) for record in _decisions(content)),
+        "an event": _events,
         "a batch": lambda content: iter(content.batches()),
         "a model": lambda content: iter(content.models()),
     }
     missing = object()
-    for what, read in parts.items():
-        left, right = read(one), read(other)
+    for name, read in parts.items():
+        values, copies = read(source), read(target)
         while True:
-            a, b = next(left, missing), next(right, missing)
+            a, b = next(values, missing), next(copies, missing)
             if a != b:
-                return f"{what} is {_shown(a, missing)} in one and {_shown(b, missing)} in the other"
+                return f"{name} is {_shown(a, missing)} in one and {_shown(b, missing)} in the other"
             if a is missing:
                 break
     return None
 
 
-def _known(content: Copy) -> dict[str, Any]:
+def _values(content: Copy) -> dict[str, Any]:
     """Return the values of the log, without those of its learner."""
     return {key: value for key, value in content.meta().items() if key != "epoch" and value is not None}
 
@@ -69,16 +61,30 @@ def _shown(value: Any, missing: object) -> str:
     return "missing" if value is missing else f"{str(value)[:200]}"
 
 
-def _wholes(content: Copy) -> Iterator[Any]:
-    return _paged(content.wholes, lambda whole: whole.seq)
+def _decisions(content: Copy) -> Iterator[Any]:
+    return _paged(content.decisions, lambda record: record.seq)
 
 
-def _others(content: Copy) -> Iterator[Any]:
-    return _paged(content.others, lambda event: event.position)
+def _events(content: Copy) -> Iterator[Any]:
+    return _paged(content.events, lambda event: event.position)
 
 
-def _paged(read: Callable[[int, int], list[Item]], place: Callable[[Item], int]) -> Iterator[Item]:
+def _paged(read: Callable[[int, int], list[Item]], key: Callable[[Item], int]) -> Iterator[Item]:
     after = 0
-    while some := read(after, CHUNK):
-        yield from some
-        after = place(some[-1])
+    while page := read(after, ROWS_PER_READ):
+        yield from page
+        after = key(page[-1])
+
+
+@contextmanager
+def new_file(path: Path | str) -> Iterator[Path]:
+    """Yield the path of a temporary file that becomes a new file at the end, and is removed after an error."""
+    target = Path(path)
+    if target.exists():
+        raise LogError(f"{target} exists, and a copy never overwrites: name a new file")
+    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield part
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from lim2.arms import is_range
 from lim2.checks import shown
 from lim2.decision import Decision
+from lim2.log.decision_input import DecisionInput
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError
-from lim2.log.raw import JSON
-from lim2.log.situation import Situation
+from lim2.log.serialization import JSON
 from lim2.state import Write
 
 
@@ -64,7 +64,7 @@ def check_learner(agent: Any) -> None:
         )
 
 
-def decide(agent: Any, about: Situation, arms: Sequence[Hashable] | None, exploit: bool) -> Decision:
+def decide(agent: Any, about: DecisionInput, arms: Sequence[Hashable] | None, exploit: bool) -> Decision:
     """Return a decision of an agent of any kind.
 
     Parameters
@@ -93,7 +93,7 @@ def decide(agent: Any, about: Situation, arms: Sequence[Hashable] | None, exploi
 
 
 def rank(
-    agent: Any, about: Situation, k: int, arms: Sequence[Hashable] | None = None, exploit: bool = False
+    agent: Any, about: DecisionInput, k: int, arms: Sequence[Hashable] | None = None, exploit: bool = False
 ) -> list[Decision]:
     """Return a slate of an agent.
 
@@ -242,7 +242,7 @@ def _form(agent: Any, lesson: Lesson) -> tuple[Any, Any, dict[str, Any]]:
     return lesson.vector, lesson.item, {}
 
 
-def situation_of(entry: LoggedDecision) -> Situation:
+def input_of(entry: LoggedDecision) -> DecisionInput:
     """Return context and candidates of a logged decision, in their original form.
 
     Parameters
@@ -255,7 +255,7 @@ def situation_of(entry: LoggedDecision) -> Situation:
         items: Any = vectors
     else:
         items = dict(zip(entry.arms, vectors, strict=True))
-    return Situation(entry.vector, items, entry.raw, entry.raw_items)
+    return DecisionInput(entry.vector, items, entry.raw, entry.raw_items)
 
 
 def eligible_in(agent: Any, entry: LoggedDecision) -> Sequence[Hashable] | None:

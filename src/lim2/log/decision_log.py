@@ -12,20 +12,20 @@ from typing import Any
 
 from lim2 import batches
 from lim2.checks import LARGEST, positive_int, shown
-from lim2.log import deciders, recording, rewarding
+from lim2.log import deciders, decisions, rewards
 from lim2.log.changes import ADD, REMOVE, Change, make_change, to_text, write_change
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError, PrunedLogError
+from lim2.log.ids import checked_id
 from lim2.log.learning import Batch, learn, position_of
 from lim2.log.pruning import prune, prune_now
-from lim2.log.raw import as_json
 from lim2.log.reading import LogState, entries, read_one, read_state, read_table
 from lim2.log.replaying import decide_again
-from lim2.log.requests import both
+from lim2.log.serialization import as_json
 from lim2.log.settings import Aggregate, Settings, agree, checked_settings, read_settings, write_settings
-from lim2.log.settling import checked_id, checked_reward, discard, expire
 from lim2.log.store import Lease, Model, Tables, check_lease, open_store
 from lim2.log.table import Table
+from lim2.log.transactions import both
 
 
 class DecisionLog:
@@ -97,7 +97,7 @@ class DecisionLog:
         clock: Callable[[], float] = time.time,
         read_only: bool = False,
     ) -> None:
-        given = _settings(expire_after, default_reward, aggregate)
+        settings = _settings(expire_after, default_reward, aggregate)
         _check_keep(keep)
         if synchronous not in ("full", "normal"):
             raise ValueError(f"synchronous must be 'full' or 'normal', got {synchronous!r}")
@@ -106,8 +106,8 @@ class DecisionLog:
         self.store = open_store(path, synchronous, read_only)
         self._learning = threading.Lock()
         try:
-            if given != Settings() and not read_only:
-                self.store.write(lambda tables: agree(tables, given))
+            if settings != Settings() and not read_only:
+                self.store.write(lambda tables: agree(tables, settings))
             self.id: str = self.store.look(lambda tables: tables.get("id"))
         except BaseException:
             self.store.close()
@@ -153,23 +153,23 @@ class DecisionLog:
         aggregate
             How several rewards are combined, as for `DecisionLog`; None: a decision has one reward.
         """
-        given = _settings(expire_after, default_reward, aggregate)
-        self.store.write(lambda tables: write_settings(tables, given))
+        settings = _settings(expire_after, default_reward, aggregate)
+        self.store.write(lambda tables: write_settings(tables, settings))
 
     # Decisions, each with its asynchronous version
 
-    decide, adecide = both(recording.decide)
-    decide_many, adecide_many = both(recording.decide_many)
-    rank, arank = both(recording.rank)
-    record, arecord = both(recording.record)
-    record_many, arecord_many = both(recording.record_many)
-    record_slate, arecord_slate = both(recording.record_slate)
+    decide, adecide = both(decisions.decide)
+    decide_many, adecide_many = both(decisions.decide_many)
+    rank, arank = both(decisions.rank)
+    record, arecord = both(decisions.record)
+    record_many, arecord_many = both(decisions.record_many)
+    record_slate, arecord_slate = both(decisions.record_slate)
 
     # Rewards
 
-    reward, areward = both(rewarding.reward)
-    reward_many, areward_many = both(rewarding.reward_many)
-    activate, aactivate = both(rewarding.activate)
+    reward, areward = both(rewards.reward)
+    reward_many, areward_many = both(rewards.reward_many)
+    activate, aactivate = both(rewards.activate)
 
     def expire(self) -> int:
         """Settle overdue decisions and return their number; `apply` and `reward` call it automatically."""
@@ -179,20 +179,15 @@ class DecisionLog:
         oldest = self.store.look(lambda tables: tables.oldest())
         if oldest is None or oldest > now - after:
             return 0
-        return self.store.write(lambda tables: expire(tables, now))
+        return self.store.write(lambda tables: rewards.expire_overdue(tables, now))
 
     def discard(self, id: str) -> None:
         """Exclude a decision from learning and evaluation.
 
         If an agent has already learned its reward, the agent does not change, and `replay` gives a different agent.
-
-        Parameters
-        ----------
-        id
-            ID of the decision, with or without a reward.
         """
         key, now = checked_id(id), self.clock()
-        self.store.write(lambda tables: discard(tables, key, now))
+        self.store.write(lambda tables: rewards.discard_decision(tables, key, now))
 
     def erase(self, key: str) -> int:
         """Delete all decisions of a person permanently: contexts, candidates, metadata and rewards.
@@ -277,7 +272,8 @@ class DecisionLog:
         deciders.check_learner(agent)
         if limit is not None:
             positive_int("limit", limit, least=0)
-        size = batches.checked(batch, deciders.learns_batches(agent), f"{shown(agent)} learns one reward at a time")
+        refusal = f"{type(agent).__name__} learns one reward at a time"
+        size = batches.checked(batch, deciders.learns_batches(agent), refusal)
         with self._learning:
             self.expire()
             learned = learn(self.store, agent, batch=size, limit=limit, lease=lease)
@@ -340,13 +336,6 @@ class DecisionLog:
 
         Agents and bandits of lim2 may be saved at any time with ``agent.save(path)``. An agent of another kind stores
         its position after it has learned: saved in between, it would learn the same reward again.
-
-        Parameters
-        ----------
-        agent
-            An agent that learns from this log.
-        path
-            Path of the agent's file.
         """
         with self._learning:
             agent.save(path)
@@ -410,8 +399,8 @@ class DecisionLog:
         bool
             Whether this call added the arm.
         """
-        own = None if features is None else as_json(features, "an arm")
-        return self._change(agent, Change(ADD, name, like, own), batch)
+        values = None if features is None else as_json(features, "an arm")
+        return self._change(agent, Change(ADD, name, like, values), batch)
 
     def remove_arm(self, agent: Any, name: Hashable, *, batch: Batch = 1) -> bool:
         """Remove an arm from an agent and record the change, so that restarts and `replay` remove it at the same point.
@@ -422,8 +411,6 @@ class DecisionLog:
         ----------
         agent
             The agent. It first learns all new rewards.
-        name
-            Name of the arm.
         batch
             Number of events learned in one update, as for `apply`.
 
@@ -435,13 +422,13 @@ class DecisionLog:
         return self._change(agent, Change(REMOVE, name), batch)
 
     def _change(self, agent: Any, change: Change, batch: Batch) -> bool:
-        to_text(change)  # what cannot be written down is refused before anything is learned
-        had, written = deciders.has(agent, change.name), False
+        to_text(change)  # a change that cannot be stored is refused before anything is learned
+        present, written = deciders.has(agent, change.name), False
         while not written:
             self.apply(agent, batch=batch)
-            if deciders.has(agent, change.name) != had:  # somebody else was first
+            if deciders.has(agent, change.name) != present:  # another process was first
                 return False
-            make_change(copy.deepcopy(agent), change)  # what cannot be done must not be written down
+            make_change(copy.deepcopy(agent), change)  # a change that cannot be made must not be stored
             position, now = position_of(agent), self.clock()
             written = self.store.write(lambda tables: write_change(tables, change, position, now))  # noqa: B023
         self.apply(agent, batch=batch)
@@ -455,13 +442,7 @@ class DecisionLog:
         return self.store.look(lambda tables: tables.last())
 
     def get(self, id: str) -> LoggedDecision:
-        """Return a decision, with its reward if it has one.
-
-        Parameters
-        ----------
-        id
-            ID of the decision.
-        """
+        """Return a decision, with its reward if it has one."""
         return read_one(self.store, checked_id(id))
 
     def pending(self) -> list[LoggedDecision]:
@@ -502,11 +483,6 @@ class DecisionLog:
 
         The copy is an SQLite log, even if this log is in PostgreSQL, where ``pg_dump`` backs up all logs of a database
         at once. Save the agent before the backup: the copy then contains everything that the saved agent has learned.
-
-        Parameters
-        ----------
-        path
-            Path of the new file.
         """
         self.store.backup(path)
 
@@ -528,7 +504,9 @@ def _settings(
     expire_after: float | timedelta | None, default_reward: float | None, aggregate: Aggregate | None
 ) -> Settings:
     after = None if expire_after is None else _seconds("expire_after", expire_after)
-    return checked_settings(after, None if default_reward is None else checked_reward(default_reward), aggregate)
+    return checked_settings(
+        after, None if default_reward is None else rewards.checked_reward(default_reward), aggregate
+    )
 
 
 def _seconds(name: str, value: float | timedelta) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2.decision import Decision
-from lim2.log import names
-from lim2.log.payload import pack_array, pack_json, unpack
-from lim2.log.raw import JSON, as_json
-from lim2.log.settling import checked_id
-from lim2.log.situation import Situation, in_order
+from lim2.log.decision_input import DecisionInput, in_order
+from lim2.log.ids import checked_id
+from lim2.log.serialization import JSON, as_json, dump_names, load_names, pack_array, pack_json, unpack
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -86,101 +83,61 @@ COLUMNS = (
 )
 
 
-class Extras(NamedTuple):
-    """Optional fields of a decision: key, metadata and active."""
+class Attributes(NamedTuple):
+    """Optional fields of a decision."""
 
     key: str | None = None
     metadata: JSON | None = None
     active: bool = True
 
 
-PLAIN = Extras()
+NO_ATTRIBUTES = Attributes()
 
 
-def extras(key: str | None, metadata: Any, active: bool) -> Extras:
-    """Return the optional fields of a decision, checked and converted.
-
-    Parameters
-    ----------
-    key
-        Key of a person.
-    metadata
-        A dictionary, or another value that `as_json` can convert.
-    active
-        Whether the decision counts from the start.
-    """
+def checked_attributes(key: str | None, metadata: Any, active: bool) -> Attributes:
+    """Return the optional fields of a decision, converted; raise a ValueError if one is invalid."""
     person = None if key is None else checked_id(key, "a key")
     if not isinstance(active, bool):
         raise ValueError(f"active must be True or False, got {active!r}")
-    return Extras(person, None if metadata is None else as_json(metadata, "metadata"), active)
-
-
-def new_id(now: float) -> str:
-    """Return a unique ID: 12 hexadecimal digits of the time, then 20 random digits.
-
-    Parameters
-    ----------
-    now
-        Time in seconds. IDs of consecutive decisions are neighbours in the index.
-
-    Examples
-    --------
-    >>> new_id(1.7e9)[:12], len(new_id(0.0))
-    ('018bcfe56800', 32)
-    """
-    return f"{max(int(now * 1000), 0) & 0xFFFFFFFFFFFF:012x}{secrets.token_hex(10)}"
+    return Attributes(person, None if metadata is None else as_json(metadata, "metadata"), active)
 
 
 def to_row(
-    decision: Decision, about: Situation, id: str, time: float, slot: int = 0, more: Extras = PLAIN
+    decision: Decision,
+    input: DecisionInput,
+    id: str,
+    time: float,
+    slot: int = 0,
+    attributes: Attributes = NO_ATTRIBUTES,
 ) -> tuple[Any, ...]:
-    """Return a decision as the values of `COLUMNS`; raise a ValueError if its parts are inconsistent.
-
-    Parameters
-    ----------
-    decision
-        The result of `agent.decide`.
-    about
-        Its context and candidates.
-    id, time
-        Its ID, and the time of the decision.
-    slot
-        Its position in a slate, 0 if it is not part of one.
-    more
-        Its optional fields.
-    """
+    """Return a decision as the values of `COLUMNS`; raise a ValueError if its parts are inconsistent."""
     arms = tuple(decision.arms)
     if decision.arm not in arms:
         raise ValueError(f"the decision's arm {decision.arm!r} must be one of its eligible arms {arms!r}")
     if not 0 <= decision.propensity <= 1 + 1e-9:
         raise ValueError(f"a propensity must be between 0 and 1, got {decision.propensity!r}")
     moments = [_blob(decision, name, len(arms)) for name in ("means", "stds", "propensities")]
-    context = about.context
+    context = input.context
     vector = (b"", "", "null") if context is None else (context.tobytes(), context.dtype.str, json.dumps(context.shape))
-    items = None if about.items is None else in_order(about.items, arms)
-    raw_items = None if about.raw_items is None else in_order(about.raw_items, arms)
+    items = None if input.items is None else in_order(input.items, arms)
+    raw_items = None if input.raw_items is None else in_order(input.raw_items, arms)
     return (
-        id, time, *vector, names.dumps(arms), arms.index(decision.arm), float(decision.propensity), *moments,
-        int(decision.exploit), pack_array(items), pack_json(about.raw, about.encode),
-        pack_json(raw_items, about.encode), slot,
-        more.key, pack_json(more.metadata), int(more.active),
+        id, time, *vector, dump_names(arms), arms.index(decision.arm), float(decision.propensity), *moments,
+        int(decision.exploit), pack_array(items), pack_json(input.raw, input.encode),
+        pack_json(raw_items, input.encode), slot,
+        attributes.key, pack_json(attributes.metadata), int(attributes.active),
     )  # fmt: skip
 
 
 def from_row(row: tuple[Any, ...], status: str, reward: float | None) -> LoggedDecision:
-    """Return the decision stored in a row of `COLUMNS`.
-
-    Parameters
-    ----------
-    row
-        The values of `COLUMNS`.
-    status, reward
-        Its status and reward.
-    """
-    id, time, context, dtype, shape, arms, chosen, propensity, means, stds, propensities, exploit, *rest = row
-    items, raw, raw_items = map(unpack, rest[:3])
-    eligible, size = names.loads(arms), json.loads(shape)
-    by_name = None if raw_items is None else dict(zip(eligible, raw_items, strict=True))
+    """Return the decision that the values of `COLUMNS` describe."""
+    (
+        id, time, context, dtype, shape, arms, chosen, propensity, means, stds, propensities, exploit,
+        items, raw, raw_items, slot, key, metadata, active,
+    ) = row  # fmt: skip
+    eligible, size, raw = load_names(arms), json.loads(shape), unpack(raw)
+    vectors, features = unpack(items), unpack(raw_items)
+    by_name = None if features is None else dict(zip(eligible, features, strict=True))
     return LoggedDecision(
         arm=eligible[chosen],
         propensity=propensity,
@@ -192,15 +149,15 @@ def from_row(row: tuple[Any, ...], status: str, reward: float | None) -> LoggedD
         id=id,
         time=time,
         context=raw if size is None else _array(context, dtype).reshape(size),
-        items=by_name if items is None else items,
+        items=by_name if vectors is None else vectors,
         raw=raw,
         raw_items=by_name,
-        position=rest[3],
+        position=slot,
         status=status,
         reward=reward,
-        key=rest[4],
-        metadata=unpack(rest[5]),
-        active=bool(rest[6]),
+        key=key,
+        metadata=unpack(metadata),
+        active=bool(active),
     )
 
 
@@ -212,4 +169,4 @@ def _blob(decision: Decision, name: str, size: int) -> bytes:
 
 
 def _array(blob: bytes, dtype: str = "<f8") -> NDArray[Any]:
-    return np.frombuffer(blob, dtype=dtype).copy()  # which can be written to, as PyTorch wants
+    return np.frombuffer(blob, dtype=dtype).copy()  # PyTorch refuses arrays that cannot be written to

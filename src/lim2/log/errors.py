@@ -71,28 +71,12 @@ class PrunedLogError(LogError):
 
 
 def taken(id: str) -> TakenIdError:
-    """Return the error for an ID that is already taken.
-
-    Parameters
-    ----------
-    id
-        ID given by the user.
-    """
-    return TakenIdError(f"the id {id!r} is taken by an earlier decision: ids are used once")
+    """Return the error for an ID that is already taken."""
+    return TakenIdError(f"the id {id!r} is taken by an earlier decision: decision ids must be unique")
 
 
 def file_error(path: Path, error: sqlite3.Error, what: str = "cannot be used") -> LogFileError:
-    """Return SQLite's error as one that names the file and the remedy.
-
-    Parameters
-    ----------
-    path
-        The log's file.
-    error
-        SQLite's error.
-    what
-        Description of the failure.
-    """
+    """Return SQLite's error as one that names the file and the remedy."""
     name = getattr(error, "sqlite_errorname", "") or ""
     advice = next((text for begin, text in ADVICE.items() if name.startswith(begin)), "see the error above.")
     return LogFileError(f"the log {path} {what}: {error}; {advice}")

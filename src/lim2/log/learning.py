@@ -3,8 +3,8 @@
 The position is part of the agent, in its metadata, and moves with every event. So a saved agent and its position are
 always of the same moment, and what a crash takes from the agent's memory is learned again from the log.
 
-An agent may learn several events as one batch. Where a batch ends is written down before it is learned, so that every
-other learner, and `replay`, learns the same batches.
+An agent may learn several events as one batch. The end of a batch is stored before it is learned, so that every other
+learner, and `replay`, learns the same batches.
 """
 
 from __future__ import annotations
@@ -17,20 +17,14 @@ from lim2.log import deciders
 from lim2.log.changes import ADD, Change, from_text, is_repeated, make_change, removed_before
 from lim2.log.entries import from_row
 from lim2.log.errors import LogError, PrunedLogError
-from lim2.log.store import CHUNK, Event, Lease, Store, Tables, check_lease
+from lim2.log.store import ROWS_PER_READ, Event, Lease, Store, Tables, check_lease
 from lim2.state import Write, put
 
 Batch = int | Literal["auto"]
 
 
 def position_of(agent: Any) -> int:
-    """Return the position of the last event that an agent has learned, 0 if none.
-
-    Parameters
-    ----------
-    agent
-        An agent, or what decides like one.
-    """
+    """Return the position of the last event that an agent has learned, 0 if none."""
     return int((getattr(agent, "metadata", None) or {}).get("log_position", 0))
 
 
@@ -43,64 +37,48 @@ def learn(
     upto: int | None = None,
     lease: Lease | None = None,
 ) -> int:
-    """Apply the events after an agent's position; return the number of rewards learned.
-
-    Parameters
-    ----------
-    store
-        Store of the log.
-    agent
-        The agent that learns.
-    batch
-        Number of events to learn in one update if no batch is stored.
-    limit
-        Stop when so many rewards were learned.
-    upto
-        Stop after the event at this position.
-    lease
-        The learner's; None: it needs none.
-    """
+    """Apply the events after an agent's position; return the number of rewards learned."""
     log_id, last = store.look(lambda tables: (tables.get("id"), tables.last()))
-    _check(log_id, agent)
+    _check_log(log_id, agent)
     end, learned = last if upto is None else upto, 0
     while limit is None or learned < limit:
-        left = sys.maxsize if limit is None else limit - learned
-        steps = _next(store, agent, end, batch, left, lease)
+        remaining = sys.maxsize if limit is None else limit - learned
+        steps = _next(store, agent, end, batch, remaining, lease)
         agent.metadata.update(log_id=log_id, log_position=position_of(agent))
         if not steps:
             break
-        for events in steps[:left]:
+        for events in steps[:remaining]:
             learned += _apply(store, agent, events)
     return learned
 
 
 def _apply(store: Store, agent: Any, events: list[Event]) -> int:
     """Learn one event, or several as a batch; return the number of rewards learned."""
-    known = {"log_position": events[-1].position, "log_event": events[-1].token}
-    moves = [(agent.metadata, key, value) for key, value in known.items()]
+    progress = {"log_position": events[-1].position, "log_event": events[-1].token}
+    writes = [(agent.metadata, key, value) for key, value in progress.items()]
     try:
-        learned = _learn(store, agent, events, moves)
+        learned = _learn(store, agent, events, writes)
     except Exception as error:
         first, last = events[0], events[-1]
-        what = "change of arms" if first.change is not None else f"reward of decision {first.row[0]!r}"
-        where = f"position {first.position}"
+        subject = "change of arms" if first.change is not None else f"reward of decision {first.row[0]!r}"
+        place = f"position {first.position}"
         if last is not first:
-            what, where = "batch of rewards", f"positions {first.position} to {last.position}"
+            subject, place = "batch of rewards", f"positions {first.position} to {last.position}"
         error.add_note(
-            f"The {what} at {where} of the log {store.name} could not be applied; the agent stands before it. "
+            f"The {subject} at {place} of the log {store.name} could not be applied; the agent stands before it. "
             f"`log.discard(id)` leaves a decision out."
         )
         raise
-    put(moves)  # it has moved already where something was learned, unless the agent cannot do both at once
+    put(writes)  # written already with what was learned, unless the agent cannot do both at once
     return learned
 
 
-def _learn(store: Store, agent: Any, events: list[Event], moves: list[Write]) -> int:
+def _learn(store: Store, agent: Any, events: list[Event], writes: list[Write]) -> int:
     """Let an agent learn events of any of the known kinds."""
     lessons = []
     for event in events:
         if event.change is not None:
-            _change(store, agent, from_text(event.kind, event.change), event.position, moves)
+            _change(store, agent, from_text(event.kind, event.change), event.position, writes)
         elif event.kind in ("reward", "default"):
             lessons += _lesson(store, agent, event)
         elif event.kind not in ("dropped", "discarded", "erased"):
@@ -109,9 +87,9 @@ def _learn(store: Store, agent: Any, events: list[Event], moves: list[Write]) ->
                 f"it, or a newer one"
             )
     if len(lessons) == 1:
-        deciders.teach(agent, lessons[0], moves)
+        deciders.teach(agent, lessons[0], writes)
     elif lessons:
-        deciders.teach_many(agent, lessons, moves)
+        deciders.teach_many(agent, lessons, writes)
     return len(lessons)
 
 
@@ -128,51 +106,51 @@ def _lesson(store: Store, agent: Any, event: Event) -> list[deciders.Lesson]:
     )
 
 
-def _change(store: Store, agent: Any, change: Change, position: int, moves: list[Write]) -> None:
-    done = deciders.has(agent, change.name) == (change.kind == ADD)
-    if not (done and store.look(lambda tables: is_repeated(tables, change, position))):
-        make_change(agent, change, moves)
+def _change(store: Store, agent: Any, change: Change, position: int, writes: list[Write]) -> None:
+    applied = deciders.has(agent, change.name) == (change.kind == ADD)
+    if not (applied and store.look(lambda tables: is_repeated(tables, change, position))):
+        make_change(agent, change, writes)
 
 
-class _Seen(NamedTuple):
+class _NewEvents(NamedTuple):
     """Events after an agent's position, from one consistent read."""
 
     pruned: int
     last: int
     token: str | None  # of the event at the position
-    batch: int | None  # where the batch ends that begins here
+    batch: int | None  # the end of the batch that begins here
     events: list[Event]
 
 
-def _next(store: Store, agent: Any, end: int, batch: Batch, left: int, lease: Lease | None) -> list[list[Event]]:
+def _next(store: Store, agent: Any, end: int, batch: Batch, remaining: int, lease: Lease | None) -> list[list[Event]]:
     """Return the next events in batches; raise a LogError if they do not continue the agent's position."""
     after, batches = position_of(agent), deciders.learns_batches(agent)
-    most = CHUNK if batch == "auto" else max(batch, CHUNK)
-    seen = store.look(lambda tables: _see(tables, after, end, batches, most))
-    _check_seen(seen, agent, after)
-    if not seen.events:
+    count = ROWS_PER_READ if batch == "auto" else max(batch, ROWS_PER_READ)
+    new = store.look(lambda tables: _read(tables, after, end, batches, count))
+    _check_continues(new, agent, after)
+    if not new.events:
         return []
-    if seen.batch is not None:
-        return [seen.events]
+    if new.batch is not None:
+        return [new.events]
     if batch == 1 or not batches or store.read_only:
-        return [[event] for event in seen.events]
-    if seen.events[0].change is not None:
-        return [seen.events[:1]]
-    events = _one_batch(seen.events, min(growing(agent.rounds) if batch == "auto" else batch, left))
+        return [[event] for event in new.events]
+    if new.events[0].change is not None:
+        return [new.events[:1]]
+    events = _one_batch(new.events, min(growing(agent.rounds) if batch == "auto" else batch, remaining))
     if store.write(lambda tables: _agree(tables, after, events[-1].position, lease)) != events[-1].position:
-        return _next(store, agent, end, batch, left, lease)  # somebody else was first: see how far that batch goes
+        return _next(store, agent, end, batch, remaining, lease)  # another process was first: its batch may be another
     return [events]
 
 
-def _see(tables: Tables, after: int, end: int, batches: bool, most: int) -> _Seen:
+def _read(tables: Tables, after: int, end: int, batches: bool, count: int) -> _NewEvents:
     pruned = tables.get("pruned")
-    at = tables.event(after)
-    token = tables.get("pruned token") if after == pruned else None if at is None else at.token
+    event = tables.event(after)
+    token = tables.get("pruned token") if after == pruned else None if event is None else event.token
     begin, last = tables.next_batch(after) if batches else (None, None)
     if begin == after and last is not None:
         events = tables.events(after, last, last - after) if last <= end else []
-        return _Seen(pruned, tables.last(), token, last, events)
-    return _Seen(pruned, tables.last(), token, None, tables.events(after, end if begin is None else begin, most))
+        return _NewEvents(pruned, tables.last(), token, last, events)
+    return _NewEvents(pruned, tables.last(), token, None, tables.events(after, end if begin is None else begin, count))
 
 
 def _one_batch(events: list[Event], size: int) -> list[Event]:
@@ -192,22 +170,22 @@ def _agree(tables: Tables, after: int, end: int, lease: Lease | None) -> int:
     return agreed
 
 
-def _check_seen(seen: _Seen, agent: Any, after: int) -> None:
+def _check_continues(new: _NewEvents, agent: Any, after: int) -> None:
     learned = agent.metadata.get("log_event")
-    if after > seen.last or (None not in (seen.token, learned) and seen.token != learned):
+    if after > new.last or (None not in (new.token, learned) and new.token != learned):
         raise LogError(
-            f"the agent has learned up to position {after}, but this log ends at {seen.last} or has other events. The "
+            f"the agent has learned up to position {after}, but this log ends at {new.last} or has other events. The "
             f"file is an older copy, or power was lost with synchronous='normal'. Use an agent that was saved earlier, "
             f"or a new log."
         )
-    if after < seen.pruned:
+    if after < new.pruned:
         raise PrunedLogError(
-            f"the agent has learned up to position {after}, but the events up to {seen.pruned} were deleted because of "
+            f"the agent has learned up to position {after}, but the events up to {new.pruned} were deleted because of "
             f"`keep`, so some are missing. Save the agent more often, or keep more."
         )
 
 
-def _check(log_id: str, agent: Any) -> None:
+def _check_log(log_id: str, agent: Any) -> None:
     """Raise a LogError unless the agent's position belongs to this log."""
     owner = agent.metadata.get("log_id", log_id)
     if owner != log_id:

@@ -6,15 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
+import numpy as np
 
 from lim2.extras import needs
+from lim2.log.errors import LogFileError
 from lim2.log.table import Table
-from lim2.problems.classification import encoded
-from lim2.problems.draw import standardized
-from lim2.problems.errors import DataError
-from lim2.problems.labelled import check_columns, feature_columns
-from lim2.problems.own import MARKS, read_table
 from lim2.state import Array
 
 if TYPE_CHECKING:
@@ -22,6 +18,7 @@ if TYPE_CHECKING:
 
 SHOWN = ("timestamp", "item_id", "position", "click", "propensity_score")
 ITEMS = "item_context.csv"
+MISSING = "(missing)"  # the category of a missing value
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,24 +87,22 @@ def read_open_bandit(folder: str | Path, campaign: str = "all", *, rows: int | N
     with needs("read_open_bandit", "data"):
         import polars as pl
 
-    place = Path(folder).expanduser()
-    items_path, path = place / ITEMS, place / f"{campaign}.csv"
-    catalogue = read_table(items_path, ",", MARKS)
-    described = [name for name in catalogue.columns if name.startswith("item_feature")]
-    check_columns(items_path, catalogue, ["item_id", *(described or ["item_feature_0"])])
-    catalogue = catalogue.sort("item_id")
+    folder = Path(folder).expanduser()
+    path, items_path = folder / f"{campaign}.csv", folder / ITEMS
+    item_columns = _columns(items_path, ("item_id",), "item_feature")
+    if len(item_columns) == 1:
+        raise LogFileError(f"{items_path}, column item_feature_0: there is no such column")
+    catalogue = _read(items_path, columns=item_columns, infer_schema_length=None).sort("item_id")
     impressions = _impressions(path, rows)
-    users = [name for name in impressions.columns if name.startswith("user_feature")]
-    strangers = impressions.filter(~pl.col("item_id").is_in(catalogue["item_id"].to_list()))
-    if strangers.height:
-        raise DataError(
-            path,
-            f"item {strangers['item_id'][0]} was shown but is not in {ITEMS}: use both files of the same campaign",
-            column="item_id",
+    unlisted = impressions.filter(~pl.col("item_id").is_in(catalogue["item_id"].to_list()))["item_id"]
+    if len(unlisted):
+        raise LogFileError(
+            f"{path}, column item_id: item {unlisted[0]} was shown but is not in {ITEMS}: use both files of the same "
+            f"campaign"
         )
-    context_frame = impressions.select("position", *users)
-    contexts, feature_names = _encoded(path, context_frame, categorical=set(context_frame.columns))
-    items, item_feature_names = _encoded(items_path, catalogue.select(described), categorical=set())
+    users = [name for name in impressions.columns if name.startswith("user_feature")]
+    contexts, feature_names = _encoded(impressions.select(pl.col("position", *users).cast(pl.String)))
+    items, item_feature_names = _encoded(catalogue.select(item_columns[1:]))
     table = Table.of(
         contexts,
         impressions["item_id"].to_list(),
@@ -124,33 +119,53 @@ def _impressions(path: Path, rows: int | None) -> pl.DataFrame:
 
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}: give the folder of a policy and campaign")
-    header = pl.read_csv(path, n_rows=0)
-    check_columns(path, header, SHOWN)
-    users = [name for name in header.columns if name.startswith("user_feature")]
-    try:
-        frame = pl.read_csv(
-            path,
-            columns=[*SHOWN, *users],
-            n_rows=rows,
-            schema_overrides={
-                "timestamp": pl.String, "item_id": pl.Int64, "position": pl.Int64, "click": pl.Int64,
-                "propensity_score": pl.Float64, **dict.fromkeys(users, pl.String),
-            },
-        )  # fmt: skip
-    except pl.exceptions.PolarsError as error:
-        raise DataError(path, f"the file cannot be read as impressions: {error}") from error
-    for column, right, expected in (
+    users = _columns(path, SHOWN, "user_feature")[len(SHOWN) :]
+    types = {
+        "timestamp": pl.String, "item_id": pl.Int64, "position": pl.Int64, "click": pl.Int64,
+        "propensity_score": pl.Float64, **dict.fromkeys(users, pl.String),
+    }  # fmt: skip
+    frame = _read(path, columns=list(types), n_rows=rows, schema_overrides=types)
+    for column, valid, expected in (
         ("click", pl.col("click").is_in([0, 1]), "0 or 1"),
         ("propensity_score", pl.col("propensity_score").is_between(0, 1, closed="right"), "more than 0, at most 1"),
     ):
-        wrong = frame.select((~right).fill_null(value=True).arg_true()).to_series()
-        if len(wrong):
-            value = frame[column][wrong[0]]
-            raise DataError(path, f"{value!r}, expected {expected}", line=wrong[0] + 2, column=column)
+        invalid = frame.select((~valid).fill_null(value=True).arg_true()).to_series()
+        if len(invalid):
+            line, value = invalid[0] + 2, frame[column][invalid[0]]
+            raise LogFileError(f"{path}, line {line}, column {column}: {value!r}, expected {expected}")
     return frame.sort("timestamp", maintain_order=True)
 
 
-def _encoded(path: Path, frame: pl.DataFrame, categorical: set[str]) -> tuple[NDArray[Any], tuple[str, ...]]:
-    columns, _ = feature_columns(path, frame, categorical, 1000)
-    vectors, names = encoded(columns)
-    return standardized(vectors, None), names
+def _columns(path: Path, names: tuple[str, ...], prefix: str) -> list[str]:
+    """Return columns of a file: some by name, which must exist, and all that begin with a prefix."""
+    header = _read(path, n_rows=0).columns
+    for name in names:
+        if name not in header:
+            raise LogFileError(f"{path}, column {name}: there is no such column; the file has {', '.join(header)}")
+    return [*names, *(name for name in header if name.startswith(prefix))]
+
+
+def _read(path: Path, **options: Any) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        return pl.read_csv(path, **options)
+    except pl.exceptions.PolarsError as error:
+        raise LogFileError(f"{path}: the file cannot be read as a table: {error}") from error
+
+
+def _encoded(frame: pl.DataFrame) -> tuple[Array, tuple[str, ...]]:
+    """Return numbers as they are, missing ones as the mean of their column, and text as one column per value."""
+    import polars as pl
+
+    parts: dict[str, pl.Series] = {}
+    for column in frame.iter_columns():
+        if column.dtype.is_numeric():
+            parts[column.name] = column.cast(pl.Float64).fill_null(strategy="mean")
+        else:
+            text = column.cast(pl.String).fill_null(MISSING)
+            parts |= {f"{column.name}={value}": text == value for value in text.unique().sort()}
+    matrix = np.empty((frame.height, len(parts)))
+    for place, values in enumerate(parts.values()):
+        matrix[:, place] = values.to_numpy()
+    return matrix, tuple(parts)

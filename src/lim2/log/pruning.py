@@ -8,40 +8,26 @@ from lim2.log.store import Lease, Store, Tables, check_lease
 
 
 def prune(store: Store, keep: int | timedelta | None, learned: int, now: float, lease: Lease | None = None) -> None:
-    """Delete settled and learned events beyond the limit, occasionally and many at once.
-
-    Parameters
-    ----------
-    store
-        Store of the log.
-    keep
-        Number of settled decisions to keep, or for how long.
-    learned
-        The position up to which an agent has learned.
-    now
-        The time.
-    lease
-        The learner's; None: it needs none.
-    """
+    """Delete settled and learned events beyond the limit, occasionally and many at once."""
     if keep is None:
         return
     pruned, upto = store.look(lambda tables: (tables.get("pruned"), _end(tables, keep, learned, now)))
-    least = 1 if isinstance(keep, timedelta) else min(1 + keep // 10, 1000)
-    if upto - pruned >= least:
+    threshold = 1 if isinstance(keep, timedelta) else min(1 + keep // 10, 1000)
+    if upto - pruned >= threshold:
         store.write(lambda tables: _delete(tables, upto, lease))
 
 
 def _end(tables: Tables, keep: int | timedelta, learned: int, now: float) -> int:
     """Return the last position to delete."""
     if isinstance(keep, timedelta):
-        young = tables.first_after(tables.get("pruned"), now - keep.total_seconds())
-        return learned if young is None else min(learned, young - 1)
+        recent = tables.first_after(tables.get("pruned"), now - keep.total_seconds())
+        return learned if recent is None else min(learned, recent - 1)
     return min(learned, tables.last() - keep)
 
 
 def _delete(tables: Tables, upto: int, lease: Lease | None) -> None:
     check_lease(tables, lease)
-    if upto <= tables.get("pruned"):  # somebody else has done it meanwhile
+    if upto <= tables.get("pruned"):  # another process was first
         return
     event = tables.event(upto)
     if event is not None:
@@ -51,13 +37,7 @@ def _delete(tables: Tables, upto: int, lease: Lease | None) -> None:
 
 
 def prune_now(store: Store, keep: int | timedelta, learned: int, now: float) -> int:
-    """Delete all such events now; return their number.
-
-    Parameters
-    ----------
-    store, keep, learned, now
-        The same as for :func:`prune`.
-    """
+    """Delete the events beyond the limit at once; return their number."""
     pruned, upto = store.look(lambda tables: (tables.get("pruned"), _end(tables, keep, learned, now)))
     prune(store, 0, upto, now)
     return max(upto - int(pruned), 0)

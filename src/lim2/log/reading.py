@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.log.arrays import objects
 from lim2.log.candidates import Candidates
+from lim2.log.dataframes import objects
 from lim2.log.entries import LoggedDecision, from_row
-from lim2.log.settling import unknown
-from lim2.log.store import CHUNK, Store, Stored, Tables, Which
+from lim2.log.rewards import unknown_decision
+from lim2.log.store import ROWS_PER_READ, DecisionFilter, Store, StoredDecision, Tables
 from lim2.log.table import Table
 
 
@@ -61,100 +61,59 @@ class LogState:
 
 
 def read_state(store: Store, now: float) -> LogState:
-    """Return the counts and the size of a log.
-
-    Parameters
-    ----------
-    store
-        Store of the log.
-    now
-        Current time.
-    """
+    """Return the counts and the size of a log."""
     size = store.nbytes()
 
     def work(tables: Tables) -> LogState:
-        counts, since = tables.counts(), tables.oldest()
-        return LogState(
-            pending=counts["pending"],
-            oldest_pending=None if since is None else now - since,
-            rewards=counts["reward"],
-            defaults=counts["default"],
-            dropped=counts["dropped"],
-            discarded=counts["discarded"],
-            erased=counts["erased"],
-            late=tables.get("late"),
-            position=tables.last(),
-            pruned=tables.get("pruned"),
-            nbytes=size,
-        )
+        late, pruned = tables.get("late"), tables.get("pruned")
+        return log_state(now, tables.counts(), tables.oldest(), late, tables.last(), pruned, size)
 
     return store.look(work)
 
 
-def entries(store: Store, which: Which, after: int = 0) -> Iterator[LoggedDecision]:
-    """Yield decisions in the order in which they were made, read in chunks.
+def log_state(
+    now: float, counts: dict[str, int], oldest: float | None, late: int, position: int, pruned: int, nbytes: int
+) -> LogState:
+    """Return the state of a log from its counts, and the time of its oldest pending decision."""
+    rewards, defaults, dropped, discarded, erased = (
+        counts[kind] for kind in ("reward", "default", "dropped", "discarded", "erased")
+    )
+    age = None if oldest is None else now - oldest
+    return LogState(
+        counts["pending"], age, rewards, defaults, dropped, discarded, erased, late, position, pruned, nbytes
+    )
 
-    Parameters
-    ----------
-    store
-        Store of the log.
-    which
-        Status of the decisions.
-    after
-        Yield only decisions with a larger seq.
-    """
-    while rows := store.look(lambda tables: tables.decisions(which, after, CHUNK)):  # noqa: B023 (called at once)
-        for stored in rows:
-            yield from_row(stored.row, stored.status, stored.reward)
+
+def entries(store: Store, filter: DecisionFilter, after: int = 0) -> Iterator[LoggedDecision]:
+    """Yield decisions after a seq, in the order in which they were made, read in chunks."""
+    while rows := store.look(lambda tables: tables.decisions(filter, after, ROWS_PER_READ)):  # noqa: B023
+        for decision in rows:
+            yield from_row(decision.row, decision.status, decision.reward)
         after = rows[-1].seq
 
 
 def read_one(store: Store, id: str) -> LoggedDecision:
-    """Return a decision; raise an UnknownDecisionError if it is not in the log.
+    """Return a decision; raise an UnknownDecisionError if it is not in the log."""
 
-    Parameters
-    ----------
-    store
-        Store of the log.
-    id
-        ID of the decision.
-    """
+    def work(tables: Tables) -> StoredDecision:
+        decision = tables.decision(id)
+        if decision is None:
+            raise unknown_decision(tables, id)
+        return decision
 
-    def work(tables: Tables) -> Stored:
-        stored = tables.decision(id)
-        if stored is None:
-            raise unknown(tables, id)
-        return stored
-
-    stored = store.look(work)
-    return from_row(stored.row, stored.status, stored.reward)
+    decision = store.look(work)
+    return from_row(decision.row, decision.status, decision.reward)
 
 
 def read_table(store: Store, last: int | None) -> Table:
-    """Return the decisions that have a reward.
-
-    Parameters
-    ----------
-    store
-        Store of the log.
-    last
-        Number of newest decisions to consider; None: all.
-    """
+    """Return those of the last decisions that have a reward; of all if ``last`` is None."""
     first = 0 if last is None else store.look(lambda tables: tables.newest(last))
     missing = store.look(lambda tables: tables.unrewarded(first))
     return make_table(entries(store, "rewarded", first), missing)
 
 
 def make_table(entries: Iterable[LoggedDecision], missing: int) -> Table:
-    """Return the table of logged decisions that have rewards.
-
-    Parameters
-    ----------
-    entries
-        The decisions, in the order in which they were made.
-    missing
-        Number of decisions without a reward.
-    """
+    """Return a table of decisions with rewards, in the order in which they were made; ``missing`` had none."""
     index: dict[Hashable, int] = {}
     places, rows = [], []
     for row in entries:
@@ -170,11 +129,11 @@ def make_table(entries: Iterable[LoggedDecision], missing: int) -> Table:
         raise ValueError("the log has decisions among items, and others without or in another form: table(last=...)")
     flat_raw = None if raw_items is None else objects([item for row in raw_items for item in row])
     contexts = np.empty(0) if not rows else objects(raw or []) if vectors is None else vectors
-    chances = np.concatenate([row.propensities for row in rows] or [np.empty(0)])
+    propensities = np.concatenate([row.propensities for row in rows] or [np.empty(0)])
     means = np.concatenate([row.means for row in rows] or [np.empty(0)])
     candidates = Candidates.of(
         places,
-        propensities=None if np.isnan(chances).any() else chances,
+        propensities=None if np.isnan(propensities).any() else propensities,
         means=None if np.isnan(means).any() else means,
         items=flat_raw if items is None else items,
         raw_items=flat_raw,
@@ -196,11 +155,11 @@ def _all(values: list[Any]) -> list[Any] | None:
     return None if not values or any(value is None for value in values) else values
 
 
-def _stacked(arrays: list[Any], what: str, join: Any = np.stack) -> NDArray[Any] | None:
+def _stacked(arrays: list[Any], name: str, join: Any = np.stack) -> NDArray[Any] | None:
     if _all(arrays) is None:
         return None
     shapes = {array.shape[-1:] if join is np.concatenate else array.shape for array in arrays}
     if len(shapes) > 1:
-        raise ValueError(f"the log's {what} have different shapes {sorted(shapes)}: table(last=...) takes the newest")
+        raise ValueError(f"the log's {name} have different shapes {sorted(shapes)}: table(last=...) takes the newest")
     joined: NDArray[Any] = join(arrays)
     return joined

@@ -30,14 +30,9 @@ class Settings(NamedTuple):
     def combined(self, rewards: Sequence[float]) -> float:
         """Return the combined reward of a decision.
 
-        Parameters
-        ----------
-        rewards
-            At least one reward, in order of arrival.
-
         Examples
         --------
-        >>> [Settings(60.0, None, how).combined([1.0, 5.0, 3.0]) for how in ("first", "last", "sum", "mean", "max")]
+        >>> [Settings(60.0, None, name).combined([1.0, 5.0, 3.0]) for name in ("first", "last", "sum", "mean", "max")]
         [1.0, 3.0, 9.0, 3.0, 5.0]
         """
         if self.aggregate in ("sum", "mean"):
@@ -49,20 +44,12 @@ class Settings(NamedTuple):
 
 
 def checked_settings(expire_after: float | None, default_reward: float | None, aggregate: Aggregate | None) -> Settings:
-    """Return settings; raise a ValueError if they are inconsistent.
-
-    Parameters
-    ----------
-    expire_after
-        Seconds; None: never.
-    default_reward, aggregate
-        See `DecisionLog`.
-    """
+    """Return settings; raise a ValueError if they are inconsistent."""
     if default_reward is not None and expire_after is None:
         raise ValueError("default_reward applies when a decision expires: give expire_after= as well")
-    known = get_args(Aggregate)
-    if aggregate is not None and aggregate not in known:
-        raise ValueError(f"aggregate must be one of {', '.join(map(repr, known))}, or None, got {aggregate!r}")
+    aggregates = get_args(Aggregate)
+    if aggregate is not None and aggregate not in aggregates:
+        raise ValueError(f"aggregate must be one of {', '.join(map(repr, aggregates))}, or None, got {aggregate!r}")
     settings = Settings(expire_after, default_reward, aggregate)
     if settings.collects and expire_after is None:
         raise ValueError(
@@ -72,46 +59,24 @@ def checked_settings(expire_after: float | None, default_reward: float | None, a
 
 
 def read_settings(tables: Tables) -> Settings:
-    """Return the stored settings of a log; by default, decisions do not expire.
-
-    Parameters
-    ----------
-    tables
-        Tables of the log.
-    """
+    """Return the stored settings of a log; by default, decisions do not expire."""
     text = tables.get("settings")
     return Settings() if text is None else Settings(*json.loads(text))
 
 
 def write_settings(tables: Tables, settings: Settings) -> None:
-    """Store settings for everyone.
-
-    Parameters
-    ----------
-    tables
-        Tables of the log.
-    settings
-        New settings.
-    """
+    """Store settings for everyone who uses the log."""
     tables.put("settings", json.dumps(settings))
 
 
-def agree(tables: Tables, given: Settings) -> None:
-    """Store settings if there are none; raise a LogError if different ones are stored.
-
-    Parameters
-    ----------
-    tables
-        Tables of the log.
-    given
-        Settings given by the caller; if there are none, the stored ones hold.
-    """
-    known = read_settings(tables)
-    if given in (Settings(), known):
+def agree(tables: Tables, settings: Settings) -> None:
+    """Store settings if there are none; raise a LogError if different ones are stored."""
+    stored = read_settings(tables)
+    if settings in (Settings(), stored):
         return
-    if known != Settings():
+    if stored != Settings():
         raise LogError(
-            f"the log was opened with {given}, but its stored settings are {known}: leave the settings out to use the "
-            f"stored ones, or change them for everyone with log.configure(...)"
+            f"the log was opened with {settings}, but its stored settings are {stored}: leave the settings out to use "
+            f"the stored ones, or change them for everyone with log.configure(...)"
         )
-    write_settings(tables, given)
+    write_settings(tables, settings)

@@ -24,27 +24,27 @@ Result = TypeVar("Result")
 Row = tuple[Any, ...]  # a decision, as the values of `entries.COLUMNS`
 Span = tuple[float, float]  # from one time to another
 
-CHUNK = 256  # rows that are read at once
+ROWS_PER_READ = 256
 
-# Which decisions: those that wait, those that have a reward or a default reward, or all. The last two are without the
-# later positions of slates.
-Which = Literal["pending", "rewarded", "all"]
+# Decisions that are pending, those that have a reward or a default reward, or all. The last two are without the later
+# positions of slates.
+DecisionFilter = Literal["pending", "rewarded", "all"]
 
 
-class Found(NamedTuple):
-    """The parts of a decision that are needed to settle it."""
+class DecisionStatus(NamedTuple):
+    """What is needed to settle a decision."""
 
     seq: int
     time: float
-    settled: int | None  # the position of the event that settled it; None while it waits
+    settled: int | None  # the position of the event that settled it; None while it is pending
     active: bool
 
 
-class Stored(NamedTuple):
+class StoredDecision(NamedTuple):
     """A decision with its status and reward."""
 
     seq: int
-    position: int  # up to which the agent that made it had learned
+    position: int  # up to which the deciding agent had learned
     status: str
     reward: float | None
     row: Row
@@ -82,14 +82,16 @@ class Model(NamedTuple):
     data: bytes
 
 
-class Whole(NamedTuple):
+class DecisionRecord(NamedTuple):
     """A decision with its rewards and events, for copying."""
 
     seq: int
-    learned: int  # up to which the agent that made it had learned
+    learned: int  # the position up to which the deciding agent had learned
     row: Row
     event: PlainEvent | None  # that settled it
-    rewards: list[tuple[float, float, str | None]]  # time, reward and name of those that were kept, as they came
+    rewards: list[
+        tuple[float, float, str | None]
+    ]  # time, reward and name of those that are stored, in order of arrival
 
 
 class PlainEvent(NamedTuple):
@@ -105,21 +107,11 @@ class PlainEvent(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """A function to run within a transaction, with hints for the store. A plain function works, too.
-
-    Parameters
-    ----------
-    do
-        The function.
-    ids
-        IDs of decisions that it will read: a store can read those of many callers at once.
-    inserts
-        Whether it only inserts decisions: it then need not wait for transactions that settle decisions.
-    """
+    """A function to run within a transaction, with hints for the store. A plain function works, too."""
 
     do: Callable[[Tables], Any]
-    ids: Sequence[str] = ()
-    inserts: bool = False
+    ids: Sequence[str] = ()  # of decisions that it reads: a store can read those of many callers at once
+    inserts: bool = False  # whether it only inserts decisions: it need not wait for those who settle decisions
 
     def __call__(self, tables: Tables) -> Any:
         """Run the function."""
@@ -151,7 +143,7 @@ class Lease(Protocol):
 class Tables(Protocol):
     """The content of a log within one transaction."""
 
-    # How much is done at once
+    # Batches of statements
 
     def expect(self, ids: Sequence[str]) -> None:
         """Announce that these decisions will be read; a store may read them together."""
@@ -159,7 +151,7 @@ class Tables(Protocol):
     def flush(self) -> None:
         """Write buffered rows, and raise any error; the end of a transaction calls it."""
 
-    # What belongs to the whole log
+    # Values of the log
 
     def get(self, name: str) -> Any:
         """Return a stored value, or None."""
@@ -182,10 +174,10 @@ class Tables(Protocol):
     def taken(self, ids: Sequence[str]) -> bool:
         """Return whether a decision has one of these IDs."""
 
-    def find(self, id: str) -> Found | None:
+    def find(self, id: str) -> DecisionStatus | None:
         """Return a decision, or None."""
 
-    def overdue(self, before: float) -> list[Found]:
+    def overdue(self, before: float) -> list[DecisionStatus]:
         """Return the pending decisions made up to a time, oldest first."""
 
     def oldest(self) -> float | None:
@@ -194,10 +186,10 @@ class Tables(Protocol):
     def activate(self, seq: int) -> None:
         """Activate a decision."""
 
-    def decision(self, id: str) -> Stored | None:
+    def decision(self, id: str) -> StoredDecision | None:
         """Return a decision with its status and reward, or None."""
 
-    def decisions(self, which: Which, after: int, limit: int) -> list[Stored]:
+    def decisions(self, filter: DecisionFilter, after: int, limit: int) -> list[StoredDecision]:
         """Return up to ``limit`` decisions with a larger seq, in order of seq."""
 
     def newest(self, count: int) -> int:
@@ -237,7 +229,7 @@ class Tables(Protocol):
     def first_after(self, position: int, time: float) -> int | None:
         """Return the first later position whose event is younger than a time."""
 
-    # Batches, which are learned as one
+    # Batches of events that are learned as one
 
     def next_batch(self, position: int) -> tuple[int | None, int | None]:
         """Return start and end of the next batch, which begins after this position or a later one."""
@@ -268,10 +260,10 @@ class Copy(Protocol):
     def meta(self) -> dict[str, Any]:
         """Return all values of the log, with ``"last"`` and ``"version"`` and without counts."""
 
-    def wholes(self, after: int, limit: int) -> list[Whole]:
+    def decisions(self, after: int, limit: int) -> list[DecisionRecord]:
         """Return up to ``limit`` decisions with a larger seq, in order of seq."""
 
-    def others(self, after: int, limit: int) -> list[PlainEvent]:
+    def events(self, after: int, limit: int) -> list[PlainEvent]:
         """Return up to ``limit`` events without a decision after a position, in order, with all changes of arms."""
 
     def span(self) -> Span | None:
@@ -286,8 +278,8 @@ class Copy(Protocol):
     def take(
         self,
         meta: dict[str, Any],
-        wholes: Iterable[Whole],
-        others: Iterable[PlainEvent],
+        decisions: Iterable[DecisionRecord],
+        events: Iterable[PlainEvent],
         batches: Iterable[tuple[int, int]],
         models: Iterable[Model],
     ) -> None:
@@ -337,7 +329,7 @@ class Store(Protocol):
         """Return the size of the log."""
 
     def checkpoint(self) -> None:
-        """Do what keeps later writes short, beside those who write; call it every second or so. It changes nothing."""
+        """Do maintenance that keeps later writes short, without blocking writers; call it about once a second."""
 
     def purge(self) -> None:
         """Remove all traces of deleted rows from the disk."""
@@ -356,15 +348,7 @@ class Store(Protocol):
 
 
 def check_lease(tables: Tables, lease: Lease | None) -> None:
-    """Raise a LostLeaseError if the lease has been taken over.
-
-    Parameters
-    ----------
-    tables
-        Tables of the log, within the transaction that writes.
-    lease
-        Lease of the learner; None: no lease is needed.
-    """
+    """Raise a LostLeaseError if the lease has been taken over."""
     if lease is not None and not (lease.held and lease.epoch == tables.get("epoch")):
         raise LostLeaseError(
             "the lease of this log was lost, and another learner may hold it: nothing was written. Ask for a new "
@@ -372,34 +356,8 @@ def check_lease(tables: Tables, lease: Lease | None) -> None:
         )
 
 
-def rivals(row_id: str, name: str) -> list[str]:
-    """Return the IDs that must be free before a user's name is used: its own, and that of a slate or a decision.
-
-    Parameters
-    ----------
-    row_id
-        ID of the decision, or of the position of a slate.
-    name
-        Name given by the user.
-
-    Examples
-    --------
-    >>> rivals("order", "order"), rivals("slate/2", "slate")
-    (['order', 'order/1'], ['slate/2', 'slate'])
-    """
-    return [row_id, f"{name}/1" if row_id == name else name]
-
-
 def open_store(address: Path | str, synchronous: str, read_only: bool) -> Store:
-    """Open the store at an address.
-
-    Parameters
-    ----------
-    address
-        A path, or ``sqlite:`` and a path; or ``postgresql://...#name``, see `lim2.log.postgres`.
-    synchronous, read_only
-        See `DecisionLog`.
-    """
+    """Open the store at an address: a path, ``sqlite:`` and a path, or ``postgresql://...#name``."""
     text = str(address)
     scheme, colon, rest = text.partition("://")
     if colon and scheme in ("postgresql", "postgres"):

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lim2.arms import is_range
-from lim2.log import deciders
-from lim2.log.arrays import as_raw, column, read_candidates, read_contexts, read_raw
+from lim2.log import dataframes, deciders
 from lim2.log.candidates import Array, Candidates, Ints
-from lim2.log.frames import Frame, read_decisions, read_items
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +63,9 @@ class Table:
             if part is not None and len(part) != n:
                 raise ValueError(f"{name} must have {n} rows, one per reward, got {len(part)}")
         if len(self.played) != n:
-            known = np.zeros(n, dtype=bool)
-            known[self.candidates.rows[self.played]] = True
-            row = int(np.flatnonzero(~known)[0]) if not known.all() else "some"
+            has_arm = np.zeros(n, dtype=bool)
+            has_arm[self.candidates.rows[self.played]] = True
+            row = "some" if has_arm.all() else int(has_arm.argmin())
             raise ValueError(f"the arm played must be among the row's candidates exactly once, but is not in row {row}")
 
     @classmethod
@@ -121,21 +119,23 @@ class Table:
         >>> table.arms_of(1), table.items_of(1)
         (('sku3', 'sku2'), {'sku3': {'price': 5.0}, 'sku2': {'price': 19.0}})
         """
-        who = read_candidates(played, arms, eligible, propensities, means, items)
-        given, earned = column(propensity, "propensity", len(played)), column(rewards, "rewards", len(played))
-        if not ((given > 0) & (given <= 1 + 1e-9)).all():
-            row = int(np.flatnonzero(~((given > 0) & (given <= 1 + 1e-9)))[0])
+        n = len(played)
+        choices = dataframes.read_candidates(played, arms, eligible, propensities, means, items)
+        shares = dataframes.checked_column(propensity, "propensity", n)
+        invalid = ~((shares > 0) & (shares <= 1 + 1e-9))
+        if invalid.any():
+            row = int(invalid.argmax())
             raise ValueError(
-                f"the propensity of the arm played must be above 0 and at most 1, got {given[row]} in row {row}"
+                f"the propensity of the arm played must be above 0 and at most 1, got {shares[row]} in row {row}"
             )
         return cls(
-            contexts=read_contexts(contexts, len(played)),
-            arms=who.arms,
-            chosen=who.chosen,
-            propensity=given,
-            rewards=earned,
-            candidates=who.candidates,
-            raw=read_raw(contexts) if raw is None else as_raw(raw),
+            contexts=dataframes.read_contexts(contexts, n),
+            arms=choices.arms,
+            chosen=choices.chosen,
+            propensity=shares,
+            rewards=dataframes.checked_column(rewards, "rewards", n),
+            candidates=choices.candidates,
+            raw=dataframes.read_raw(contexts) if raw is None else dataframes.as_raw(raw),
         )
 
     @classmethod
@@ -196,12 +196,12 @@ class Table:
         >>> table.contexts.tolist(), table.arms
         ([[31.0, 3.0], [50.0, 0.0]], ('spring', 'shoes'))
         """
-        table = Frame.of(frame)
-        known = None if items is None else read_items(Frame.of(items), item, item_features, raw)
-        columns = read_decisions(table, context, arm, eligible, propensities, raw)
-        return cls.of(
-            **columns, rewards=table.numbers(reward), propensity=table.numbers(propensity), arms=arms, items=known
-        )
+        table = dataframes.read_frame(frame)
+        columns = dataframes.read_decisions(table, context, arm, eligible, propensities, raw)
+        columns |= {"rewards": dataframes.numbers(table, reward), "propensity": dataframes.numbers(table, propensity)}
+        if items is not None:
+            columns["items"] = dataframes.read_items(dataframes.read_frame(items), item, item_features, raw)
+        return cls.of(**columns, arms=arms)
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -251,13 +251,7 @@ class Table:
     # One row
 
     def arms_of(self, row: int) -> tuple[Hashable, ...]:
-        """Return the names of a row's candidates.
-
-        Parameters
-        ----------
-        row
-            Index of the row.
-        """
+        """Return the names of a row's candidates."""
         first, last = self.candidates.starts[row : row + 2]
         return tuple(self.arms[arm] for arm in self.candidates.arms[first:last])
 
@@ -266,8 +260,6 @@ class Table:
 
         Parameters
         ----------
-        row
-            Index of the row.
         raw
             Whether to return raw features if there are vectors as well.
         """

@@ -9,10 +9,9 @@ import msgspec
 from lim2.bandit import RawDecider
 from lim2.decision import Decision
 from lim2.log import TakenIdError
-from lim2.log.entries import extras
-from lim2.log.recording import keep
-from lim2.log.situation import Situation
-from lim2.log.writing import Made
+from lim2.log.decision_input import DecisionInput
+from lim2.log.decisions import NewDecision, insert
+from lim2.log.entries import checked_attributes
 from lim2.serve.hosted import Hosted
 from lim2.serve.refusals import refusals
 
@@ -21,7 +20,7 @@ LARGE, LONG = 16_000, 32_000  # values that a decision compares, bytes of a requ
 _encode = msgspec.json.Encoder(order="sorted").encode  # for what msgspec has decoded
 
 
-class Kept(NamedTuple):
+class RecordedDecision(NamedTuple):
     """A decision that is on disk: what the answer to a request needs of it, under the names of a log's decision."""
 
     id: str
@@ -91,7 +90,7 @@ async def choose(
         return await asyncio.to_thread(decider.choose, context, items, arms=arms, exploit=exploit)
     if not decider.chooses_items:
         return decider.choose(context, items, arms=arms, exploit=exploit)
-    return await hosted.together.decide(decider, decider.ask(context, items, arms=arms, exploit=exploit))
+    return await hosted.batcher.decide(decider, decider.ask(context, items, arms=arms, exploit=exploit))
 
 
 async def record(
@@ -122,11 +121,11 @@ async def record(
     id, key, metadata, active, size
         As for :func:`decide`.
     """
-    log, about = hosted.log, Situation(None, None, context, items, _encode)  # type: ignore[arg-type]
+    log, input = hosted.log, DecisionInput(None, None, context, items, _encode)  # type: ignore[arg-type]
     try:
-        given = log, Made(made, about, id, extras(key, metadata, active)), decider
-        work, finish = keep(*given) if size < LONG else await asyncio.to_thread(keep, *given)
-        kept = finish(await log.store.awrite(work))
+        new = NewDecision(made, input, id, checked_attributes(key, metadata, active))
+        transaction = insert(log, new, decider) if size < LONG else await asyncio.to_thread(insert, log, new, decider)
+        recorded = transaction.finish(await log.store.awrite(transaction.work))
     except TakenIdError:
         return await asyncio.to_thread(log.get, id)  # type: ignore[arg-type]
-    return Kept(kept, made.arm, made.propensity, made.arms, made.propensities, metadata)
+    return RecordedDecision(recorded, made.arm, made.propensity, made.arms, made.propensities, metadata)

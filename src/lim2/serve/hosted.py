@@ -12,6 +12,7 @@ from lim2.bandit import Bandit, RawDecider
 from lim2.info import Info
 from lim2.log import Lease, LogError, LostLeaseError
 from lim2.log.learning import position_of
+from lim2.log.microbatching import DecisionBatcher
 from lim2.log.pruning import prune
 from lim2.opening import from_bytes
 from lim2.serve import spec as specs
@@ -19,7 +20,6 @@ from lim2.serve.home import Home, NoBanditError, StaleError
 from lim2.serve.learner_link import Report
 from lim2.serve.refusals import refusals
 from lim2.serve.spec import START, Stored
-from lim2.serve.together import Together
 
 logger = logging.getLogger("lim2.serve")
 
@@ -82,7 +82,7 @@ class Hosted:
         self._unpublished, self._published = False, -math.inf
         self._safe, self._tidied = 0, -math.inf  # a position up to which a model is published
         self._stepping, self._closed = threading.Lock(), False
-        self.together = Together()
+        self.batcher = DecisionBatcher()
         self.decider: RawDecider = self._first()
         self._unlisten = self.log.store.listen(self._heard)
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from lim2.log import DecisionLog
-from lim2.log.requests import Request
+from lim2.log.transactions import Transaction
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Labour:
             return await asyncio.wrap_future(result)
 
 
-async def written(log: DecisionLog, prepare: Callable[[], Request[T]]) -> T:
+async def written(log: DecisionLog, prepare: Callable[[], Transaction[T]]) -> T:
     """Return the result of a request to a log when it is on disk. It is prepared in a thread: that may take a second.
 
     Parameters

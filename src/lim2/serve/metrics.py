@@ -13,7 +13,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 if TYPE_CHECKING:
     from lim2.decision import Decision
     from lim2.info import Info
-    from lim2.serve.deciding import Kept
+    from lim2.serve.deciding import RecordedDecision
     from lim2.serve.hosted import Hosted
     from lim2.serve.spool import Outage
 
@@ -123,7 +123,7 @@ class Metrics:
         """
         self._bad.labels(code).inc()
 
-    def decided(self, bandit: str, made: Decision | Kept, count: int = 1) -> None:
+    def decided(self, bandit: str, made: Decision | RecordedDecision, count: int = 1) -> None:
         """Count a decision.
 
         Parameters

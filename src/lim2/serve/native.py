@@ -10,12 +10,12 @@ import msgspec
 
 from lim2.decision import Slate
 from lim2.log import LoggedDecision, StoreUnavailableError, TakenIdError, UnknownDecisionError
-from lim2.log.entries import new_id
-from lim2.log.recording import record_many, record_slate
-from lim2.log.requests import Request
+from lim2.log.decisions import record_many, record_slate
+from lim2.log.ids import new_id
+from lim2.log.transactions import Transaction
 from lim2.serve import arms, deciding, evaluating, wire
 from lim2.serve import spec as specs
-from lim2.serve.deciding import Kept
+from lim2.serve.deciding import RecordedDecision
 from lim2.serve.errors import ApiError, bad_request, shortened
 from lim2.serve.hosted import Hosted
 from lim2.serve.labour import written
@@ -48,7 +48,7 @@ async def decide(call: Call) -> wire.DecideResponse:
         request.context, request.items, request.arms, exploit=request.exploit, id=request.id, key=request.key,
         metadata=request.metadata, active=request.active, size=call.size,
     )  # fmt: skip
-    if isinstance(made, Kept):  # not one that was made before
+    if isinstance(made, RecordedDecision):  # not one that was made before
         call.service.metrics.decided(hosted.name, made)
     return _decided(made)
 
@@ -82,7 +82,7 @@ async def decide_many(call: Call) -> wire.DecideManyResponse:
 async def _record_many(hosted: Hosted, requests: list[wire.DecideRequest]) -> list[Any]:
     decider, log, now = hosted.decider, hosted.log, time.time()
 
-    def prepare() -> Request[list[LoggedDecision]]:
+    def prepare() -> Transaction[list[LoggedDecision]]:
         made = [decider.decide(own.context, own.items, arms=own.arms, exploit=own.exploit) for own in requests]
         return record_many(
             log,
@@ -112,7 +112,7 @@ async def rank(call: Call) -> wire.RankResponse:
     hosted, own = await hosted_of(call), call.body
     decider, log = hosted.decider, hosted.log
 
-    def prepare() -> Request[Slate[LoggedDecision]]:
+    def prepare() -> Transaction[Slate[LoggedDecision]]:
         made = decider.rank(own.context, own.items, own.k, arms=own.arms, exploit=own.exploit)
         return record_slate(
             log, made, raw=own.context, raw_items=_candidates(decider, own), id=own.id, key=own.key,

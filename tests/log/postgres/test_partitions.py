@@ -139,7 +139,7 @@ def test_rows_that_are_in_the_way_of_another_log_are_deleted(tmp_path: Path, clo
 
 
 def test_what_is_in_the_default_partition_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "ROWS", 7)
+    monkeypatch.setattr(partitions, "ROWS_PER_DELETE", 7)
     agent = make_agent()
     with make_log(tmp_path, keep=5) as log:
         for _ in range(30):
@@ -190,22 +190,22 @@ def test_a_partition_in_use_is_left_for_later(tmp_path: Path, clock: Clock) -> N
         assert months(log) == []
 
 
-def test_care_is_taken_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_are_maintained_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once for all logs of a process, also if none of them is open for an hour."""
-    agent, cared = make_agent(), list[str]()
-    take_care = PostgresStore.care
+    agent, maintained = make_agent(), list[str]()
+    inner = PostgresStore.maintain
 
-    def care(store: PostgresStore) -> None:
-        cared.append(store.name)
-        take_care(store)
+    def maintain(store: PostgresStore) -> None:
+        maintained.append(store.name)
+        inner(store)
 
-    monkeypatch.setattr(PostgresStore, "care", care)
+    monkeypatch.setattr(PostgresStore, "maintain", maintain)
     with make_log(tmp_path) as log:
         connections = store_of(log)._current().connections
-        connections.care_at = time.monotonic()
+        connections.maintain_at = time.monotonic()
         with make_log(tmp_path / "short") as short:
             for one in (short, log, short, log):
                 one.reward(one.decide(agent, X).id, 1.0)
                 one.reward(one.decide(agent, X).id, 1.0)  # the thread has done what comes after the first
-        assert cared == [short.store.name]
-        assert connections.care_at > time.monotonic() + 3000
+        assert maintained == [short.store.name]
+        assert connections.maintain_at > time.monotonic() + 3000

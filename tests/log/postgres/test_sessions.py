@@ -16,17 +16,17 @@ import psycopg
 import pytest
 from helpers.waiting import PATIENCE, until
 from log.postgres.raw_sql import end_sessions, is_leading, sql, store_of
-from log.test_groups import held
+from log.test_group_commit import held
 from log.world import N_FEATURES, address, make_agent, make_log
 
 import lim2
 from lim2.log import LogFileError, LostLeaseError, StoreUnavailableError
+from lim2.log.decision_input import checked_input
+from lim2.log.decisions import Insertion
 from lim2.log.entries import to_row
 from lim2.log.postgres import connections, listening
-from lim2.log.postgres.store import LIMITS_TRANSACTIONS
-from lim2.log.situation import situation
+from lim2.log.postgres.store import TRANSACTION_TIMEOUT_VERSION
 from lim2.log.store import Work
-from lim2.log.writing import Insertion
 
 X = np.ones(N_FEATURES)
 WAIT = "transactionid"  # what a session waits for if a row of its key was inserted by another one
@@ -206,7 +206,7 @@ def test_word_of_events_and_models_reaches_those_who_listen(tmp_path: Path) -> N
         stop()
         stop_too()
         stop()
-    assert all(listener._thread is None for listener in listening._listeners.values())
+    assert listening._listeners.get(store_of(log).address)._thread is None
 
 
 class Pooled:
@@ -251,7 +251,7 @@ def test_who_stands_still_in_a_transaction_loses_its_session(tmp_path: Path, mon
     """As a process that was frozen while it has the lock of a log. Nobody waits for it for longer than the limit."""
     with make_log(tmp_path) as log, make_log(tmp_path) as other:
         with psycopg.connect(store_of(log).address.conninfo) as asked:
-            if asked.info.server_version < LIMITS_TRANSACTIONS:
+            if asked.info.server_version < TRANSACTION_TIMEOUT_VERSION:
                 pytest.skip("the server is older than PostgreSQL 17")
         id, still, goes_on = log.decide(make_agent(), X).id, threading.Event(), threading.Event()
 
@@ -259,8 +259,9 @@ def test_who_stands_still_in_a_transaction_loses_its_session(tmp_path: Path, mon
             tables.put("late", tables.get("late") + 1)
             still.set()
             goes_on.wait()
+            tables.counts()  # notices the loss before the commit, whose outcome would be unknown
 
-        monkeypatch.setattr(connections, "WAIT", 1)  # a second
+        monkeypatch.setattr(connections, "TIMEOUT_SECONDS", 1)  # a second
         thread = threading.Thread(target=lambda: other.store.write(work))
         thread.start()
         still.wait()
@@ -327,7 +328,7 @@ def test_what_a_database_cannot_keep_fails_alone(tmp_path: Path) -> None:
     made = make_agent().decide(X)
 
     def insert(id: str) -> Any:
-        row = to_row(made, situation(X, None, None, None), id, 0.0)  # without a check of the id
+        row = to_row(made, checked_input(X, None, None, None), id, 0.0)  # without a check of the id
         return log.store.write(Work(Insertion([id], [row], 0), inserts=True))
 
     with make_log(tmp_path) as log:

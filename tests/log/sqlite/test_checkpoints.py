@@ -14,7 +14,7 @@ from log.world import N_FEATURES, make_agent, make_log
 import lim2
 from lim2.log import LogError
 from lim2.log.sqlite import store as stores
-from lim2.log.sqlite.opening import MANY_PAGES
+from lim2.log.sqlite.opening import AUTOCHECKPOINT_PAGES
 
 X = np.ones(N_FEATURES)
 
@@ -38,7 +38,7 @@ def record(log: lim2.DecisionLog, count: int) -> None:
 def test_what_was_written_comes_into_the_database_and_the_wal_begins_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "FEW_PAGES", 1)
+    monkeypatch.setattr(stores, "MIN_PAGES_TO_FINISH", 1)
     wal = tmp_path / "decisions.db-wal"
     with make_log(tmp_path) as log:
         record(log, 20)
@@ -63,11 +63,11 @@ def test_nobody_waits_for_those_who_read_or_write(tmp_path: Path) -> None:
             connection.execute("ROLLBACK")
             record(log, 1)
         assert len(log.pending()) == 5
-        assert writing(log).execute("PRAGMA wal_autocheckpoint").fetchone()[0] == MANY_PAGES
+        assert writing(log).execute("PRAGMA wal_autocheckpoint").fetchone()[0] == AUTOCHECKPOINT_PAGES
 
 
 def test_what_comes_meanwhile_is_copied_while_writers_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "FEW_PAGES", 1)
+    monkeypatch.setattr(stores, "MIN_PAGES_TO_FINISH", 1)
     checkpointed, calls = stores._checkpointed, []
 
     def slow(beside: sqlite3.Connection) -> int:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from log.test_groups import held
+from log.test_group_commit import held
 from log.world import contexts, make_agent, make_log
 
 

@@ -14,7 +14,7 @@ from lim2.log.sqlite import tables
 
 
 def test_a_group_is_one_statement_and_keeps_its_order(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(tables, "_AT_ONCE", 3)
+    monkeypatch.setattr(tables, "ROWS_PER_INSERT", 3)
     agent, given = make_agent(), contexts(7)
     statements: list[str] = []
 

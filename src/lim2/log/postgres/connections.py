@@ -1,8 +1,8 @@
 """Connections to a database, shared by the logs of a process, and the errors when they are lost.
 
-The threads that do the work of logs take a connection for one transaction and give it back. A connection that fails is
-closed, and with it all that lie idle: the next call connects anew, in its own thread, so it fails at once and with
-the reason while the database is unreachable, and works as soon as it is back.
+The threads that do the work of logs take a connection for one transaction and give it back. If a connection fails, it
+and all idle ones are closed. The next call connects again in its thread, so it fails at once and with the reason while
+the database is unreachable, and works as soon as it is back.
 """
 
 from __future__ import annotations
@@ -12,21 +12,25 @@ import select
 import threading
 import time
 import weakref
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from lim2.log.errors import LogFileError, StoreUnavailableError
+from lim2.log.postgres import sql
 
-LIMIT = 16  # connections of a process to one database, beside those that lead and listen
-EVERY = 3600.0  # seconds after which a process takes care of the partitions of a database again
-WAIT = 60  # seconds for which another process may hold a lock, or stand still within a transaction
+MAX_CONNECTIONS = 16  # of a process to one database, beside those of leases and notifications
+MAINTENANCE_SECONDS = 3600.0  # after which a process maintains the partitions of a database again
+TIMEOUT_SECONDS = 60  # for which another process may hold a lock, or be suspended within a transaction
 Connection = psycopg.Connection[Any]
+T = TypeVar("T")
 
-# What holds where the address says nothing: how soon a lost network is noticed, for which libpq waits for hours; and
-# that who writes does not connect to a standby, as the server may be for a while after a failover.
+# Defaults of the address. A lost network is noticed in seconds, not in hours as by libpq; and a writer does not connect
+# to a standby, which the server may be for a while after a failover.
 DEFAULTS = {
     "connect_timeout": "5",
     "keepalives_idle": "10",
@@ -37,13 +41,16 @@ DEFAULTS = {
     "fallback_application_name": "lim2",
     "target_session_attrs": "read-write",
 }
-VARIABLES = {"connect_timeout": "PGCONNECT_TIMEOUT", "target_session_attrs": "PGTARGETSESSIONATTRS"}  # which also hold
+VARIABLES = {
+    "connect_timeout": "PGCONNECT_TIMEOUT",
+    "target_session_attrs": "PGTARGETSESSIONATTRS",
+}  # take precedence, too
 
-# The server has ended the session, or begins none: it stops or starts, the session stood still, there are too many.
+# The server has ended the session, or refuses one: it stops or starts, the session was idle, or there are too many.
 ENDED = ("57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300")
 POOLER = "a pooler such as PgBouncer must run in session mode, since locks and notifications belong to a session."
 ADVICE = {
-    **dict.fromkeys(("26000", "42P05"), POOLER),  # a prepared statement that is in another session
+    **dict.fromkeys(("26000", "42P05"), POOLER),  # a prepared statement of another session
     "25006": "the database is read-only: read_only=True opens a log to evaluate and to replay; or it is a standby.",
     "3D000": "make the database first: createdb.",
     "42501": "the user may not do that: grant it, or let the owner of the schema lim2 open the log once.",
@@ -61,14 +68,7 @@ class Address(NamedTuple):
 
 
 def parsed(text: str, read_only: bool = False) -> Address:
-    """Return a parsed address.
-
-    Parameters
-    ----------
-    text
-        Address of a log, see `lim2.log.postgres`.
-    read_only
-        Whether a server that takes no writes will do.
+    """Return a parsed address; with ``read_only``, a server that takes no writes will do.
 
     Examples
     --------
@@ -78,15 +78,15 @@ def parsed(text: str, read_only: bool = False) -> Address:
     url, _, fragment = text.partition("#")
     name = unquote(fragment) or "default"
     try:
-        given = conninfo_to_dict(url)
+        options = conninfo_to_dict(url)
     except psycopg.Error as error:
         raise ValueError(f"{_without_password(url)} is not a valid database address: {error}") from error
     if read_only:
-        given.setdefault("target_session_attrs", "any")
-    own = {
-        key: value for key, value in DEFAULTS.items() if key not in given and VARIABLES.get(key, "") not in os.environ
+        options.setdefault("target_session_attrs", "any")
+    defaults = {
+        key: value for key, value in DEFAULTS.items() if key not in options and VARIABLES.get(key, "") not in os.environ
     }
-    return Address(make_conninfo(url, **own), name, f"{_without_password(url)}#{name}")
+    return Address(make_conninfo(url, **defaults), name, f"{_without_password(url)}#{name}")
 
 
 def _without_password(url: str) -> str:
@@ -97,26 +97,15 @@ def _without_password(url: str) -> str:
 
 
 def connect(address: Address, synchronous: str = "full") -> Connection:
-    """Return a new connection, in which every statement is a transaction unless one is begun.
-
-    Parameters
-    ----------
-    address
-        Address of the log.
-    synchronous
-        ``"full"`` or ``"normal"``, see `DecisionLog`.
-    """
+    """Return a new connection, in which every statement is a transaction unless one is begun."""
     try:
         connection: Connection = psycopg.connect(address.conninfo, autocommit=True)
     except psycopg.Error as error:
         raise failure(address, error) from error
     _alive.add(connection)
     try:
-        connection.execute(
-            f"SET synchronous_commit = {'on' if synchronous == 'full' else 'off'}; SET lock_timeout = '{WAIT}s'; "
-            f"SET idle_in_transaction_session_timeout = '{WAIT}s'; SET client_min_messages = error; "
-            "SET plan_cache_mode = force_generic_plan"  # a plan over many partitions takes longer than the query
-        )
+        commit = "on" if synchronous == "full" else "off"
+        connection.execute(sql.SET_SESSION.format(synchronous=commit, timeout=TIMEOUT_SECONDS))
     except BaseException as error:
         connection.close()
         if isinstance(error, psycopg.Error):
@@ -126,47 +115,26 @@ def connect(address: Address, synchronous: str = "full") -> Connection:
 
 
 def check_sessions(connection: Connection, address: Address) -> None:
-    """Raise a LogFileError if a pooler lets several connections share a session.
-
-    Parameters
-    ----------
-    connection
-        Connection to the database, outside of a transaction.
-    address
-        Address of a log in the database.
-    """
-    query = "SELECT pg_backend_pid()"
-    session = connection.execute(query).fetchone()
+    """Raise a LogFileError if a pooler lets several connections share a session."""
+    session = connection.execute(sql.SESSION).fetchone()
     if session == (connection.info.backend_pid,):  # there is no pooler
         return
     other = connect(address)
     try:
-        shared_by = other.execute(query).fetchone()
+        same = other.execute(sql.SESSION).fetchone() == session
     finally:
         other.close()
-    if shared_by == session:
+    if same:
         raise LogFileError(f"the database {address.shown} cannot be used: connections share a session; {POOLER}")
 
 
 def is_quiet(connection: Connection) -> bool:
-    """Return whether an idle connection is usable: the server sends nothing unasked, except when it ends.
-
-    Parameters
-    ----------
-    connection
-        Idle connection.
-    """
+    """Return whether an idle connection is usable: the server sends nothing unasked, except when it ends."""
     return not connection.closed and not select.select([connection.fileno()], [], [], 0.0)[0]
 
 
 def is_lost(error: BaseException | None) -> bool:
-    """Return whether an error means that the database is unreachable, not that a statement was wrong.
-
-    Parameters
-    ----------
-    error
-        Any error.
-    """
+    """Return whether an error means that the database is unreachable, not that a statement was wrong."""
     if not isinstance(error, psycopg.Error):
         return False
     if error.sqlstate is None:
@@ -175,63 +143,45 @@ def is_lost(error: BaseException | None) -> bool:
 
 
 def failure(address: Address, error: psycopg.Error, committing: bool = False) -> LogFileError:
-    """Return a database error as one that names the log and the remedy.
-
-    Parameters
-    ----------
-    address
-        Address of the log.
-    error
-        Error of psycopg.
-    committing
-        Whether the database may have committed.
-    """
+    """Return a database error as one that names the log and the remedy."""
     text = " ".join(str(error).split())
     if is_lost(error):
         if "session is read-only" in text:  # what libpq says when it finds no server that takes writes
             return StoreUnavailableError(f"the database {address.shown} cannot be written: {text}; {ADVICE['25006']}")
-        what = "it is unknown whether this call was written: give it the same id again" if committing else "try again"
-        lost = StoreUnavailableError(f"the database {address.shown} cannot be reached: {text}; {what}")
+        advice = "it is unknown whether this call was written: give it the same id again" if committing else "try again"
+        lost = StoreUnavailableError(f"the database {address.shown} cannot be reached: {text}; {advice}")
         lost.unknown = committing
         return lost
-    advice = ADVICE.get(error.sqlstate or "", "nothing of this call was written.")
-    return LogFileError(f"the log {address.shown} cannot be used: {text}; {advice}")
+    remedy = ADVICE.get(error.sqlstate or "", "nothing of this call was written.")
+    return LogFileError(f"the log {address.shown} cannot be used: {text}; {remedy}")
 
 
 class Connections:
-    """The connections of this process to one database.
-
-    Parameters
-    ----------
-    address
-        Address of a log in the database.
-    synchronous
-        The same as for `connect`.
-    """
+    """The connections of this process to one database."""
 
     def __init__(self, address: Address, synchronous: str) -> None:
         self._address, self._synchronous = address, synchronous
-        self._room = threading.Semaphore(LIMIT)
+        self._room = threading.Semaphore(MAX_CONNECTIONS)
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self.users = 0  # logs that are open
-        self.care_at = time.monotonic() + EVERY
+        self.maintain_at = time.monotonic() + MAINTENANCE_SECONDS
 
     def take(self) -> Connection:
-        """Return a connection; StoreUnavailableError if there is none to be had."""
-        if not self._room.acquire(timeout=WAIT):
+        """Return a connection; raise a StoreUnavailableError if none is available."""
+        if not self._room.acquire(timeout=TIMEOUT_SECONDS):
             raise StoreUnavailableError(
-                f"the log {self._address.shown} cannot be reached: all {LIMIT} connections of this process have been "
-                f"in use for a minute"
+                f"the log {self._address.shown} cannot be reached: all {MAX_CONNECTIONS} connections of this process "
+                f"have been in use for a minute"
             )
         while True:
             with self._lock:
-                found = self._idle.pop() if self._idle else None
-            if found is None:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
                 break
-            if is_quiet(found):
-                return found
-            found.close()
+            if is_quiet(connection):
+                return connection
+            connection.close()
         try:
             return connect(self._address, self._synchronous)
         except BaseException:
@@ -239,13 +189,7 @@ class Connections:
             raise
 
     def give_back(self, connection: Connection) -> None:
-        """Return a connection to the pool; close a failed one and all idle ones.
-
-        Parameters
-        ----------
-        connection
-            Connection from `take`, outside of a transaction.
-        """
+        """Return a connection to the pool; close a failed one and all idle ones."""
         dropped: list[Connection] = []
         with self._lock:
             if connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE and self.users:
@@ -254,48 +198,72 @@ class Connections:
                 dropped = [connection, *self._idle]
                 self._idle.clear()
         self._room.release()
-        for one in dropped:
-            one.close()
+        for idle in dropped:
+            idle.close()
+
+    @contextmanager
+    def borrowed(self) -> Iterator[Connection]:
+        """Yield a connection; roll back a transaction that is left open, or close a connection that cannot."""
+        connection = self.take()
+        try:
+            yield connection
+        finally:
+            try:
+                if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                    connection.execute("ROLLBACK")
+            except psycopg.Error:
+                connection.close()
+            self.give_back(connection)
 
     def close_idle(self) -> None:
-        """Close what lies idle."""
+        """Close the idle connections."""
         with self._lock:
             dropped, self._idle = self._idle, []
-        for one in dropped:
-            one.close()
+        for connection in dropped:
+            connection.close()
+
+
+class PerProcess(Generic[T]):
+    """An object for each database, shared by the logs of a process; a forked process begins with none."""
+
+    def __init__(self, create: Callable[[Address], T]) -> None:
+        self._create, self._inherited = create, list[dict[str, T]]()  # the parent's, which nobody may use or close
+        self._objects: dict[str, T] = {}
+        self._lock = threading.Lock()
+        _at_fork(self._forget)
+
+    def get(self, address: Address) -> T:
+        """Return the object for the database of a log."""
+        with self._lock:
+            return self._objects.setdefault(address.conninfo, self._create(address))
+
+    def _forget(self) -> None:
+        self._inherited.append(self._objects)
+        self._objects, self._lock = {}, threading.Lock()
+
+
+def _at_fork(call: Callable[[], None]) -> None:
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=call)
 
 
 _alive: weakref.WeakSet[Connection] = weakref.WeakSet()  # all connections of this process
 _opened: dict[tuple[str, str], Connections] = {}
 _opening = threading.Lock()
-_inherited: list[Any] = []  # what a fork has copied, and nobody may use
+_inherited: list[Any] = []  # connections that a fork has copied, and nobody may use
 
 
 def shared(address: Address, synchronous: str) -> Connections:
-    """Return the connections of this process to a database, and count one user more.
-
-    Parameters
-    ----------
-    address
-        Address of a log in the database.
-    synchronous
-        The same as for `connect`.
-    """
+    """Return the connections of this process to a database, for one more user."""
     key = (address.conninfo, synchronous)
     with _opening:
-        found = _opened.setdefault(key, Connections(address, synchronous))
-        found.users += 1
-        return found
+        connections = _opened.setdefault(key, Connections(address, synchronous))
+        connections.users += 1
+        return connections
 
 
-def let_go(connections: Connections) -> None:
-    """Count one user less; the last one closes them.
-
-    Parameters
-    ----------
-    connections
-        Pool from `shared`.
-    """
+def release(connections: Connections) -> None:
+    """Release connections from `shared`; the last user closes them."""
     with _opening:
         connections.users -= 1
         if connections.users:
@@ -315,5 +283,4 @@ def _after_fork() -> None:
     _opened, _opening, _alive = {}, threading.Lock(), weakref.WeakSet()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+_at_fork(_after_fork)

@@ -1,11 +1,11 @@
-"""The partitions of the events: a month each, made ahead, and dropped when no log needs them.
+"""The partitions of the events: a month each, created ahead, and dropped when no log needs them.
 
-What a log has pruned is out of reach at once, but its rows stay until their partition is dropped: no row is deleted
-singly while a month's rows of all logs can go at once. Rows of a log that are in the way for more than a month after
-the log has pruned them, since another one keeps more, are deleted. What has a time for which there is no partition,
-say since a clock is wrong, is in the partition ``events_default``, and deleted from there.
+What a log has pruned is invisible at once, but its rows stay until their partition is dropped: no row is deleted singly
+while a month's rows of all logs can go together. Rows that stay for more than a month after their log has pruned them,
+because another log keeps more, are deleted. Events for whose time there is no partition, for example because a clock is
+wrong, are in the partition ``events_default``, and are deleted from there.
 
-A settled decision is looked for by its id in all partitions, so there should be few: hence months, not days.
+A settled decision is looked up by its ID in all partitions, so there should be few: hence months, not days.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from typing import NamedTuple
 
 import psycopg
 
+from lim2.log.postgres import sql
 from lim2.log.postgres.connections import Connection
 
-AHEAD = 1  # months
-BACK = 60  # months, for a log that is copied; what is older is in the default partition
-LOCK = 0x4C694D33  # the key of the advisory lock of who takes care
-ROWS = 1000  # that are deleted at once
-# What a transaction that reads begins with: a partition that is dropped is gone for snapshots of before, too.
-KEEP = "LOCK TABLE ONLY lim2.events IN ACCESS SHARE MODE"
-WAIT = "SET LOCAL lock_timeout = '1s'"  # whoever comes later waits behind this
+MONTHS_AHEAD = 1
+MONTHS_BACK = 60  # for a log that is copied; older events are in the default partition
+LOCK = 0x4C694D33  # the key of the advisory lock that lets one process maintain the partitions
+ROWS_PER_DELETE = 1000
 
 
 class Partition(NamedTuple):
@@ -36,12 +34,12 @@ class Partition(NamedTuple):
 
     @property
     def start(self) -> float:
-        """Its first second."""
+        """The first second."""
         return datetime(self.year, self.month, 1, tzinfo=UTC).timestamp()
 
     @property
     def end(self) -> float:
-        """The second after its last one."""
+        """The second after the last one."""
         return self.later(1).start
 
     @property
@@ -51,11 +49,6 @@ class Partition(NamedTuple):
 
     def later(self, months: int) -> Partition:
         """Return the month some months later.
-
-        Parameters
-        ----------
-        months
-            Number of months.
 
         Examples
         --------
@@ -69,11 +62,6 @@ class Partition(NamedTuple):
 def month_of(time: float) -> Partition:
     """Return the month in which a time is.
 
-    Parameters
-    ----------
-    time
-        Time in seconds.
-
     Examples
     --------
     >>> month_of(1.7e9).table
@@ -84,126 +72,72 @@ def month_of(time: float) -> Partition:
 
 
 def partitions(connection: Connection) -> list[Partition]:
-    """Return the months that there are, the oldest first.
-
-    Parameters
-    ----------
-    connection
-        Connection to the database.
-    """
-    rows = connection.execute(
-        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
-        "WHERE i.inhparent = 'lim2.events'::regclass AND c.relname <> 'events_default'"
-    ).fetchall()
+    """Return the existing partitions, the oldest first."""
+    rows = connection.execute(sql.PARTITIONS).fetchall()
     return sorted(Partition(*map(int, name.removeprefix("events_").split("_"))) for (name,) in rows)
 
 
 def make_ahead(connection: Connection, now: float) -> None:
-    """Make the partitions of this month and the next one, if nobody else is about to.
-
-    Parameters
-    ----------
-    connection
-        Connection outside of a transaction.
-    now
-        The time.
-    """
-    _make(connection, [month_of(now).later(months) for months in range(AHEAD + 1)])
+    """Create the partitions of this month and the next one, unless another process does."""
+    _make(connection, [month_of(now).later(months) for months in range(MONTHS_AHEAD + 1)])
 
 
 def make_between(connection: Connection, now: float, first: float, last: float) -> None:
-    """Make the partitions of past months for events between two times.
+    """Create the partitions of past months for events between two times.
 
-    Many events in the default partition would be in the way: all of it is read whenever a partition is made.
-
-    Parameters
-    ----------
-    connection
-        Connection outside of a transaction.
-    now
-        The time.
-    first, last
-        The times.
+    Many events in the default partition would be slow: all of it is read whenever a partition is created.
     """
-    past = [month_of(now).later(-months) for months in range(BACK)]
-    _make(connection, [one for one in past if one.start <= last and one.end > first])
+    past = [month_of(now).later(-months) for months in range(MONTHS_BACK)]
+    _make(connection, [month for month in past if month.start <= last and month.end > first])
 
 
 def _make(connection: Connection, wanted: list[Partition]) -> None:
-    """Make partitions, if nobody else is about to."""
+    """Create partitions, unless another process does."""
     if set(wanted) <= set(partitions(connection)):
         return
     with suppress(psycopg.errors.LockNotAvailable), connection.transaction():
-        connection.execute(WAIT)
-        if not _takes_care(connection):
+        connection.execute(sql.SET_SHORT_LOCK_TIMEOUT)
+        if not _may_maintain(connection):
             return
-        for one in sorted(set(wanted) - set(partitions(connection))):
-            bounds = f"FROM ({one.start}) TO ({one.end})"
-            query = f"CREATE TABLE lim2.{one.table} PARTITION OF lim2.events FOR VALUES {bounds}"
-            # Events of that month may be in the default partition already: then so will be the others.
+        for month in sorted(set(wanted) - set(partitions(connection))):
+            # Events of that month may be in the default partition already; then the others go there, too.
             with suppress(psycopg.errors.CheckViolation), connection.transaction():
-                connection.execute(query)
+                connection.execute(sql.CREATE_PARTITION.format(month.table, month.start, month.end))
 
 
 def drop_unused(connection: Connection, now: float) -> None:
-    """Drop the partitions of past months of which all logs have pruned everything.
-
-    Parameters
-    ----------
-    connection
-        Connection outside of a transaction.
-    now
-        The time.
-    """
-    past = [one for one in partitions(connection) if one.end <= now and not _is_needed(connection, one)]
+    """Drop the partitions of past months of which all logs have pruned everything."""
+    past = [month for month in partitions(connection) if month.end <= now and not _is_needed(connection, month)]
     if not past:
         return
     with suppress(psycopg.errors.LockNotAvailable), connection.transaction():
-        connection.execute(WAIT)
-        if not _takes_care(connection):
+        connection.execute(sql.SET_SHORT_LOCK_TIMEOUT)
+        if not _may_maintain(connection):
             return
-        connection.execute("LOCK TABLE ONLY lim2.events IN ACCESS EXCLUSIVE MODE")
-        for one in set(past) & set(partitions(connection)):
-            if not _is_needed(connection, one):
-                connection.execute(f"DROP TABLE lim2.{one.table}")
+        connection.execute(sql.LOCK_EVENTS)
+        for month in set(past) & set(partitions(connection)):
+            if not _is_needed(connection, month):
+                connection.execute(sql.DROP_PARTITION.format(month.table))
 
 
 def delete_pruned(connection: Connection, now: float) -> bool:
-    """Delete some rows that logs have pruned, where they do not go with their partition; return whether there are more.
-
-    Parameters
-    ----------
-    connection
-        Connection outside of a transaction.
-    now
-        The time.
-    """
-    tables = {"events_default": "true"}  # table -> for which logs
+    """Delete some pruned rows that will not go with their partition soon; return whether there are more."""
+    tables = {"events_default": "true"}  # table -> the condition on a log
     for month, later in pairwise(partitions(connection)):
         if later.end <= now:
-            needed = f"SELECT FROM lim2.{later.table} e WHERE e.log = l.log AND e.position > l.pruned"
-            tables[month.table] = f"NOT EXISTS ({needed})"
+            tables[month.table] = sql.IS_PAST.format(later.table)
     for table, condition in tables.items():
-        gone = connection.execute(
-            f"DELETE FROM lim2.{table} WHERE ctid = ANY(ARRAY(SELECT e.ctid FROM lim2.logs l CROSS JOIN LATERAL "
-            f"(SELECT ctid FROM lim2.{table} WHERE log = l.log AND position <= l.pruned LIMIT %s) e "
-            f"WHERE l.pruned > 0 AND {condition} LIMIT %s))",
-            (ROWS, ROWS),
-        ).rowcount
-        if gone == ROWS:
+        statement = sql.DELETE_PRUNED.format(table=table, condition=condition)
+        if connection.execute(statement, {"limit": ROWS_PER_DELETE}).rowcount == ROWS_PER_DELETE:
             return True
     return False
 
 
-def _takes_care(connection: Connection) -> bool:
+def _may_maintain(connection: Connection) -> bool:
     """Return whether no other process maintains the partitions now."""
-    return connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (LOCK,)).fetchone() == (True,)
+    return connection.execute(sql.TRY_MAINTENANCE, (LOCK,)).fetchone() == (True,)
 
 
-def _is_needed(connection: Connection, one: Partition) -> bool:
+def _is_needed(connection: Connection, month: Partition) -> bool:
     """Return whether a log has events in a partition that it has not pruned."""
-    row = connection.execute(
-        "SELECT EXISTS (SELECT FROM lim2.logs l WHERE EXISTS "
-        f"(SELECT FROM lim2.{one.table} e WHERE e.log = l.log AND e.position > l.pruned))"
-    ).fetchone()
-    return row == (True,)
+    return connection.execute(sql.IS_NEEDED.format(month.table)).fetchone() == (True,)

@@ -6,91 +6,75 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from lim2.log.entries import COLUMNS
 from lim2.log.errors import LogError
-from lim2.log.store import Model, PlainEvent, Span, Whole
+from lim2.log.sqlite import sql
+from lim2.log.store import DecisionRecord, Model, PlainEvent, Span
 
-_N = len(COLUMNS.split(", "))
-_COLUMNS = ", ".join(f"d.{column}" for column in COLUMNS.split(", "))
-_COUNTERS = {"last": "events", "version": "models"}  # what AUTOINCREMENT has come to
+_COUNTERS = {"last": "events", "version": "models"}  # value of the log -> table whose AUTOINCREMENT counts it
 
 
 class SQLiteCopy:
-    """A connection that is in a transaction.
-
-    Parameters
-    ----------
-    connection
-        Of its own.
-    """
+    """The content of a log behind a separate connection that is in a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def _all(self, query: str, *values: Any) -> list[Any]:
-        return self._connection.execute(query, values).fetchall()
+    def _all(self, statement: str, *values: Any) -> list[Any]:
+        return self._connection.execute(statement, values).fetchall()
 
     def meta(self) -> dict[str, Any]:  # noqa: D102
-        counters = dict(self._all("SELECT name, seq FROM sqlite_sequence"))
-        found = dict(self._all("SELECT key, value FROM meta WHERE key NOT LIKE 'count %'"))
-        return found | {key: counters.get(table, 0) for key, table in _COUNTERS.items()}
+        counters = dict(self._all(sql.SEQUENCES))
+        return dict(self._all(sql.ALL_VALUES)) | {key: counters.get(table, 0) for key, table in _COUNTERS.items()}
 
-    def wholes(self, after: int, limit: int) -> list[Whole]:  # noqa: D102
-        query = (
-            f"SELECT d.seq, d.position, e.position, e.time, e.kind, e.reward, e.change, e.token, {_COLUMNS} "
-            "FROM decisions d LEFT JOIN events e ON e.position = d.settled WHERE d.seq > ? ORDER BY d.seq LIMIT ?"
-        )
-        kept = "SELECT time, reward, name FROM rewards WHERE decision = ? ORDER BY number"
+    def decisions(self, after: int, limit: int) -> list[DecisionRecord]:  # noqa: D102
         return [
-            Whole(row[0], row[1], row[8:], None if row[2] is None else PlainEvent(*row[2:8]), self._all(kept, row[0]))
-            for row in self._all(query, after, limit)
-        ]
+            DecisionRecord(
+                row[0], row[1], row[8:], None if row[2] is None else PlainEvent(*row[2:8]),
+                self._all(sql.COPIED_REWARDS, row[0]),
+            )
+            for row in self._all(sql.COPIED_DECISIONS, after, limit)
+        ]  # fmt: skip
 
-    def others(self, after: int, limit: int) -> list[PlainEvent]:  # noqa: D102
-        query = (
-            "SELECT position, time, kind, reward, change, token FROM events "
-            "WHERE decision IS NULL AND position > ? ORDER BY position LIMIT ?"
-        )
-        return [PlainEvent(*row) for row in self._all(query, after, limit)]
+    def events(self, after: int, limit: int) -> list[PlainEvent]:  # noqa: D102
+        return [PlainEvent(*row) for row in self._all(sql.COPIED_EVENTS, after, limit)]
 
     def span(self) -> Span | None:  # noqa: D102
-        first, last = self._all("SELECT min(time), max(time) FROM events")[0]
+        first, last = self._all(sql.SPAN)[0]
         return None if first is None else (first, last)
 
     def batches(self) -> list[tuple[int, int]]:  # noqa: D102
-        return self._all("SELECT after, last FROM batches ORDER BY after")
+        return self._all(sql.BATCHES)
 
     def models(self) -> list[Model]:  # noqa: D102
-        return [Model(*row) for row in self._all("SELECT version, position, time, data FROM models ORDER BY version")]
+        return [Model(*row) for row in self._all(sql.MODELS)]
 
     def take(
         self,
         meta: dict[str, Any],
-        wholes: Iterable[Whole],
-        others: Iterable[PlainEvent],
+        decisions: Iterable[DecisionRecord],
+        events: Iterable[PlainEvent],
         batches: Iterable[tuple[int, int]],
         models: Iterable[Model],
     ) -> None:
-        """Write all of it into a log that is empty."""
-        if any(self._all("SELECT seq FROM sqlite_sequence WHERE seq > 0")):
+        """Write the content into an empty log."""
+        if self._all(sql.WRITTEN):
             raise LogError("the log is not empty: a copy never overwrites, name a new one")
-        insert = f"INSERT INTO decisions ({COLUMNS}, position, settled) VALUES ({', '.join('?' * (_N + 2))})"
-        for whole in wholes:
-            settled = None if whole.event is None else whole.event.position
-            seq = self._connection.execute(insert, (*whole.row, whole.learned, settled)).lastrowid
-            if whole.event is not None:
-                self._event(whole.event, seq)
-            for reward in whole.rewards:
-                self._all("INSERT INTO rewards (decision, time, reward, name) VALUES (?, ?, ?, ?)", seq, *reward)
-        for event in others:
-            self._event(event, None)
-        self._connection.executemany("INSERT INTO batches VALUES (?, ?)", batches)
-        self._connection.executemany("INSERT INTO models VALUES (?, ?, ?, ?)", models)
+        insert = sql.insert(1, "position, settled")
+        for record in decisions:
+            settled = None if record.event is None else record.event.position
+            seq = self._connection.execute(insert, (*record.row, record.learned, settled)).lastrowid
+            if record.event is not None:
+                self._add_event(record.event, seq)
+            for reward in record.rewards:
+                self._all(sql.ADD_REWARD, seq, *reward)
+        for event in events:
+            self._add_event(event, None)
+        self._connection.executemany(sql.ADD_BATCH, batches)
+        self._connection.executemany(sql.COPY_MODEL, models)
         for key, table in _COUNTERS.items():
-            self._all("DELETE FROM sqlite_sequence WHERE name = ?", table)
-            self._all("INSERT INTO sqlite_sequence VALUES (?, ?)", table, meta[key])
-        rest = [pair for pair in meta.items() if pair[0] not in _COUNTERS]
-        self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rest)
+            self._all(sql.REMOVE_SEQUENCE, table)
+            self._all(sql.ADD_SEQUENCE, table, meta[key])
+        self._connection.executemany(sql.PUT, [pair for pair in meta.items() if pair[0] not in _COUNTERS])
 
-    def _event(self, event: PlainEvent, seq: int | None) -> None:
-        self._all("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", *event[:3], seq, *event[3:])
+    def _add_event(self, event: PlainEvent, seq: int | None) -> None:
+        self._all(sql.COPY_EVENT, *event[:3], seq, *event[3:])

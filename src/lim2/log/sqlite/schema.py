@@ -1,4 +1,4 @@
-"""What is in the log's file, and how files of earlier formats come to have it.
+"""The tables of a log's file, and the migrations of files of earlier formats.
 
 `decisions` has one row per decision, or per position of a slate (`slot`, from 1). Its context is a vector
 (`context`, `dtype`, `shape`; a shape of ``null`` says that there is none), or raw JSON (`raw`), or both; so are its
@@ -6,14 +6,12 @@ candidates (`items`, `raw_items`). `settled` is the position of the event that s
 learns from, in this order: a reward, a default reward, a decision dropped, discarded or erased, an arm
 added or removed.
 An event's `token` is drawn when it is written: an agent that carries it knows its event in any copy of the file.
-`rewards` are those that are collected until a decision settles, or that came too late. `batches` says which events were
-learned as one: those after a position, up to another one. `models` are agents that were published.
+`rewards` has those that are collected until a decision settles, or that came too late. `batches` has the events that
+were learned as one: those after a position, up to another one. `models` has published agents.
 """
 
 FORMAT = 4
 APPLICATION = 0x4C694D32  # "LiM2", which `file` shows
-
-TOKEN = "lower(hex(randomblob(8)))"
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -41,7 +39,7 @@ CREATE TABLE events (
 );
 """
 
-# What came with the fourth format.
+# New in the fourth format.
 COLLECTED = """
 CREATE INDEX keys ON decisions (key) WHERE key IS NOT NULL;
 CREATE TABLE rewards (
@@ -62,7 +60,7 @@ CREATE TABLE models (
 INSERT OR REPLACE INTO meta VALUES ('count erased', 0);
 """
 
-# How many there are of each kind, kept by the database itself whoever writes: nobody counts a million rows.
+# Counters, which triggers keep, so that no query counts a million rows.
 COUNTS = """
 INSERT OR REPLACE INTO meta SELECT 'count pending', count(*) FROM decisions WHERE settled IS NULL;
 INSERT OR REPLACE INTO meta SELECT 'count reward', count(*) FROM events WHERE kind = 'reward';
@@ -91,8 +89,8 @@ CREATE TRIGGER count_pruned AFTER DELETE ON events BEGIN
 END
 """
 
-# What a file of each earlier format lacks. Columns are added at the end: no row is rewritten, and a process that has
-# the file open by an earlier lim2 goes on writing its rows.
+# Earlier format -> the statements to the next one. Columns are added at the end: no row is rewritten, and a process
+# that has the file open by an earlier lim2 can still write its rows.
 MIGRATIONS = {
     1: """
 ALTER TABLE decisions ADD COLUMN items BLOB;

@@ -2,7 +2,7 @@
 
 Writers are one at a time, so positions are given in the order in which events become visible. A thread that writes
 alone does so itself. Threads that would wait for it, and coroutines, leave their work to one thread, which does all
-that has come meanwhile in one transaction, and so flushes the disk once for all of it.
+of it in one transaction, and so flushes the disk once.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lim2.log.copying import new_file
 from lim2.log.errors import GoneLogError, LogError, file_error
-from lim2.log.group import Group, Request, together
+from lim2.log.group_commit import GroupCommit, Request, write_group
+from lim2.log.sqlite import sql
 from lim2.log.sqlite.copying import SQLiteCopy
 from lim2.log.sqlite.opening import connect, connect_to_read
 from lim2.log.sqlite.tables import SQLiteTables
 from lim2.log.store import Result, Span, Tables
 
-# Pages in the WAL file with which a checkpoint that was made beside the writers is finished while they wait.
-FEW_PAGES = 1000
+MIN_PAGES_TO_FINISH = 1000  # in the WAL file; with so many, a checkpoint is finished while writers wait
 
 # Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
 _inherited: list[Any] = []
@@ -38,38 +38,28 @@ class _Connection(NamedTuple):
 
 
 class _Handle(NamedTuple):
-    """What a process has opened: a connection to write, one to read, and what writes for several at once."""
+    """Resources of a process: a connection to write, one to read, and the group commit."""
 
     process: int
     writing: _Connection
     reading: _Connection
-    group: Group
+    group: GroupCommit
 
 
 class SQLiteStore:
-    """Connections to the file, for all threads of a process; a forked process opens its own.
-
-    Parameters
-    ----------
-    path
-        The file; it is made when it is not there.
-    synchronous
-        ``"full"`` or ``"normal"``, see `DecisionLog`.
-    read_only
-        Whether the file is opened to be read only.
-    """
+    """Connections to the file, for all threads of a process; a forked process opens new ones."""
 
     def __init__(self, path: Path | str, synchronous: str, read_only: bool = False) -> None:
         self.path, self.read_only = Path(path), read_only
         self._synchronous = synchronous
         self._handle: _Handle | None = self._opened()
         self._file = _identity(self.path)
-        self._checkpointed = 0  # when what was copied last had been written
+        self._checkpointed = 0  # modification time of the WAL file that was copied last
 
     def _opened(self) -> _Handle:
         writing = self._connected()
         reading = writing if self.read_only else _locked(connect_to_read(self.path))
-        group = Group(self._together, self._closed)
+        group = GroupCommit(self._write_group, self._closed)
         return _Handle(os.getpid(), writing, reading, group)
 
     def _connected(self) -> _Connection:
@@ -93,16 +83,16 @@ class SQLiteStore:
         return result
 
     async def awrite(self, work: Callable[[Tables], Result]) -> Result:  # noqa: D102
-        import asyncio  # who calls this has it already; an import that a signal interrupts would break the process
+        import asyncio  # coroutines have it already; an import that a signal interrupts would break the process
 
-        result: Result = await self._current().group.later(work, asyncio.get_running_loop())
+        result: Result = await self._current().group.submit(work, asyncio.get_running_loop())
         return result
 
     # An exception, such as KeyboardInterrupt, can come between any two steps. What opens a transaction is therefore
     # within the `try` that ends it, in one function: a generator or an object with __enter__ could be interrupted
     # after it has begun and before anybody is there to end it. Locks are entered by `with`, which is one step.
     def _run(
-        self, opened: _Connection, begin: str, work: Callable[[Tables], Result], group: Group | None = None
+        self, opened: _Connection, begin: str, work: Callable[[Tables], Result], group: GroupCommit | None = None
     ) -> Result:
         self._refuse_reentry(opened)
         with opened.lock:
@@ -119,7 +109,7 @@ class SQLiteStore:
                 opened.tables.begin()
                 result = work(opened.tables)
                 connection.execute("COMMIT")
-                self._check_file()  # nothing is acknowledged into a file that nobody will find
+                self._check_file()  # a write into a file that nobody will find is not acknowledged
             except BaseException as error:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -131,12 +121,12 @@ class SQLiteStore:
                     group.writes = False
         return result
 
-    def _together(self, requests: list[Request], meanwhile: Callable[[], list[Request]]) -> None:
+    def _write_group(self, requests: list[Request], drained: Callable[[], list[Request]]) -> None:
         def transact(work: Callable[[Tables], None], at_once: bool) -> None:  # noqa: ARG001
             handle = self._current()
             self._run(handle.writing, "BEGIN IMMEDIATE", work, handle.group)
 
-        together(requests, meanwhile, transact, self._step)
+        write_group(requests, drained, transact, self._step)
 
     def _step(self, tables: SQLiteTables, request: Request) -> None:
         connection = tables.connection
@@ -144,7 +134,7 @@ class SQLiteStore:
         try:
             request.result = request.work(tables)
         except Exception as error:
-            if not connection.in_transaction:  # SQLite has given up all of it, say because the disk is full
+            if not connection.in_transaction:  # SQLite has rolled back all of it, for example because the disk is full
                 raise
             connection.execute("ROLLBACK TO request")
             request.failed(file_error(self.path, error) if isinstance(error, sqlite3.Error) else error)
@@ -164,7 +154,7 @@ class SQLiteStore:
     def _gone(self) -> GoneLogError:
         return GoneLogError(
             f"the log {self.path} was deleted, renamed or replaced while it was open, so this call is not "
-            f"acknowledged. Put the file back, or open the log anew."
+            f"acknowledged. Put the file back, or open the log again."
         )
 
     def _current(self) -> _Handle:
@@ -182,22 +172,23 @@ class SQLiteStore:
     # The file as a whole
 
     def lead(self) -> _Lease | None:  # noqa: D102
-        beside = sqlite3.connect(_leader_of(self.path), timeout=0.0, isolation_level=None, check_same_thread=False)
+        path = self.path.with_name(self.path.name + "-leader")
+        lock = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
         try:
-            beside.execute("BEGIN EXCLUSIVE")  # which ends with the process
+            lock.execute("BEGIN EXCLUSIVE")  # which ends with the process
         except sqlite3.OperationalError as error:
-            beside.close()
+            lock.close()
             if error.sqlite_errorname.startswith("SQLITE_BUSY"):
                 return None
             raise file_error(self.path, error, "cannot be led") from error
         try:
-            return _Lease(beside, self.write(_next_epoch))
+            return _Lease(lock, self.write(_next_epoch))
         except BaseException:
-            beside.close()
+            lock.close()
             raise
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002
-        """Never call: SQLite tells nobody that others have written."""
+        """Never call the function: SQLite sends no notifications of writes."""
         return lambda: None
 
     def nbytes(self) -> int:  # noqa: D102
@@ -207,9 +198,9 @@ class SQLiteStore:
             raise self._gone() from error
 
     def checkpoint(self) -> None:
-        """Copy what is new in the WAL file into the database while others write: so no writer has to do it.
+        """Copy the WAL file into the database while others write, so that no writer has to do it.
 
-        What they write meanwhile is left, and is copied while they wait, so that the WAL file begins anew.
+        What they write meanwhile is copied while they wait, so that the WAL file begins anew.
         """
         self._refuse_reentry(self._current().writing)
         try:
@@ -218,12 +209,12 @@ class SQLiteStore:
                 return
             self._checkpointed = written
             address = f"{self.path.absolute().as_uri()}?mode=rw"
-            beside = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+            separate = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
             try:
-                if _checkpointed(beside) >= FEW_PAGES:
-                    self.write(lambda _: _checkpointed(beside))  # those of other processes wait, too
+                if _checkpointed(separate) >= MIN_PAGES_TO_FINISH:
+                    self.write(lambda _: _checkpointed(separate))  # writers of other processes wait, too
             finally:
-                beside.close()
+                separate.close()
         except FileNotFoundError as error:
             raise self._gone() from error
         except sqlite3.Error as error:
@@ -234,10 +225,10 @@ class SQLiteStore:
         opened = self._current().writing
         self._refuse_reentry(opened)
         with opened.lock:
-            busy = opened.tables.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            busy = opened.tables.connection.execute(sql.TRUNCATE_WAL).fetchone()[0]
         if busy:
             raise LogError(
-                f"what was deleted is no longer in the log {self.path}, but may still be in the file beside it, "
+                f"what was deleted is no longer in the log {self.path}, but may still be in the file next to it, "
                 f"{self.path.name}-wal, which another process is reading: call again when that has ended"
             )
 
@@ -255,38 +246,30 @@ class SQLiteStore:
             connection.close()
 
     def backup(self, path: Path | str) -> None:  # noqa: D102
-        target = Path(path)
-        if target.exists():
-            raise LogError(f"{target} exists: a copy never overwrites, name a new file")
-        part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-        connection = self._connected().tables.connection  # its own, so that other threads need not wait
-        try:
-            connection.execute("VACUUM INTO ?", (str(part),))
+        separate = self._connected().tables.connection  # so that other threads need not wait
+        with closing(separate), new_file(path) as part:
+            separate.execute(sql.BACKUP, (str(part),))
             with part.open("rb") as file:
                 os.fsync(file.fileno())
-            part.replace(target)
-        finally:
-            connection.close()
-            part.unlink(missing_ok=True)
 
     def close(self) -> None:  # noqa: D102
         handle = self._handle
         if handle is not None and handle.process == os.getpid():
-            handle.group.end()  # which still writes
+            handle.group.end()  # it still writes
             self._handle = None
-            for opened in (handle.reading, handle.writing):  # in this order, so that the last one tidies up
+            for opened in (handle.reading, handle.writing):  # in this order: the last one removes the WAL file
                 with opened.lock:
                     opened.tables.connection.close()
 
 
 class _Lease:
-    """An exclusive lock on a file beside the log's."""
+    """An exclusive lock on a file next to the log's."""
 
     def __init__(self, connection: sqlite3.Connection, epoch: int) -> None:
         self._connection, self.epoch, self.held = connection, epoch, True
 
     def release(self) -> None:
-        """Let another one have it."""
+        """Release the lease, so that another process can take it."""
         self.held = False
         self._connection.close()
 
@@ -297,13 +280,9 @@ def _next_epoch(tables: Tables) -> int:
     return epoch
 
 
-def _leader_of(path: Path) -> Path:
-    return path.with_name(path.name + "-leader")
-
-
-def _checkpointed(beside: sqlite3.Connection) -> int:
-    """Copy what can be copied without waiting for anybody; return how many pages the WAL file has."""
-    pages: int = beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
+def _checkpointed(connection: sqlite3.Connection) -> int:
+    """Copy what can be copied without waiting; return the number of pages of the WAL file."""
+    pages: int = connection.execute(sql.CHECKPOINT).fetchone()[1]
     return pages
 
 
@@ -312,9 +291,9 @@ def _locked(connection: sqlite3.Connection) -> _Connection:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from any other that comes to have its name; None if there is none."""
+    """Return what tells a file from another file of the same name; None if there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -1,233 +1,188 @@
-"""The content of a log as SQL, within a transaction that the caller holds."""
+"""The content of a log within a transaction that the caller holds."""
 
 from __future__ import annotations
 
-import functools
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from lim2.log.entries import COLUMNS
 from lim2.log.errors import taken
-from lim2.log.sqlite.schema import TOKEN
-from lim2.log.store import Event, Found, Model, Row, Stored, Which, rivals
+from lim2.log.ids import rivals
+from lim2.log.sqlite import sql
+from lim2.log.store import DecisionFilter, DecisionStatus, Event, Model, Row, StoredDecision
 
-_N = len(COLUMNS.split(", "))
-_OF_DECISION = ", ".join(f"d.{column}" for column in COLUMNS.split(", "))
-_AT_ONCE = 32  # decisions in one statement
-_STORED = (
-    f"SELECT d.seq, d.position, coalesce(e.kind, 'pending'), e.reward, {_OF_DECISION} FROM decisions d "
-    "LEFT JOIN events e ON e.position = d.settled"
-)
-_WHICH = {
-    "pending": "d.settled IS NULL",
-    "rewarded": "d.slot <= 1 AND coalesce(e.kind, '') IN ('reward', 'default')",
-    "all": "d.slot <= 1",
-}
-_MODELS_KEPT = 2
+ROWS_PER_INSERT = 32
+MAX_MODELS = 2
 
 
 class SQLiteTables:
     """A connection that is in a transaction; see `lim2.log.store.Tables` for what the methods do.
 
-    Between `expect` and `flush`, decisions are kept back until something else is done, and are then written by one
-    statement: each one lets other threads of Python run, and has to wait for them afterwards.
+    Between `expect` and `flush`, decisions are buffered until something else is done, and are then inserted by one
+    statement: each statement lets other threads of Python run, and has to wait for them afterwards.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        self._kept: list[Sequence[Any]] | None = None  # None: nothing is kept back
+        self._buffer: list[Sequence[Any]] | None = None  # None: decisions are inserted at once
 
-    def _execute(self, query: str, values: Sequence[Any]) -> sqlite3.Cursor:
-        if self._kept:
-            self._write_kept(self._kept)
-        return self.connection.execute(query, values)
+    def _execute(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        if self._buffer:
+            self._insert_all(self._buffer)
+        return self.connection.execute(statement, values)
 
-    def _one(self, query: str, *values: Any) -> Any:
-        return self._execute(query, values).fetchone()
+    def _one(self, statement: str, *values: Any) -> Any:
+        return self._execute(statement, values).fetchone()
 
-    def _all(self, query: str, *values: Any) -> list[Any]:
-        return self._execute(query, values).fetchall()
+    def _integer(self, statement: str, *values: Any) -> int | None:
+        row = self._one(statement, *values)
+        return None if row is None else int(row[0])
+
+    def _all(self, statement: str, *values: Any) -> list[Any]:
+        return self._execute(statement, values).fetchall()
 
     def begin(self) -> None:
-        """Keep nothing back, whatever became of the transaction before."""
-        self._kept = None
+        """Buffer nothing, whatever became of the transaction before."""
+        self._buffer = None
 
     def expect(self, ids: Sequence[str]) -> None:  # noqa: ARG002
-        """Keep decisions back from now on; read nothing in advance."""
-        self._kept = []
+        """Buffer decisions from now on; read nothing in advance."""
+        self._buffer = []
 
     def flush(self) -> None:
-        """Write what is kept back, and keep back no more."""
-        if self._kept:
-            self._write_kept(self._kept)
-        self._kept = None
+        """Insert what is buffered, and buffer no more."""
+        if self._buffer:
+            self._insert_all(self._buffer)
+        self._buffer = None
 
-    def _write_kept(self, rows: list[Sequence[Any]]) -> None:
-        self._kept = []
-        for start in range(0, len(rows), _AT_ONCE):
-            some = rows[start : start + _AT_ONCE]
-            self.connection.execute(_insert(len(some)), [value for row in some for value in row])
+    def _insert_all(self, rows: list[Sequence[Any]]) -> None:
+        self._buffer = []
+        for start in range(0, len(rows), ROWS_PER_INSERT):
+            chunk = rows[start : start + ROWS_PER_INSERT]
+            self.connection.execute(sql.insert(len(chunk)), [value for row in chunk for value in row])
 
-    # What belongs to the whole log
+    # Values of the log
 
     def get(self, name: str) -> Any:  # noqa: D102
-        row = self._one("SELECT value FROM meta WHERE key = ?", name)
+        row = self._one(sql.GET, name)
         return None if row is None else row[0]
 
     def put(self, name: str, value: Any) -> None:  # noqa: D102
         if value is None:
-            self._one("DELETE FROM meta WHERE key = ?", name)
+            self._one(sql.REMOVE, name)
         else:
-            self._one("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, value)
+            self._one(sql.PUT, name, value)
 
     def counts(self) -> dict[str, int]:  # noqa: D102
-        rows = self._all("SELECT key, value FROM meta WHERE key LIKE 'count %'")
-        return {key.removeprefix("count "): value for key, value in rows}
+        return {key.removeprefix("count "): value for key, value in self._all(sql.COUNTS)}
 
     # Decisions
 
     def insert(self, row: Row, position: int, name: str | None = None) -> None:  # noqa: D102
         if name is not None and self.taken(rivals(row[0], name)):
             raise taken(name)
-        if self._kept is None:
-            self._one(_insert(1), *row, position)
+        if self._buffer is None:
+            self._one(sql.insert(1), *row, position)
         else:
-            self._kept.append((*row, position))
+            self._buffer.append((*row, position))
 
     def taken(self, ids: Sequence[str]) -> bool:  # noqa: D102
-        return any(self._one("SELECT 1 FROM decisions WHERE id = ?", id) for id in ids)
+        return any(self._one(sql.TAKEN, id) for id in ids)
 
-    def find(self, id: str) -> Found | None:  # noqa: D102
-        row = self._one("SELECT seq, time, settled, active FROM decisions WHERE id = ?", id)
-        return None if row is None else Found(*row)
+    def find(self, id: str) -> DecisionStatus | None:  # noqa: D102
+        row = self._one(sql.FIND, id)
+        return None if row is None else DecisionStatus(*row)
 
-    def overdue(self, before: float) -> list[Found]:  # noqa: D102
-        query = (
-            "SELECT seq, time, settled, active FROM decisions WHERE settled IS NULL AND time <= ? ORDER BY time, seq"
-        )
-        return [Found(*row) for row in self._all(query, before)]
+    def overdue(self, before: float) -> list[DecisionStatus]:  # noqa: D102
+        return [DecisionStatus(*row) for row in self._all(sql.OVERDUE, before)]
 
     def oldest(self) -> float | None:  # noqa: D102
-        row = self._one("SELECT time FROM decisions WHERE settled IS NULL ORDER BY time LIMIT 1")
-        return None if row is None else row[0]
+        row = self._one(sql.OLDEST)
+        return None if row is None else float(row[0])
 
     def activate(self, seq: int) -> None:  # noqa: D102
-        self._one("UPDATE decisions SET active = 1 WHERE seq = ?", seq)
+        self._one(sql.ACTIVATE, seq)
 
-    def decision(self, id: str) -> Stored | None:  # noqa: D102
-        row = self._one(f"{_STORED} WHERE d.id = ?", id)
-        return None if row is None else _stored(row)
+    def decision(self, id: str) -> StoredDecision | None:  # noqa: D102
+        row = self._one(sql.DECISION, id)
+        return None if row is None else _decision(row)
 
-    def decisions(self, which: Which, after: int, limit: int) -> list[Stored]:  # noqa: D102
-        rows = self._all(f"{_STORED} WHERE d.seq > ? AND {_WHICH[which]} ORDER BY d.seq LIMIT ?", after, limit)
-        return [_stored(row) for row in rows]
+    def decisions(self, filter: DecisionFilter, after: int, limit: int) -> list[StoredDecision]:  # noqa: D102
+        return [_decision(row) for row in self._all(sql.DECISIONS[filter], after, limit)]
 
     def newest(self, count: int) -> int:  # noqa: D102
-        row = self._one("SELECT seq FROM decisions ORDER BY seq DESC LIMIT 1 OFFSET ?", count)
-        return 0 if row is None else int(row[0])
+        return self._integer(sql.NEWEST, count) or 0
 
     def unrewarded(self, after: int) -> int:  # noqa: D102
-        query = (
-            "SELECT count(*) FROM decisions d LEFT JOIN events e ON e.position = d.settled "
-            "WHERE d.seq > ? AND d.slot <= 1 AND coalesce(e.kind, 'pending') IN ('pending', 'dropped')"
-        )
-        return int(self._one(query, after)[0])
+        return self._integer(sql.UNREWARDED, after) or 0
 
     # Rewards
 
     def add_reward(self, seq: int, time: float, reward: float, name: str | None) -> None:  # noqa: D102
-        self._one("INSERT INTO rewards (decision, time, reward, name) VALUES (?, ?, ?, ?)", seq, time, reward, name)
+        self._one(sql.ADD_REWARD, seq, time, reward, name)
 
     def rewards(self, seq: int) -> list[tuple[float, str | None]]:  # noqa: D102
-        return self._all("SELECT reward, name FROM rewards WHERE decision = ? ORDER BY number", seq)
+        return self._all(sql.REWARDS, seq)
 
     # Events
 
     def append(self, time: float, kind: str, seq: int | None, reward: float | None, change: str | None = None) -> int:  # noqa: D102
-        query = f"INSERT INTO events (time, kind, decision, reward, change, token) VALUES (?, ?, ?, ?, ?, {TOKEN})"
-        position = self._execute(query, (time, kind, seq, reward, change)).lastrowid
+        position = self._execute(sql.APPEND, (time, kind, seq, reward, change)).lastrowid
         assert position is not None
         if seq is not None:
-            self._one("UPDATE decisions SET settled = ? WHERE seq = ?", position, seq)
+            self._one(sql.SETTLE, position, seq)
         return position
 
     def relabel(self, position: int, kind: str) -> None:  # noqa: D102
-        self._one("UPDATE events SET kind = ? WHERE position = ?", kind, position)
+        self._one(sql.RELABEL, kind, position)
 
     def event(self, position: int) -> Event | None:  # noqa: D102
-        row = self._one("SELECT position, kind, reward, change, token FROM events WHERE position = ?", position)
+        row = self._one(sql.EVENT, position)
         return None if row is None else Event(*row)
 
     def events(self, after: int, upto: int, limit: int) -> list[Event]:  # noqa: D102
-        query = (
-            f"SELECT e.position, e.kind, e.reward, e.change, e.token, {_OF_DECISION} FROM events e LEFT JOIN decisions "
-            "d ON d.seq = e.decision WHERE e.position > ? AND e.position <= ? ORDER BY e.position LIMIT ?"
-        )
-        return [Event._make((*row[:5], row[5:])) for row in self._all(query, after, upto, limit)]
+        return [Event._make((*row[:5], row[5:])) for row in self._all(sql.EVENTS, after, upto, limit)]
 
     def changes(self, after: int = 0, before: int | None = None) -> list[tuple[str, str]]:  # noqa: D102
-        query = (
-            "SELECT kind, change FROM events WHERE change IS NOT NULL AND position > ? "
-            "AND (? IS NULL OR position < ?) ORDER BY position"
-        )
-        return self._all(query, after, before, before)
+        return self._all(sql.CHANGES, after, before, before)
 
     def last(self) -> int:  # noqa: D102
-        row = self._one("SELECT seq FROM sqlite_sequence WHERE name = 'events'")  # AUTOINCREMENT's counter
-        return 0 if row is None else int(row[0])
+        return self._integer(sql.LAST) or 0
 
     def first_after(self, position: int, time: float) -> int | None:  # noqa: D102
-        query = "SELECT position FROM events WHERE position > ? AND time > ? ORDER BY position LIMIT 1"
-        row = self._one(query, position, time)
-        return None if row is None else row[0]
+        return self._integer(sql.FIRST_AFTER, position, time)
 
     # Batches
 
     def next_batch(self, position: int) -> tuple[int | None, int | None]:  # noqa: D102
-        row = self._one("SELECT after, last FROM batches WHERE after >= ? ORDER BY after LIMIT 1", position)
+        row = self._one(sql.NEXT_BATCH, position)
         return (None, None) if row is None else tuple(row)
 
     def add_batch(self, position: int, end: int) -> None:  # noqa: D102
-        self._one("INSERT INTO batches VALUES (?, ?)", position, end)
+        self._one(sql.ADD_BATCH, position, end)
 
     # Models
 
     def add_model(self, position: int, time: float, data: bytes) -> int:  # noqa: D102
-        old = "DELETE FROM models WHERE version <= (SELECT max(version) FROM models) - ?"
-        self._one(old, _MODELS_KEPT - 1)  # first, so that the new one takes their pages: half as much is written
-        query = "INSERT INTO models (position, time, data) VALUES (?, ?, ?)"
-        version = self._execute(query, (position, time, data)).lastrowid
+        # Old ones are deleted first, so that the new one takes their pages: half as much is written.
+        self._one(sql.DELETE_OLD_MODELS, MAX_MODELS - 1)
+        version = self._execute(sql.ADD_MODEL, (position, time, data)).lastrowid
         assert version is not None
         return version
 
     def model(self, after: int) -> Model | None:  # noqa: D102
-        query = "SELECT version, position, time, data FROM models WHERE version > ? ORDER BY version DESC LIMIT 1"
-        row = self._one(query, after)
+        row = self._one(sql.MODEL, after)
         return None if row is None else Model(*row)
 
     # Deleting
 
     def prune(self, upto: int) -> None:  # noqa: D102
-        gone = "SELECT decision FROM events WHERE position <= ? AND decision IS NOT NULL"
-        self._one(f"DELETE FROM rewards WHERE decision IN ({gone})", upto)
-        self._one(f"DELETE FROM decisions WHERE seq IN ({gone})", upto)
-        self._one("DELETE FROM events WHERE position <= ? AND change IS NULL", upto)
-        self._one("DELETE FROM batches WHERE last <= ?", upto)
+        for statement in sql.PRUNE:
+            self._one(statement, upto)
 
     def erase(self, key: str) -> int:  # noqa: D102
-        own = "SELECT seq FROM decisions WHERE key = ?"
-        self._one(f"DELETE FROM rewards WHERE decision IN ({own})", key)
-        self._one(f"UPDATE events SET kind = 'erased', decision = NULL, reward = NULL WHERE decision IN ({own})", key)
-        return self._execute("DELETE FROM decisions WHERE key = ?", (key,)).rowcount
+        return [self._execute(statement, (key,)).rowcount for statement in sql.ERASE][-1]
 
 
-@functools.cache
-def _insert(count: int) -> str:
-    """Return the statement that writes so many decisions."""
-    rows = ", ".join([f"({', '.join('?' * (_N + 1))})"] * count)
-    return f"INSERT INTO decisions ({COLUMNS}, position) VALUES {rows}"
-
-
-def _stored(row: Any) -> Stored:
-    return Stored._make((*row[:4], row[4:]))
+def _decision(row: Any) -> StoredDecision:
+    return StoredDecision._make((*row[:4], row[4:]))

@@ -12,11 +12,12 @@ import msgspec
 import psycopg
 
 from lim2.log import DecisionLog
-from lim2.log.postgres.connections import LIMIT, Connection, check_sessions, failure, let_go, parsed, shared
-from lim2.log.postgres.listening import tell
+from lim2.log.postgres.connections import MAX_CONNECTIONS, Connection, check_sessions, failure, parsed, release, shared
+from lim2.log.postgres.listening import notify
 from lim2.log.postgres.migrating import migrate
 from lim2.log.postgres.removing import remove_log
-from lim2.log.postgres.states import STATE, state_of
+from lim2.log.postgres.sql import STATE
+from lim2.log.postgres.states import state_of
 from lim2.log.store import Result, Store
 from lim2.serve.home.home import Added, Listed, NoBanditError, no_bandit
 from lim2.serve.home.logs import new_log
@@ -75,7 +76,7 @@ class PostgresHome:
         self._stores: dict[str, Store] = {}  # of logs, by name, into which a spool was replayed
         self._migrated = False
         # Who changes a description has a connection, and may need another one: some are left for that.
-        self._changing = threading.Semaphore(LIMIT // 4)
+        self._changing = threading.Semaphore(MAX_CONNECTIONS // 4)
 
     @property
     def name(self) -> str:  # noqa: D102
@@ -203,7 +204,7 @@ class PostgresHome:
 
     def _tell(self, log: str) -> None:
         for (number,) in self._rows("SELECT log FROM lim2.logs WHERE name = %s", log):
-            self._with(lambda connection: tell(connection, number))  # noqa: B023
+            self._with(lambda connection: notify(connection, number))  # noqa: B023
 
     # Which bandits have something to learn, without opening them
 
@@ -300,7 +301,7 @@ class PostgresHome:
             store.close()
         if self.outage.spool is not None:
             self.outage.spool.close()
-        let_go(self._connections)
+        release(self._connections)
 
 
 class PostgresDocuments:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lim2.evaluation.estimators import student
 from lim2.evaluation.policies import probabilities
 from lim2.log import LoggedDecision, Table
-from lim2.log.entries import new_id
+from lim2.log.ids import new_id
 from lim2.serve.errors import bad_request, not_found
 from lim2.serve.evaluating import any_of, first, of_algorithm, table_of
 from lim2.serve.history import complete, recent, too_few

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from lim2.log import DecisionLog, LoggedDecision, TakenIdError, UnknownDecisionError
-from lim2.log.entries import new_id
-from lim2.log.recording import record_many
-from lim2.log.requests import Request
+from lim2.log.decisions import record_many
+from lim2.log.ids import new_id
+from lim2.log.transactions import Transaction
 from lim2.serve.errors import ApiError, bad_request, not_found, shortened
 from lim2.serve.hosted import Hosted
 from lim2.serve.labour import written
@@ -48,7 +48,7 @@ async def rank(call: Call) -> MultiSlotRankResponse:
 
 def _decide(
     hosted: Hosted, log: DecisionLog, request: MultiSlotRankRequest, items: dict[str, Any], event: str
-) -> Request[list[LoggedDecision]]:
+) -> Transaction[list[LoggedDecision]]:
     context, slots = merged(request.context_features), request.slots
     own, decider = hosted.stored.personalizer, hosted.decider
     online = own is None or own.learning_mode == "Online"

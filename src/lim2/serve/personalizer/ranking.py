@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lim2.decision import Decision
-from lim2.serve.deciding import Kept, choose, decide, record
+from lim2.serve.deciding import RecordedDecision, choose, decide, record
 from lim2.serve.errors import ApiError, bad_request, shortened
 from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Reply
@@ -34,7 +34,7 @@ async def rank(call: Call) -> RankResponse:
         made = await decide(hosted, context, items, None, id=event, metadata=metadata, active=active, size=call.size)
     else:
         made = await apprentice(hosted, context, items, event, metadata or {}, active, call.size)
-    if isinstance(made, Kept):  # not one that was made before
+    if isinstance(made, RecordedDecision):  # not one that was made before
         call.service.metrics.decided(hosted.name, made)
     return response(made)
 

@@ -4,11 +4,10 @@ from typing import Any
 
 import msgspec
 
+from lim2.log.decisions import Insertion
 from lim2.log.errors import TakenIdError
-from lim2.log.rewarding import Activation, Rewarding
-from lim2.log.settling import Reward
+from lim2.log.rewards import Activation, Reward, Rewarding
 from lim2.log.store import Tables
-from lim2.log.writing import Insertion
 
 Command = Insertion | Rewarding | Activation
 SPOOLED = "spooled"  # the outcome of a reward that will be known later

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from lim2.log.decisions import Insertion
 from lim2.log.errors import StoreUnavailableError, UnknownDecisionError
-from lim2.log.rewarding import Activation, Rewarding
-from lim2.log.store import Copy, Lease, Result, Span, Store, Stored, Tables
-from lim2.log.writing import Insertion
+from lim2.log.rewards import Activation, Rewarding
+from lim2.log.store import Copy, Lease, Result, Span, Store, StoredDecision, Tables
 from lim2.serve.spool.entries import Command
 from lim2.serve.spool.spool import NotSpoolingError, Spool
 
@@ -178,13 +178,13 @@ class _Waiting:
     def __init__(self, spool: Spool, log: str, outage: Outage) -> None:
         self._spool, self._log, self._outage = spool, log, outage
 
-    def decision(self, id: str) -> Stored:
+    def decision(self, id: str) -> StoredDecision:
         """Return a decision that waits."""
         found = self._spool.find(self._log, id)
         if found is None:
             raise self._outage.error()
         position, row = found
-        return Stored(0, position, "pending", None, row)
+        return StoredDecision(0, position, "pending", None, row)
 
     def __getattr__(self, name: str) -> Any:
         raise self._outage.error()

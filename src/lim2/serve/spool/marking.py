@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from lim2.log.decisions import Insertion
 from lim2.log.store import Tables
-from lim2.log.writing import Insertion
 from lim2.serve.spool.entries import Entry, done_later, ids_of
 
 

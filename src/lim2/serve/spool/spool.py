@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from lim2.log.decisions import Insertion
 from lim2.log.errors import LogError, LogFileError, StoreUnavailableError, TakenIdError, UnknownDecisionError
-from lim2.log.group import Group, Request
-from lim2.log.store import Store, rivals
-from lim2.log.writing import Insertion
+from lim2.log.group_commit import GroupCommit, Request
+from lim2.log.ids import rivals
+from lim2.log.store import Store
 from lim2.serve.spool.entries import Command, Entry, answer_of, entry_of
 from lim2.serve.spool.file import SUFFIX, SpoolFile
 from lim2.serve.spool.marking import Waiting, changed, key_of, replayed
@@ -80,7 +81,7 @@ class Spool:
         self._finding = threading.Lock()  # of the index; held for a moment only, since requests wait for it
         self._index: dict[tuple[str, str], _Place] = {}  # (log, id)
         self._ended = self._tried = -math.inf  # when the last outage ended, and when what is left was tried
-        self._group = Group(self._write, lambda: LogError("the service has stopped"))
+        self._group = GroupCommit(self._write, lambda: LogError("the service has stopped"))
         self.spooled = self.replayed = self.rejected = 0
         self.adopt()
 
@@ -131,7 +132,7 @@ class Spool:
             batch.append((entry_of(bandit, log, command), command))
             return answer_of(command)
 
-        return await self._group.later(work, asyncio.get_running_loop())
+        return await self._group.submit(work, asyncio.get_running_loop())
 
     def find(self, log: str, id: str) -> tuple[int, tuple[Any, ...]] | None:
         """Return a decision that waits: the position of who made it, and its row; None if it does not.
@@ -159,7 +160,7 @@ class Spool:
             if name is not None and any(
                 (log, id) in self._index or (log, id) in waiting for id in rivals(row[0], name)
             ):
-                raise TakenIdError(f"the id {name!r} is taken by an earlier decision: ids are used once")
+                raise TakenIdError(f"the id {name!r} is taken by an earlier decision: decision ids must be unique")
 
     def _write(self, requests: list[Request], meanwhile: Callable[[], list[Request]]) -> None:
         """Write what has come to the file, and flush the disk once for all of it."""

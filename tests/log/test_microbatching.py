@@ -11,15 +11,15 @@ from log.world import contexts, make_agent, make_log
 
 import lim2
 from lim2.log import LogError, TakenIdError
-from lim2.log.gathering import Gathering
+from lim2.log.microbatching import Microbatcher
 
 
 def test_what_is_asked_for_is_handed_over_after_a_pass_of_the_loop_without_more() -> None:
     handed: list[list[int]] = []
-    gathering: Gathering[int] = Gathering(handed.append, most=4)
+    batcher: Microbatcher[int] = Microbatcher(handed.append, max_size=4)
 
     async def add(number: int) -> None:
-        gathering.add(number, asyncio.get_running_loop())
+        batcher.add(number, asyncio.get_running_loop())
 
     async def main() -> None:
         await add(0)
@@ -36,14 +36,14 @@ def test_what_is_asked_for_is_handed_over_after_a_pass_of_the_loop_without_more(
 
     asyncio.run(main())
     left = asyncio.new_event_loop()
-    gathering.add(10, left)
+    batcher.add(10, left)
     left.close()  # before it could hand over what it had
-    asyncio.run(main_of_another(gathering))  # another one is not kept from it
+    asyncio.run(main_of_another(batcher))  # another one is not kept from it
     assert handed[-1] == [11]
 
 
-async def main_of_another(gathering: Gathering[int]) -> None:
-    gathering.add(11, asyncio.get_running_loop())
+async def main_of_another(batcher: Microbatcher[int]) -> None:
+    batcher.add(11, asyncio.get_running_loop())
     await passes(2)
 
 

@@ -1,8 +1,8 @@
 """Group commit: work that comes from many threads and coroutines at the same time shares one transaction.
 
-A disk is flushed as often per second as it can be, whatever is written each time. So a thread takes all the work that
-has come while it was flushing, does it in one transaction, and lets all who have waited go on. What the coroutines of
-an event loop ask for in one pass of it comes as one: the thread would only get in their way meanwhile.
+A disk can be flushed only so often per second, whatever is written each time. So a thread takes all the work that has
+come during the last flush, does it in one transaction, and lets all callers go on. The requests of an event loop come
+as one batch, because the thread would only compete with the loop meanwhile.
 """
 
 from __future__ import annotations
@@ -12,25 +12,17 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lim2.log.gathering import Gathering
+from lim2.log.microbatching import Microbatcher
 
 if TYPE_CHECKING:
     import asyncio
 
-LINGER = 1.0  # seconds for which the thread waits for more work before it ends
-GATHERED = 32  # requests of an event loop that come at once: with more, the disk would have to wait for them
+IDLE_SECONDS = 1.0  # for which the thread waits for work before it ends
+MAX_REQUESTS = 32  # of an event loop in one batch: with more, the disk would have to wait for them
 
 
 class Request:
-    """Work that waits to be done, and then its result or its error.
-
-    Parameters
-    ----------
-    work
-        What to do.
-    done
-        Called when the result is on disk, or the error is known.
-    """
+    """Work to be done, and then its result or its error; ``done`` is called when the result is on disk."""
 
     __slots__ = ("done", "error", "result", "work")
 
@@ -40,60 +32,42 @@ class Request:
         self.error: BaseException | None = None
 
     def failed(self, error: BaseException) -> None:
-        """Note an error, unless there is one."""
+        """Set the error, unless there is one."""
         self.error = self.error or error
 
 
-class Group:
-    """A thread that does the work of others. It is started when there is some, and ends when there is none for a while.
+class GroupCommit:
+    """A thread that does the work of others; it is started by the first request, and ends after an idle second."""
 
-    Parameters
-    ----------
-    write
-        Does the work of requests in one transaction, and notes results and errors. It raises nothing. When the
-        transaction has begun, it adds what has come meanwhile, which its second argument returns.
-    closed
-        Returns the error for work that comes after `end`.
-    afterwards
-        Called when those who waited have been let go on. It raises nothing.
-
-    Attributes
-    ----------
-    writes
-        Whether somebody writes at the moment: whoever comes meanwhile should leave the work to the group.
-    """
-
+    # `write` does the work of requests in one transaction, and sets their results and errors. When the transaction has
+    # begun, it adds the requests that its second argument returns. `closed` returns the error for work that comes after
+    # `end`. `finished` is called when the callers have been resumed. Neither `write` nor `finished` may raise.
     def __init__(
         self,
         write: Callable[[list[Request], Callable[[], list[Request]]], None],
         closed: Callable[[], Exception],
-        afterwards: Callable[[], None] = lambda: None,
+        finished: Callable[[], None] = lambda: None,
     ) -> None:
-        self._write, self._closed, self._afterwards, self.writes = write, closed, afterwards, False
-        self._waiting: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._write, self._closed, self._finished = write, closed, finished
+        self.writes = False  # whether a thread writes at the moment: others should then leave their work to the group
+        self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # entered by `with`, which no exception interrupts
         self._thread: threading.Thread | None = None
-        self._gathering = Gathering(self._add_or_refuse, GATHERED)
+        self._batcher = Microbatcher(self._add_or_refuse, MAX_REQUESTS)
         self._ending = False
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody writes, or work waits."""
-        return self.writes or not self._waiting.empty()
+        """Whether a thread writes, or work waits."""
+        return self.writes or not self._queue.empty()
 
     @property
-    def is_here(self) -> bool:
-        """Whether who asks is the group's own thread, which must not wait for itself."""
+    def is_current(self) -> bool:
+        """Whether the caller is the group's thread, which must not wait for itself."""
         return self._thread is threading.current_thread()
 
     def wait_for(self, work: Callable[[Any], Any]) -> Any:
-        """Return the result of some work, once it is on disk.
-
-        Parameters
-        ----------
-        work
-            What to do.
-        """
+        """Return the result of work, once it is on disk."""
         gate = threading.Lock()
         gate.acquire()
         request = Request(work, lambda _: gate.release())
@@ -103,20 +77,12 @@ class Group:
             raise request.error
         return request.result
 
-    def later(self, work: Callable[[Any], Any], loop: asyncio.AbstractEventLoop) -> asyncio.Future[Any]:
-        """Return what a coroutine can wait for.
-
-        Parameters
-        ----------
-        work
-            What to do.
-        loop
-            The one that runs.
-        """
+    def submit(self, work: Callable[[Any], Any], loop: asyncio.AbstractEventLoop) -> asyncio.Future[Any]:
+        """Return a future of the running loop for the result of work."""
         if self._ending:
             raise self._closed()
         future = loop.create_future()
-        self._gathering.add(Request(work, _Resumption(loop, future)), loop)
+        self._batcher.add(Request(work, _Resumption(loop, future)), loop)
         return future
 
     def _add_or_refuse(self, requests: list[Request]) -> None:
@@ -136,7 +102,7 @@ class Group:
                 thread.start()
                 self._thread = thread  # now: one that an exception kept from starting would be waited for
             for request in requests:
-                self._waiting.put(request)  # last: what an exception keeps from being added is not done later
+                self._queue.put(request)  # last: a request that an exception keeps from being added is never done
 
     def _run(self) -> None:
         with self._lock:
@@ -144,40 +110,40 @@ class Group:
                 return
             self._thread = threading.current_thread()
         while requests := self._next():
-            self._write(requests, self._waiting_now)
+            self._write(requests, self._drained)
             _resume(requests)
-            self._afterwards()
+            self._finished()
 
-    def _waiting_now(self) -> list[Request]:
-        """Return what has come meanwhile."""
-        found: list[Request] = []
+    def _drained(self) -> list[Request]:
+        """Return the requests that wait."""
+        requests: list[Request] = []
         while True:
             try:
-                request = self._waiting.get_nowait()
+                request = self._queue.get_nowait()
             except queue.Empty:
-                return found
+                return requests
             if request is not None:
-                found.append(request)
+                requests.append(request)
 
     def _next(self) -> list[Request]:
-        """Return all work that waits; none if there was none for a while, and then the thread ends."""
+        """Return requests, at least one; none after an idle second, and then the thread ends."""
         try:
-            first = self._waiting.get(timeout=0.0 if self._ending else LINGER)
+            first = self._queue.get(timeout=0.0 if self._ending else IDLE_SECONDS)
         except queue.Empty:
             first = None
         if first is not None:
             return [first]
         with self._lock:  # nobody adds work between the look and the end of the thread
-            requests = self._waiting_now()
+            requests = self._drained()
             if not requests:
                 self._thread = None
         return requests
 
     def end(self) -> None:
-        """Do the work that waits, and take no more."""
+        """Do the work that waits, and refuse any other."""
         with self._lock:
             self._ending, thread = True, self._thread
-            self._waiting.put(None)
+            self._queue.put(None)
         if thread is not None:
             thread.join()
 
@@ -186,31 +152,21 @@ class RefusedError(Exception):
     """One of several requests fails."""
 
 
-def together(
+def write_group(
     requests: list[Request],
-    meanwhile: Callable[[], list[Request]],
+    drained: Callable[[], list[Request]],
     transact: Callable[[Callable[[Any], None], bool], None],
     step: Callable[[Any, Request], None],
 ) -> None:
     """Do the work of several requests in one transaction; what fails is undone alone. This raises nothing.
 
-    Usually none fails. If one does, all are undone, and done once more, each behind a savepoint.
-
-    Parameters
-    ----------
-    requests
-        Whose results or errors are noted.
-    meanwhile
-        Returns what has come since; it is done with them.
-    transact
-        Calls a function with the log's tables, within a transaction; the second argument says whether it does all
-        requests at once, without savepoints.
-    step
-        Does the work of one request behind a savepoint, and notes its result or error.
+    Usually none fails. If one does, all are undone, and done once more, each by `step`, which works behind a savepoint
+    and sets the request's result or error. `drained` returns requests that have come since. `transact` calls a function
+    with the log's tables within a transaction; its second argument says whether all requests are done at once.
     """
 
     def at_once(tables: Any) -> None:
-        requests.extend(meanwhile())
+        requests.extend(drained())
         try:
             tables.expect([id for request in requests for id in getattr(request.work, "ids", ())])
             for request in requests:
@@ -234,7 +190,7 @@ def together(
 
 
 class _Resumption:
-    """How a coroutine goes on: in its own event loop, which is woken once for all of its requests."""
+    """Resumes a coroutine in its event loop, which is woken once for all of its requests."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any]) -> None:
         self.loop, self.future = loop, future
@@ -255,9 +211,9 @@ def _resume(requests: Sequence[Request]) -> None:
             loops.setdefault(request.done.loop, []).append(request)
         else:
             request.done(request)
-    for loop, its_requests in loops.items():
+    for loop, batch in loops.items():
         if not loop.is_closed():  # nobody waits in a closed one
-            loop.call_soon_threadsafe(_resume_all, its_requests)
+            loop.call_soon_threadsafe(_resume_all, batch)
 
 
 def _resume_all(requests: Sequence[Request]) -> None:

@@ -18,8 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lim2.log.payload import pack_array, pack_json, unpack
-from lim2.log.raw import as_json, dumps, loads
+from lim2.log.serialization import as_json, dump_json, load_json, pack_array, pack_json, unpack
 
 pytestmark = pytest.mark.one_store
 
@@ -48,13 +47,13 @@ def test_json_stays_as_it_is(value: Any) -> None:
     converted = as_json(value)
     assert converted == value
     assert as_json(converted) == converted
-    assert loads(dumps(converted)) == converted
+    assert load_json(dump_json(converted)) == converted
     assert unpack(pack_json(converted)) == converted
 
 
 @given(st.dictionaries(st.text(), values, min_size=2))
 def test_the_order_of_keys_says_nothing(value: dict[str, Any]) -> None:
-    assert dumps(as_json(dict(reversed(value.items())))) == dumps(as_json(value))
+    assert dump_json(as_json(dict(reversed(value.items())))) == dump_json(as_json(value))
 
 
 def test_what_python_and_numpy_hold_is_converted() -> None:

@@ -15,7 +15,7 @@ from log import world
 from log.world import N_FEATURES, contexts, learned, make_agent, make_log
 
 import lim2
-from lim2.log import ConflictingRewardError, LogError, TakenIdError, UnknownDecisionError, group
+from lim2.log import ConflictingRewardError, LogError, TakenIdError, UnknownDecisionError, group_commit
 
 X = np.ones(N_FEATURES)
 
@@ -55,21 +55,21 @@ def held(log: lim2.DecisionLog, calls: list[Callable[[], Any]]) -> list[Any]:
 
     def count_them(_: Any) -> None:  # within a transaction: nobody waits for the next one meanwhile
         for own in groups(log):
-            queues.append(own._waiting)
-            own._waiting = Counted(own._waiting)  # type: ignore[assignment]
+            queues.append(own._queue)
+            own._queue = Counted(own._queue)  # type: ignore[assignment]
         wait_for_them(_)
 
     log.store.write(count_them)
     for thread in threads:
         thread.join()
     for own, queue in zip(groups(log), queues, strict=True):
-        own._waiting = queue
+        own._queue = queue
     return outcomes
 
 
-def groups(log: lim2.DecisionLog) -> list[group.Group]:
+def groups(log: lim2.DecisionLog) -> list[group_commit.GroupCommit]:
     """Return what writes for several at once."""
-    return [part for part in log.store._current() if isinstance(part, group.Group)]  # type: ignore[attr-defined]
+    return [part for part in log.store._current() if isinstance(part, group_commit.GroupCommit)]  # type: ignore[attr-defined]
 
 
 def commits(log: lim2.DecisionLog) -> list[Any]:
@@ -217,7 +217,7 @@ def test_closing_does_what_waits_and_takes_no_more(tmp_path: Path) -> None:
 
 
 def test_the_thread_ends_when_nothing_comes_and_starts_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group, "LINGER", 0.001)
+    monkeypatch.setattr(group_commit, "IDLE_SECONDS", 0.001)
     agent = make_agent()
     with make_log(tmp_path) as log:
         for _ in range(3):

@@ -7,10 +7,10 @@ import pytest
 
 from lim2.bandit import RawDecider
 from lim2.item_deciding import Question
+from lim2.log.microbatching import MAX_DECISIONS, DecisionBatcher
 from lim2.serve.deciding import decide
 from lim2.serve.errors import ApiError
 from lim2.serve.service import Service
-from lim2.serve.together import MOST, Together
 
 ITEMS = {"a": {"kind": "x", "price": 1}, "b": {"kind": "y", "price": 2}, "c": {"kind": "x", "price": 3}}
 
@@ -35,12 +35,12 @@ def test_concurrent_decisions_are_made_and_written_together(service: Service, mo
     async def main() -> list[Any]:
         asked = [
             decide(hosted, {"n": place}, wrong if place == 3 else ITEMS, None, id=f"d{place}")
-            for place in range(MOST + 4)
+            for place in range(MAX_DECISIONS + 4)
         ]
         return await asyncio.gather(*asked, return_exceptions=True)
 
     made = asyncio.run(main())
-    assert sizes == [MOST, 3]
+    assert sizes == [MAX_DECISIONS, 3]
     assert isinstance(made.pop(3), ApiError)
     for one in made:
         kept = hosted.log.get(one.id)
@@ -52,7 +52,7 @@ def test_concurrent_decisions_are_made_and_written_together(service: Service, mo
 
 def test_a_snapshot_that_comes_in_between_decides_only_what_was_asked_of_it(service: Service) -> None:
     hosted = service.personalizer
-    together, old = Together(), hosted.decider
+    batcher, old = DecisionBatcher(), hosted.decider
 
     class Other(RawDecider):
         """A snapshot that would answer everything wrongly."""
@@ -64,8 +64,8 @@ def test_a_snapshot_that_comes_in_between_decides_only_what_was_asked_of_it(serv
 
     async def main() -> list[Any]:
         question: Question = old.ask({"n": 1}, ITEMS)
-        gone = asyncio.ensure_future(together.decide(new, question))
-        asked = [asyncio.ensure_future(together.decide(decider, question)) for decider in (old, new, old)]
+        gone = asyncio.ensure_future(batcher.decide(new, question))
+        asked = [asyncio.ensure_future(batcher.decide(decider, question)) for decider in (old, new, old)]
         await asyncio.sleep(0)
         gone.cancel()
         return await asyncio.gather(*asked, gone, return_exceptions=True)
