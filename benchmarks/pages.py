@@ -48,33 +48,9 @@ def _on_texts(rounds: int = 5000) -> list[dict[str, Any]]:
     return [run for run in runs if run["rounds"] == rounds]
 
 
-def _named(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"`{key}={value}`" for key, value in settings.items()) or "everything in every round"
-
-
-def recomputed_texts() -> str:
-    """Return what LiM2 earns on texts when it recomputes fewer features, and the CPU time of a round."""
-    times = {_named(run["settings"]): run["cpu_ms"] for run in _on_texts(1500)}
-    rewards = {
-        _named(run["settings"]): run["reward"] for run in _on_texts() if (run["agent"], run["seed"]) == ("LiM2", 0)
-    }
-    return "\n".join(
-        table(["", "reward", "ms per round"], [[n, f"{rewards[n]:,.0f}", f"{t:.0f}"] for n, t in times.items()])
-    )
-
-
-def recomputed() -> str:
-    """Return what LiM2 earns on Statlog when it recomputes fewer features, and its relative time."""
-    rows = [
-        [_named(row["settings"]), str(row["runs"]), f"{row['mean']:,.0f} ± {row['std']:.0f}", f"{row['ratio']:.2f}"]
-        for row in json.loads((MEASURED / "recompute.json").read_text())
-    ]
-    return "\n".join(table(["", "runs", "reward", "time, relative"], rows))
-
-
 PAGES: Mapping[Path, Mapping[str, Callable[[], str]]] = {
     DOCS / "explanation" / "what-carries-the-result.md": {"ablation variants": ablation_variants},
     DOCS / "choosing.md": {"choosing": choosing.report},
-    DOCS / "representations.md": {"amazon": amazon, "recomputed texts": recomputed_texts, "recomputed": recomputed},
+    DOCS / "representations.md": {"amazon": amazon},
     DOCS / "suites.md": {"comparison": datasets.comparison},
 }

@@ -109,8 +109,6 @@ def every_agent(world: World) -> list[Row]:
         'LiM2, matching="sample"': ("LiM2", {"matching": "sample"}),
         'LiM2, matching="solve"': ("LiM2", {"matching": "solve"}),
         "LiM2, matching=None": ("LiM2", {"matching": None}),
-        'LiM2, intercept=True, refresh="all"': ("LiM2", {"intercept": True, "refresh": "all"}),
-        "LiM2, recount=False": ("LiM2", {"recount": False}),
     }
     reference = Player(lim2.LiM2(world.n_arms, world.n_features, seed=0), world, warm_up=1000)
     rows = []

@@ -11,7 +11,8 @@ from oracle import eigenvalue_thresholding, pgd_batch, pgd_sample
 from oracle import transport_map as oracle_transport_map
 
 import lim2
-from lim2.matching import Matching, Prior, project, transport_map
+from lim2.loading import dump
+from lim2.matching import Matching, Prior, named, project, residual, transport_map
 from lim2.state import frozen
 
 Float = NDArray[np.float64]
@@ -93,7 +94,7 @@ def test_the_floor_is_a_lower_bound(seed: int, method: str, rate: float) -> None
     for t in range(15):
         old, new = drifted(rng, 12, g, 0.2)
         groups = [(0, slice(0, 7)), (1, slice(7, 12))]
-        prior = matching.step(prior, 0.3 * old, 0.3 * new, groups, rate / (t + 1))
+        prior = matching.step(prior, 0.3 * old, 0.3 * new, groups, t)
         least = np.array([np.linalg.eigvalsh(c).min() for c in prior.cov])
         assert (prior.floor <= least + 1e-12).all()
         assert (least >= -1e-10).all()
@@ -109,8 +110,8 @@ def test_arms_are_matched_one_by_one(seed: int, method: str, rate: float) -> Non
     """All arms at once are as each by itself; an arm without a sample stays, unless the map is learned from all."""
     rng = np.random.default_rng(seed)
     covs, (old, new) = np.array([random_cov(rng, 4) for _ in range(3)]), drifted(rng, 9, 4, 0.3)
-    prior, matching = frozen(Prior(covs, np.full(3, 0.01), 5)), Matching(method)
-    together = matching.step(prior, old, new, [(0, slice(0, 4)), (2, slice(4, 9))], rate)
+    prior, matching = frozen(Prior(covs, np.full(3, 0.01), 5)), Matching(method, rate=rate)
+    together = matching.step(prior, old, new, [(0, slice(0, 4)), (2, slice(4, 9))], 0)
     if method == "solve":
         mapping = transport_map(old, new)
         np.testing.assert_allclose(together.cov, mapping @ covs @ mapping.T, atol=1e-9 * np.abs(together.cov).max())
@@ -128,7 +129,7 @@ def test_arms_are_matched_one_by_one(seed: int, method: str, rate: float) -> Non
 @pytest.mark.parametrize("method", ["batch", "sample", "solve"])
 def test_without_samples_nothing_is_matched(method: str) -> None:
     covs, nothing = np.array([np.eye(3), 2.0 * np.eye(3)]), np.zeros((0, 3))
-    prior = Matching(method).step(frozen(Prior(covs, np.ones(2), 0)), nothing, nothing, [], 1.0)
+    prior = Matching(method).step(frozen(Prior(covs, np.ones(2), 0)), nothing, nothing, [], 0)
     np.testing.assert_array_equal(prior.cov, covs)
 
 
@@ -136,13 +137,13 @@ def test_the_residual_is_that_of_the_matched_covariances() -> None:
     rng = np.random.default_rng(9)
     covs, (old, new) = np.array([random_cov(rng, 4), random_cov(rng, 4)]), drifted(rng, 9, 4, 0.3)
     prior, groups = Prior(covs, np.full(2, 0.01), 0), [(0, slice(0, 4)), (1, slice(4, 9))]
-    matching = Matching("batch")
-    matched = matching.step(prior, old, new, groups, 0.5).cov
+    matching = Matching("batch", rate=1.0)
+    matched = matching.step(prior, old, new, groups, 1).cov
     arms = [0] * 4 + [1] * 5
     wanted = np.array([z @ covs[arm] @ z for z, arm in zip(old, arms, strict=True)])
     got = np.array([z @ matched[arm] @ z for z, arm in zip(new, arms, strict=True)])
     expected = np.linalg.norm(got - wanted) / np.linalg.norm(wanted)
-    assert matching.residual(prior, old, new, groups, 0.5) == pytest.approx(expected)
+    assert residual(matching, prior, old, new, groups, 1) == pytest.approx(expected)
 
 
 def test_at_the_published_rate_almost_nothing_needs_a_projection() -> None:
@@ -251,3 +252,48 @@ def test_projection_when_the_quickest_method_does_not_converge(monkeypatch: pyte
 
     monkeypatch.setattr("lim2.matching.lapack.dsyevr", fails)
     np.testing.assert_allclose(project(matrix)[0], expected, atol=1e-12)
+
+
+def test_the_rate_of_round_t_is_one_over_t_of_the_first() -> None:
+    rng = np.random.default_rng(10)
+    covs, (old, new) = np.array([random_cov(rng, 4)]), drifted(rng, 9, 4, 0.3)
+    prior, groups = Prior(covs, np.zeros(1), 0), [(0, slice(0, 9))]
+    late, slow = (
+        Matching(rate=0.8).step(prior, old, new, groups, 3),
+        Matching(rate=0.2).step(prior, old, new, groups, 0),
+    )
+    np.testing.assert_array_equal(late.cov, slow.cov)
+
+
+class Shrinking:
+    """A matcher that trusts less in what was known under the old features."""
+
+    def __init__(self) -> None:
+        self.rounds: list[int] = []
+
+    def step(self, prior: Prior, old: Float, new: Float, groups: list[tuple[int, slice]], t: int) -> Prior:
+        assert old.shape == new.shape
+        assert next(rows.start for _, rows in groups) == 0
+        self.rounds.append(t)
+        return Prior(1.01 * prior.cov, prior.floor, prior.projections)
+
+
+def test_any_object_with_a_step_matches() -> None:
+    matcher = Shrinking()
+    plain, grown = (lim2.LiM2(2, 3, matching=matching, seed=0) for matching in (None, matcher))
+    contexts = np.random.default_rng(0).normal(size=(6, 3))
+    for agent in (plain, grown):
+        agent.update_many(contexts, [0, 1] * 3, contexts[:, 0])
+    assert matcher.rounds == [1, 2, 3, 4, 5]
+    assert (grown.variances(contexts) > plain.variances(contexts)).all()
+    assert grown.info is not None and plain.info is not None
+    assert grown.info.residual is not None and plain.info.residual is None
+    with pytest.raises(ValueError, match="cannot be saved"):
+        dump(grown)
+    with pytest.raises(ValueError, match="a method `step`"):
+        lim2.LiM2(2, 3, matching=0.1)  # type: ignore[call-overload]
+
+
+def test_a_name_is_the_object_with_its_defaults() -> None:
+    assert named("sample") == Matching("sample")
+    assert named("batch") == Matching() == Matching("batch", rate=0.01)

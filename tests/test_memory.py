@@ -198,20 +198,6 @@ def test_the_order_of_drawing_is_kept_within_an_arm() -> None:
         np.testing.assert_array_equal(batch.slots[rows], drawn[memory.arms[drawn] == arm])
 
 
-@pytest.mark.parametrize("rounds", [100, 250], ids=["just full", "full"])
-def test_weights_make_recent_tuples_likelier(rounds: int) -> None:
-    memory = filled([t % 2 for t in range(rounds)], 2, 100)
-    weights = memory.weights(0.9)
-    assert weights is not None
-    ages = np.array([memory.age(int(stamp)) for stamp in memory.stamps[memory.rows()]])
-    np.testing.assert_allclose(weights[memory.rows()], 0.9**ages)
-    batch = sample(memory, 20_000, np.random.default_rng(0), weights)
-    counts = np.bincount(batch.slots, minlength=100) / 20_000
-    expected = weights[memory.rows()]
-    np.testing.assert_allclose(counts, expected / expected.sum(), atol=0.01)  # 4 standard deviations of a share of 0.1
-    assert memory.weights(1.0) is None
-
-
 def test_an_empty_memory_has_nothing_to_sample() -> None:
     with pytest.raises(ValueError, match="empty"):
         sample(empty(5, 2, (3,)), 3, np.random.default_rng(0))

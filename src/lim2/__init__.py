@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         NeuralTS,
         NeuralUCB,
         ThompsonSampling,
-        TransportTS,
         Uniform,
     )
     from lim2.bandit import Bandit
@@ -56,7 +55,7 @@ __version__ = "0.2.0"
 __all__ = [
     "AGENTS", "AdaptiveTS", "Agent", "AsyncClient", "Bandit", "Client", "Decision", "DecisionLog", "Info", "ItemAgent",
     "LiM2", "LinearTS", "LoadError", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive",
-    "NeuralTS", "NeuralUCB", "Slate", "Snapshot", "ThompsonSampling", "TransportTS", "Uniform", "evaluate",
+    "NeuralTS", "NeuralUCB", "Slate", "Snapshot", "ThompsonSampling", "Uniform", "evaluate",
     "from_bytes", "load", "match", "problems",
 ]  # fmt: skip
 
@@ -65,7 +64,7 @@ _MODULES = {
     "agent": ("Agent",),
     "agents": (
         "AGENTS", "AdaptiveTS", "LiM2", "LinearTS", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNaive",
-        "NeuralLinearNTK", "NeuralTS", "NeuralUCB", "ThompsonSampling", "TransportTS", "Uniform",
+        "NeuralLinearNTK", "NeuralTS", "NeuralUCB", "ThompsonSampling", "Uniform",
     ),
     "bandit": ("Bandit",),
     "client": ("AsyncClient", "Client"),

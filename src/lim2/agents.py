@@ -1,6 +1,5 @@
 """All agents by name: functions that make an agent from the settings of its algorithm."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, ParamSpec, Protocol, overload
 
@@ -102,20 +101,3 @@ def register(algorithm: type[Algorithm]) -> Callable[..., Agent]:
 
 
 _OWN = frozenset(AGENTS)
-
-
-# A deprecated name, for one version. These settings only TransportTS had.
-_GONE = ("a0", "b0", "batch", "exploration", "prior_precision", "ridge", "skip", "steps", "tolerance")
-_INSTEAD = {"exploration": "temperature and optimism (with temperature=0.0 nothing is drawn)", "steps": "train_every"}
-
-
-def TransportTS(*args: Any, **settings: Any) -> Agent:  # noqa: N802
-    """Return an AdaptiveTS agent, which replaces TransportTS; deprecated."""
-    for name in settings:
-        if name in _GONE:
-            instead = f"use {_INSTEAD[name]}" if name in _INSTEAD else "AdaptiveTS has no counterpart, leave it out"
-            raise TypeError(f"the setting {name!r} was removed together with TransportTS: {instead}")
-    message = "TransportTS was replaced by AdaptiveTS, and the name will be removed in 0.3: use lim2.AdaptiveTS"
-    warnings.warn(message, DeprecationWarning, stacklevel=2)
-    made: Agent = AdaptiveTS(*args, **settings)
-    return made

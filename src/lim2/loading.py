@@ -19,6 +19,7 @@ from lim2.algorithms import ALGORITHMS, AdaptiveTS, Algorithm, linear_ts_files
 from lim2.arms import arm_names
 from lim2.checks import as_float
 from lim2.exploration import UCB, Random, Thompson
+from lim2.matching import Matching
 from lim2.persistence.container import LoadError, pack, unpack
 from lim2.persistence.settings import decoded, encoded, made
 from lim2.representation import MLP, SGD, Adam, Intercept, Representation, RMSProp, Standardized
@@ -27,7 +28,7 @@ from lim2.streams import Streams
 
 # The objects that a setting may be. Besides, a representation may be one that describes itself, as Torch can.
 KNOWN: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (Thompson, UCB, Random, MLP, RMSProp, SGD, Adam, Standardized, Intercept)
+    kind.__name__: kind for kind in (Thompson, UCB, Random, Matching, MLP, RMSProp, SGD, Adam, Standardized, Intercept)
 }
 
 # What a file that says something impossible can lead to while an agent is made of it.
@@ -73,10 +74,8 @@ def _setting(name: str, value: Any) -> Any:
         except ValueError:
             described = value.description() if hasattr(value, "description") else None
             return described or {"given": type(value).__name__, "shown": repr(value)}
-    if name == "exploration" and not isinstance(value, str | None) and type(value) not in KNOWN.values():
-        raise ValueError(
-            f"an exploration of type {type(value).__qualname__} cannot be saved; use one of {', '.join(KNOWN)}"
-        )
+    if name in ("exploration", "matching") and not isinstance(value, str | None) and type(value) not in KNOWN.values():
+        raise ValueError(f"{name}={value!r} cannot be saved; use one of {', '.join(KNOWN)}")
     return encoded(value, name, KNOWN)
 
 
@@ -157,16 +156,46 @@ def _with_epsilon(coded: dict[str, Any], n_arms: int) -> dict[str, Any]:
     return {**rest, "epsilon": min(floor * n_arms, 1.0)}
 
 
+# Settings of lim2 0.2 that are gone, with the values under which an agent goes on without them. How many features are
+# recomputed was a matter of time: an agent goes on with all of them.
+_ANY = object()
+_REMOVED = {"recompute_every": _ANY, "recompute_share": _ANY, "forget": 0.0}
+_VARIANT = {"refresh": "played", "recount": True, "noise": "history", "mean_prior": True}  # of LiM2Variant now
+_MATCHING = ("rate", "clip", "jitter", "ridge")
+
+
+def _without_removed(name: Any, settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return name and settings of an agent of today; those of an agent with a network may be of lim2 0.2."""
+    if name not in ("LiM2", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNaive", "NeuralLinearNTK"):
+        return name, settings
+    removed = _REMOVED if name == "LiM2" else {**_REMOVED, **_VARIANT}
+    for key, neutral in removed.items():
+        if settings.get(key, neutral) != neutral and neutral is not _ANY:
+            raise LoadError(
+                f"{name} has no setting {key!r} any more, and this agent has {key}={settings[key]!r}: load it with "
+                "lim2 0.2, or make a new agent and replay its log"
+            )
+    rest = {key: value for key, value in settings.items() if key not in (*_REMOVED, *_VARIANT)}
+    if "matching_rate" in rest:
+        parts = {part: rest.pop(f"matching_{part}") for part in _MATCHING}
+        if rest["matching"] is not None and Matching(rest["matching"], **parts) != Matching(rest["matching"]):
+            rest["matching"] = Matching(rest["matching"], **parts)
+    changed = {key: settings[key] for key, value in _VARIANT.items() if settings.get(key, value) != value}
+    if not changed or name != "LiM2":
+        return name, rest
+    if "LiM2Variant" not in ALGORITHMS:
+        listed = ", ".join(f"{key}={value!r}" for key, value in changed.items())
+        raise LoadError(f"LiM2 with {listed} is now LiM2Variant: import lim2.paper.lim2_variants before loading it")
+    return "LiM2Variant", {**rest, **changed}
+
+
 def _algorithm(name: Any, coded: Mapping[str, Any], given: Representation | None, arrays: Any) -> Algorithm:
     """Return the algorithm with its settings."""
+    settings = {key: decoded(value, KNOWN) for key, value in coded.items() if key != "representation"}
+    name, settings = linear_ts_files.replaced(*_without_removed(name, settings))
     kind = ALGORITHMS.get(name) if isinstance(name, str) else None
-    if kind is None and name == "TransportTS":
-        raise LoadError("TransportTS was replaced by AdaptiveTS, which cannot load its files: make a new agent")
     if kind is None:
         raise LoadError(f"unknown agent {name!r}: register it with lim2.agents.register, or use a newer lim2")
-    settings = {key: decoded(value, KNOWN) for key, value in coded.items() if key != "representation"}
-    name, settings = linear_ts_files.replaced(name, settings)
-    kind = ALGORITHMS[name]
     if "representation" in coded:
         settings["representation"] = _representation(coded["representation"], given, arrays)
     elif given is not None:
@@ -193,10 +222,19 @@ def _representation(coded: Any, given: Representation | None, arrays: Mapping[st
             raise LoadError(f"the agent was not saved with a representation such as {given!r}: load it without one")
         return given
     if described != "Torch":
-        return decoded(coded, KNOWN)
+        return decoded(_without_keep(coded), KNOWN)
     from lim2.representation import Torch  # here, because it imports PyTorch
 
     return Torch.from_description(coded, arrays)
+
+
+def _without_keep(coded: Any) -> Any:
+    """Return a representation in a file without ``keep`` of Standardized, which was never used in a setting."""
+    match coded:
+        case {"object": kind, "settings": dict(settings)}:
+            rest = {name: _without_keep(part) for name, part in settings.items()}
+            return {**coded, "settings": {k: v for k, v in rest.items() if (kind, k) != ("Standardized", "keep")}}
+    return coded
 
 
 def _check_settings(algorithm: Algorithm) -> None:

@@ -27,7 +27,7 @@ import logging
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg
@@ -108,7 +108,7 @@ def match(
     if method is not None:
         matching = Matching(method, rate=rate, clip=clip, jitter=jitter, ridge=ridge)
         groups = [(0, slice(0, len(old)))] if len(old) else []
-        stack, _, projections = matching.step(Prior(stack, np.zeros(1), 0), old, new, groups, rate)
+        stack, _, projections = matching.step(Prior(stack, np.zeros(1), 0), old, new, groups, 0)
     target = np.vecdot(old @ cov, old)
 
     def residual(covariance: Array) -> float:
@@ -186,6 +186,34 @@ def transport_map(old: Array, new: Array, ridge: float = 0.01) -> Array:
     return np.ascontiguousarray(lapack.dpotrs(factor, mixed, lower=1)[0])
 
 
+class Matcher(Protocol):
+    """Carries the prior covariances of all arms over from old to new features; see :class:`Matching`."""
+
+    def step(self, prior: Prior, old: Array, new: Array, groups: Groups, t: int) -> Prior:
+        """Return the priors under the new features, after t rounds.
+
+        Parameters
+        ----------
+        prior
+            The priors under the old features. ``floor`` may be 0 where no bound is known.
+        old, new
+            Features of a batch before and after training, (n, g), sorted by arm.
+        groups
+            The arms of the batch, each with its rows: pairs ``(arm, slice)``.
+        t
+            Number of rounds so far.
+        """
+        ...
+
+
+class NoMatching:
+    """Leaves the priors as they are."""
+
+    def step(self, prior: Prior, old: Array, new: Array, groups: Groups, t: int) -> Prior:  # noqa: ARG002
+        """Return the priors unchanged."""
+        return prior
+
+
 @dataclass(frozen=True)
 class Matching:
     """Matching step for all arms at once.
@@ -193,9 +221,12 @@ class Matching:
     Parameters
     ----------
     method
-        ``"batch"``, ``"sample"`` or ``"solve"``.
-    rate, clip, jitter, ridge
-        The same as for :func:`match`. The rate of round t is ``rate / (t + 1)``; the caller gives t.
+        ``"batch"``: one projected gradient step on the mean over the samples, as in the published runs. ``"sample"``:
+        one step per sample, the paper's Algorithm PGD. ``"solve"``: transport by a least-squares map.
+    rate
+        Step size of the two gradient methods in the first round; in round t it is ``rate / (t + 1)``.
+    clip, jitter, ridge
+        The same as for :func:`match`.
     """
 
     method: str = "batch"
@@ -214,11 +245,12 @@ class Matching:
                 least = "positive" if positive else "0 or positive"
                 raise ValueError(f"the {name} of matching must be {least} and finite, got {value!r}")
 
-    def step(self, prior: Prior, old: Array, new: Array, groups: Groups, rate: float) -> Prior:
-        """Match every arm's covariance; ``groups`` lists (arm, rows of its samples), in row order.
+    def step(self, prior: Prior, old: Array, new: Array, groups: Groups, t: int) -> Prior:
+        """Match every arm's covariance.
 
         An arm without a sample does not change, except with ``"solve"``, whose map is learned from all samples.
         """
+        rate = self.rate / (t + 1)
         with np.errstate(over="ignore", invalid="ignore"):
             if self.method == "solve":
                 return self._transport(prior, old, new)
@@ -229,16 +261,6 @@ class Matching:
                 np.dot(difference[rows], prior.cov[arm], out=half[rows])
             gap = np.vecdot(half, new + old)
             return (self._batch if self.method == "batch" else self._samples)(prior, new, gap, groups, rate)
-
-    def residual(self, prior: Prior, old: Array, new: Array, groups: Groups, rate: float) -> float:
-        """Return the relative difference between the variances of new and old features after a step."""
-        matched = self.step(prior, old, new, groups, rate)
-        wanted, got = np.empty((2, len(old)))
-        for arm, rows in groups:
-            wanted[rows] = np.vecdot(old[rows] @ prior.cov[arm], old[rows])
-            got[rows] = np.vecdot(new[rows] @ matched.cov[arm], new[rows])
-        size = float(np.linalg.norm(wanted))
-        return float(np.linalg.norm(got - wanted)) / size if size else math.nan
 
     def _batch(self, prior: Prior, new: Array, gap: Array, groups: Groups, rate: float) -> Prior:
         covs, floor, projections = prior.cov.copy(), prior.floor.tolist(), prior.projections
@@ -342,3 +364,28 @@ def _is_positive(matrix: Array) -> bool:
 def _smallest_eigenpair(matrix: Array) -> tuple[float, Array]:
     values, vectors, *_ = lapack.dsyevr(matrix, range="I", il=1, iu=1)
     return float(values[0]), vectors[:, 0]
+
+
+def named(matching: str | Matcher | None) -> Matcher:
+    """Return the matching named by a setting; an object is returned unchanged."""
+    if matching is None:
+        return NoMatching()
+    if isinstance(matching, str):
+        return Matching(matching)
+    if isinstance(matching, type) or not callable(getattr(matching, "step", None)):
+        raise ValueError(
+            f"matching must be one of {', '.join(map(repr, METHODS))}, None, or an object with a method `step`, such "
+            f"as lim2.matching.Matching(rate=0.1); got {matching!r}"
+        )
+    return matching
+
+
+def residual(matcher: Matcher, prior: Prior, old: Array, new: Array, groups: Groups, t: int) -> float:
+    """Return the relative difference between the variances of new and old features after a step."""
+    matched = matcher.step(prior, old, new, groups, t)
+    wanted, got = np.empty((2, len(old)))
+    for arm, rows in groups:
+        wanted[rows] = np.vecdot(old[rows] @ prior.cov[arm], old[rows])
+        got[rows] = np.vecdot(new[rows] @ matched.cov[arm], new[rows])
+    size = float(np.linalg.norm(wanted))
+    return float(np.linalg.norm(got - wanted)) / size if size else math.nan

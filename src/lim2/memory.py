@@ -59,14 +59,6 @@ class Memory(NamedTuple):
             rows = rows[self.arms[rows].argsort(kind="stable")]
         return rows, [0, *itertools.accumulate(self.counts.tolist())]
 
-    def weights(self, keep: float) -> Array | None:
-        """Return the weight of each row, ``keep`` to the power of its age; None if all weights are equal."""
-        return None if keep == 1.0 else np.power(keep, self.stored - 1.0 - self.stamps)
-
-    def age(self, stamp: int) -> int:
-        """Return the number of tuples stored after the one with this stamp."""
-        return self.stored - 1 - stamp
-
     @property
     def evicted(self) -> int:
         """Number of evicted tuples; a copy for another arm has the same stamp as its original."""
@@ -100,7 +92,7 @@ class Batch(NamedTuple):
     @property
     def groups(self) -> list[tuple[int, slice]]:
         """The arms of the batch, each with its rows."""
-        starts = np.flatnonzero(np.diff(self.arms, prepend=-1)).tolist()
+        starts = [0, *(np.flatnonzero(self.arms[1:] != self.arms[:-1]) + 1).tolist()]
         bounds = itertools.pairwise([*starts, len(self.arms)])
         return [(int(self.arms[start]), slice(start, stop)) for start, stop in bounds]
 
@@ -243,13 +235,11 @@ def _next_free(order: Ints, held: int) -> int:
     return int(order[held]) if held < len(order) else held
 
 
-def sample(
-    memory: Memory, size: int, rng: np.random.Generator, weights: Array | None = None, *, batches: int = 1
-) -> Batch:
-    """Draw tuples with replacement, sorted by arm, in the order of drawing within an arm.
+def sample(memory: Memory, size: int, rng: np.random.Generator, *, batches: int = 1) -> Batch:
+    """Draw tuples uniformly with replacement, sorted by arm, in the order of drawing within an arm.
 
-    Uniformly, or in proportion to the weights of the rows. Of several batches, which follow one another, each is
-    sorted by itself: they are those that as many calls would draw.
+    Of several batches, which follow one another, each is sorted by itself: they are those that as many calls would
+    draw.
 
     Examples
     --------
@@ -263,12 +253,8 @@ def sample(
     size *= batches
     if not memory.held:
         raise ValueError("cannot sample from an empty memory: store a tuple first")
-    if weights is None:
-        # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
-        slots = (rng.random(size) * memory.held).astype(np.intp)
-    else:
-        ends = weights[memory.rows()].cumsum()
-        slots = np.minimum(ends.searchsorted(rng.random(size) * ends[-1], side="right"), memory.held - 1)
+    # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
+    slots = (rng.random(size) * memory.held).astype(np.intp)
     if memory.order is None:
         rows = slots if memory.free == memory.held else memory.rows().take(slots)
     else:

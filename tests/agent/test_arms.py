@@ -11,6 +11,7 @@ from helpers.variants import (
     NAMES,
     NO_START,
     SMALL,
+    VARIANT,
     VARIANTS,
     believes,
     every_agent,
@@ -232,4 +233,4 @@ def test_tuples_of_others_stay_when_the_buffer_shrinks() -> None:
 
 
 def test_the_suite_covers_every_agent() -> None:
-    assert {name for name, _ in VARIANTS.values()} == set(lim2.AGENTS) == {*SMALL, VARIANTS[EXAMPLE][0]}
+    assert {name for name, _ in VARIANTS.values()} == set(lim2.AGENTS) == {*SMALL, VARIANT, VARIANTS[EXAMPLE][0]}

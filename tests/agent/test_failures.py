@@ -218,7 +218,7 @@ class Breaking(MLP):
 
 NEURAL: dict[str, dict[str, Any]] = {
     "LiM2": {},
-    "LiM2, no recount": {"recount": False},
+    "LiM2Variant, no recount": {"recount": False},
     "LiM2, standardized": {"standardize": True},
     "AdaptiveTS": {"train_every": 1},
     "NeuralLinearMM": {},

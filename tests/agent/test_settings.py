@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.variants import N_ARMS, N_FEATURES, SMALL, VARIANTS, every_agent, make
+from helpers.variants import N_ARMS, N_FEATURES, VARIANTS, every_agent, make
 from helpers.worlds import play
 
 import lim2
 from lim2.loading import dump
+from lim2.matching import Matching
+from lim2.paper.lim2_variants import LiM2Variant
 from lim2.representation import MLP, RMSProp
 
 
@@ -52,7 +54,7 @@ def test_repr_names_the_agent_and_what_differs_from_the_defaults(variant: str) -
 def test_repr_says_what_matters() -> None:
     assert repr(lim2.LiM2(3, 4)) == "LiM2(n_arms=3, n_features=4)"
     assert repr(lim2.LiM2(3, 4, matching=None, hidden=20)) == "LiM2(n_arms=3, n_features=4, hidden=20, matching=None)"
-    assert repr(lim2.LiM2(3, 4, hidden=(50,), forget=0.0)) == "LiM2(n_arms=3, n_features=4)"
+    assert repr(lim2.LiM2(3, 4, hidden=(50,), standardize=False)) == "LiM2(n_arms=3, n_features=4)"
     assert repr(lim2.LinearTS(arms=["a", "b"], n_features=1)) == "LinearTS(n_features=1, arms=['a', 'b'])"
     given = repr(lim2.LiM2(3, 4, representation=MLP((7,), RMSProp(keep=0.5), init_range=0.1)))
     assert given.startswith("LiM2(n_arms=3, n_features=4, representation=MLP(hidden=(7,)")
@@ -66,7 +68,7 @@ def test_repr_can_be_evaluated_where_settings_are_plain(variant: str) -> None:
     if "representation" in VARIANTS[variant][1]:
         pytest.skip("a module of one's own")
     agent = make(variant, seed=3)
-    again = eval(repr(agent), {VARIANTS[variant][0]: lim2.AGENTS[VARIANTS[variant][0]]})
+    again = eval(repr(agent), {VARIANTS[variant][0]: lim2.AGENTS[VARIANTS[variant][0]], "Matching": Matching})
     assert again.get_params() == agent.get_params()
 
 
@@ -98,8 +100,6 @@ def test_bad_sizes_are_refused(name: str, bad: dict[str, Any]) -> None:
     ("bad", "message"),
     [
         ({"matching": "bach"}, "'batch'"),
-        ({"refresh": "none"}, "'played'"),
-        ({"noise": "all"}, "'history'"),
         ({"exploration": "greedy"}, "'thompson'"),
         ({"buffer": 0}, "buffer"),
         ({"batch": 0}, "batch"),
@@ -111,20 +111,15 @@ def test_bad_sizes_are_refused(name: str, bad: dict[str, Any]) -> None:
         ({"a0": -1.0}, "a0"),
         ({"b0": np.nan}, "b0"),
         ({"learning_rate": 0.0}, "learning_rate"),
-        ({"matching_rate": -1.0}, "rate"),
-        ({"matching": None, "matching_rate": "0.01"}, "rate"),
-        ({"matching_clip": 0.0}, "clip"),
+        ({"matching": 0.01}, "matching"),
+        ({"matching": Matching}, "matching"),
         ({"initial_pulls": -1}, "initial_pulls"),
         ({"hidden": (50.7,)}, "hidden"),
         ({"hidden": "50"}, "hidden"),
         ({"learning_rate": np.inf}, "learning_rate"),
-        ({"matching_rate": np.inf}, "rate"),
         ({"prior_precision": "1"}, "prior_precision"),
         ({"exploration": 5}, "exploration"),
         ({"representation": MLP}, "representation"),
-        ({"recompute_every": 0}, "recompute_every"),
-        ({"recompute_share": 0.0}, "recompute_share"),
-        ({"recompute_share": 1.5}, "recompute_share"),
     ],
     ids=str,
 )
@@ -134,13 +129,25 @@ def test_bad_settings_are_refused(bad: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [name for name in SMALL if "forget" in lim2.AGENTS[name](2, 2).get_params()],
+    "bad",
+    [
+        ("pgd", {}),
+        ("batch", {"rate": -1.0}),
+        ("batch", {"rate": "0.01"}),
+        ("batch", {"rate": np.inf}),
+        ("batch", {"clip": 0.0}),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("bad", [-0.1, 1.0, np.nan, "0.1", None, True], ids=str)
-def test_bad_shares_to_forget_are_refused(name: str, bad: Any) -> None:
-    with pytest.raises(ValueError, match="forget"):
-        make(name, forget=bad)
+def test_bad_settings_of_matching_are_refused(bad: tuple[str, dict[str, Any]]) -> None:
+    with pytest.raises(ValueError, match=next(iter(bad[1]), "'batch'")):
+        Matching(bad[0], **bad[1])
+
+
+@pytest.mark.parametrize("bad", [{"refresh": "none"}, {"noise": "all"}], ids=str)
+def test_bad_settings_of_a_variant_are_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        LiM2Variant(N_ARMS, N_FEATURES, **bad).validate()
 
 
 def test_an_unknown_setting_is_a_type_error() -> None:

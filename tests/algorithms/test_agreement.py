@@ -9,6 +9,7 @@ from oracle import Network, OracleLiM2, OracleLinearTS, OracleNTK, oracle_full, 
 
 import lim2
 from lim2.exploration import UCB
+from lim2.matching import Matching
 from lim2.memory import Memory, sample
 from lim2.representation import MLP, SGD, Adam, RMSProp
 from lim2.streams import Streams
@@ -39,13 +40,13 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """Return a list that takes up the stamps of every batch drawn."""
     batches: list[list[int]] = []
 
-    def recording(memory: Memory, size: int, rng: np.random.Generator, weights: Any = None) -> Any:
-        batch = sample(memory, size, rng, weights)
+    def recording(memory: Memory, size: int, rng: np.random.Generator) -> Any:
+        batch = sample(memory, size, rng)
         batches.append(memory.stamps[batch.rows].tolist())
         return batch
 
-    for module in ("lim2", "restart", "neural_linear_ntk"):
-        monkeypatch.setattr(f"lim2.algorithms.{module}.sample", recording)
+    for module in ("algorithms.lim2", "algorithms.restart", "algorithms.neural_linear_ntk", "paper.lim2_variants"):
+        monkeypatch.setattr(f"lim2.{module}.sample", recording)
     return batches
 
 
@@ -99,26 +100,14 @@ LIM2_SETTINGS: dict[str, dict[str, Any]] = {
     "sample": {"matching": "sample"},
     "solve": {"matching": "solve"},
     "no matching": {"matching": None},
-    "rate x 100": {"matching_rate": 1.0},
-    "rate x 10000": {"matching_rate": 100.0},
-    "refresh all": {"refresh": "all"},
-    "no recount": {"recount": False},
-    "no recount, sample": {"recount": False, "matching": "sample"},
-    "no recount, rate x 1000": {"recount": False, "matching_rate": 10.0},
-    "noise of the buffer": {"noise": "buffer"},
+    "rate x 100": {"matching": Matching(rate=1.0)},
+    "rate x 10000": {"matching": Matching(rate=100.0)},
     "intercept": {"intercept": True},
-    "intercept, refresh all, no recount, solve": {
-        "intercept": True,
-        "refresh": "all",
-        "recount": False,
-        "matching": "solve",
-    },
-    "no mean prior": {"mean_prior": False},
     "three steps": {"steps": 3},
     "three steps, sample": {"steps": 3, "matching": "sample"},
-    "tight clip of matching": {"matching_clip": 0.05, "matching_rate": 1.0},
-    "much jitter": {"matching_jitter": 0.01},
-    "solve with a large ridge": {"matching": "solve", "matching_ridge": 1.0},
+    "tight clip of matching": {"matching": Matching(rate=1.0, clip=0.05)},
+    "much jitter": {"matching": Matching(jitter=0.01)},
+    "solve with a large ridge": {"matching": Matching("solve", ridge=1.0)},
     "slow network": {"learning_rate": 0.01},
     "other batch": {"batch": 5},
     "ucb": {"exploration": "ucb"},
@@ -126,19 +115,53 @@ LIM2_SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("settings", LIM2_SETTINGS.values(), ids=LIM2_SETTINGS.keys())
-def test_lim2(settings: dict[str, Any], drawn: list[list[int]]) -> None:
-    agent = lim2.LiM2(N_ARMS, N_FEATURES, **{**SMALL, **settings}, buffer=CAP, seed=1)
+VARIANT_SETTINGS: dict[str, dict[str, Any]] = {
+    "refresh all": {"refresh": "all"},
+    "no recount": {"recount": False},
+    "no recount, sample": {"recount": False, "matching": "sample"},
+    "no recount, rate x 1000": {"recount": False, "matching": Matching(rate=10.0)},
+    "noise of the buffer": {"noise": "buffer"},
+    "intercept, refresh all, no recount, solve": {
+        "intercept": True,
+        "refresh": "all",
+        "recount": False,
+        "matching": "solve",
+    },
+    "no mean prior": {"mean_prior": False},
+    "no recount, three steps": {"recount": False, "steps": 3},
+}
+
+
+def oracle_options(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the oracle's options; it has one word for jitter and ridge: what is added to a matrix."""
     options = {k: v for k, v in settings.items() if k not in ("steps", "batch", "learning_rate")}
-    # the oracle has one word for the two: what is added to a matrix
-    if options.get("matching") == "solve":
-        options.setdefault("matching_ridge", 0.01)
-    elif "matching_jitter" in options:
-        options["matching_ridge"] = options.pop("matching_jitter")
+    matcher = options.get("matching", "batch")
+    if matcher is not None:
+        matcher = matcher if isinstance(matcher, Matching) else Matching(matcher)
+        added = matcher.ridge if matcher.method == "solve" else matcher.jitter
+        options |= {"matching": matcher.method, "matching_rate": matcher.rate, "matching_clip": matcher.clip}
+        options["matching_ridge"] = added
+    return options
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *(
+            pytest.param(name, settings, id=f"{name}: {label}")
+            for label, settings in LIM2_SETTINGS.items()
+            for name in ("LiM2", "LiM2Variant")
+        ),
+        *(pytest.param("LiM2Variant", settings, id=label) for label, settings in VARIANT_SETTINGS.items()),
+    ],
+)
+def test_lim2(name: str, settings: dict[str, Any], drawn: list[list[int]]) -> None:
+    agent = lim2.AGENTS[name](N_ARMS, N_FEATURES, **{**SMALL, **settings}, buffer=CAP, seed=1)
+    options = oracle_options(settings)
     network = network_like(agent, learning_rate=settings.get("learning_rate", 0.1))
     oracle = OracleLiM2(network, N_ARMS, buffer=CAP, **options)
     run_together(agent, oracle, drawn, steps=settings.get("steps", 1), batch=settings.get("batch", 16))
-    if settings.get("matching_rate", 0.0) > 1.0:
+    if options.get("matching_rate", 0.0) > 1.0:
         assert agent.state.projections > 0, "this setting is there to leave the cone"
 
 
@@ -173,8 +196,6 @@ def test_lim2_with_other_optimizers(optimizer: Any, named: dict[str, Any], drawn
 
 ABLATION_SETTINGS: dict[str, dict[str, Any]] = {
     "published": {},
-    "refresh all": {"refresh": "all"},
-    "noise of the buffer": {"noise": "buffer"},
     "intercept": {"intercept": True},
     "ucb": {"exploration": "ucb"},
     "other priors": {"prior_precision": 0.3, "a0": 2.0, "b0": 0.5, "initial_pulls": 1},
@@ -219,9 +240,7 @@ def test_full_memory(settings: dict[str, Any], drawn: list[list[int]]) -> None:
     run_together(agent, oracle, drawn, steps=25, every=60)
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"refresh": "all"}, {"intercept": True}, {"exploration": "ucb"}, PRIORS], ids=str
-)
+@pytest.mark.parametrize("settings", [{}, {"intercept": True}, {"exploration": "ucb"}, PRIORS], ids=str)
 def test_ntk(settings: dict[str, Any], drawn: list[list[int]]) -> None:
     agent = lim2.NeuralLinearNTK(N_ARMS, N_FEATURES, **SMALL, buffer=CAP, seed=9, **settings)
     run_together(agent, OracleNTK(network_like(agent), N_ARMS, buffer=CAP, **settings), drawn, first=16)

@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 
 import lim2
+from lim2.paper.lim2_variants import LiM2Variant
 from lim2.state import leaves
 
-REFITTED: dict[str, dict[str, Any]] = {
-    "LiM2": {"refresh": "all", "matching": None, "mean_prior": False},
-    "NeuralLinearMM": {"refresh": "all"},
-    "NeuralLinearNaive": {"refresh": "all"},
-}
+REFITTED: dict[str, Any] = {"refresh": "all", "matching": None, "mean_prior": False}
 
 
-def with_a_twin(name: str = "LiM2", **settings: Any) -> lim2.Agent:
+def with_a_twin(**settings: Any) -> lim2.Agent:
     """Return an agent after 60 rounds of two arms, with a third that is like the second."""
-    agent = lim2.AGENTS[name](2, 3, hidden=8, seed=0, **{**REFITTED[name], **settings})
+    agent = lim2.AGENTS[LiM2Variant.__name__](2, 3, hidden=8, seed=0, **{**REFITTED, **settings})
     for t, context in enumerate(np.random.default_rng(0).normal(size=(60, 3))):
         agent.update(context, t % 2, float(context[t % 2]))
     agent.add_arm("twin", like=1)
@@ -25,25 +22,13 @@ def with_a_twin(name: str = "LiM2", **settings: Any) -> lim2.Agent:
 
 
 @pytest.mark.parametrize("noise", ["history", "buffer"])
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("LiM2", {}),
-        ("LiM2", {"recount": False}),
-        ("LiM2", {"recount": False, "forget": 0.01}),
-        ("NeuralLinearMM", {}),
-        ("NeuralLinearNaive", {"forget": 0.01}),
-    ],
-    ids=str,
-)
-def test_an_arm_like_another_has_its_tuples(name: str, settings: dict[str, Any], noise: str) -> None:
-    agent = with_a_twin(name, noise=noise, **settings)
+@pytest.mark.parametrize("recount", [True, False])
+def test_an_arm_like_another_has_its_tuples(recount: bool, noise: str) -> None:
+    agent = with_a_twin(noise=noise, recount=recount)
     assert agent.state.memory.counts.tolist() == [30, 30, 30]
     agent.update([1.0, 0.0, -1.0], 0, 1.0)  # trains the network, and refits every arm from its tuples
     contexts = np.random.default_rng(1).normal(size=(5, 3))
     for values in (agent.means(contexts), agent.variances(contexts)):
-        if name == "NeuralLinearMM":  # whose output of the network, the prior of its mean, learned by itself
-            continue
         np.testing.assert_allclose(values[:, 2], values[:, 1], rtol=1e-9)
     np.testing.assert_allclose(agent.state.posterior.cov[2], agent.state.posterior.cov[1], rtol=1e-9)
     assert agent.state.posterior.a[2] == agent.state.posterior.a[1]
@@ -66,7 +51,7 @@ def test_tuples_without_room_count_as_evicted() -> None:
 
 @pytest.mark.parametrize("recount", [True, False])
 def test_priors_and_their_bounds_move_with_the_arms(recount: bool) -> None:
-    agent = lim2.LiM2(3, 2, hidden=4, recount=recount, prior_precision=0.5, seed=0)
+    agent = lim2.AGENTS[LiM2Variant.__name__](3, 2, hidden=4, recount=recount, prior_precision=0.5, seed=0)
     rng = np.random.default_rng(1)
     for t in range(30):
         agent.update(rng.normal(size=2), t % 3, float(rng.normal()))

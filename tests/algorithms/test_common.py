@@ -1,4 +1,4 @@
-"""What every algorithm must do, whatever it learns: survive any scale, stay bounded, forget, find what pays."""
+"""What every algorithm must do, whatever it learns: survive any scale, stay bounded, find what pays."""
 
 from typing import Any
 
@@ -22,7 +22,6 @@ import lim2
 from lim2.loading import dump
 
 STANDARDIZING = [name for name in SMALL if "standardize" in lim2.AGENTS[name](2, 2).get_params()]
-FORGETTING = [name for name in STANDARDIZING if name not in GRADIENT_BANDITS]
 
 
 @every_agent
@@ -136,27 +135,3 @@ def test_columns_that_never_vary_are_harmless(name: str) -> None:
         for learner, given in ((agent, context), (other, with_constant)):
             assert np.isfinite(learner.means(given)).all()
             assert np.isfinite(learner.variances(given)).all()
-
-
-# Forgetting
-
-
-@pytest.mark.parametrize("name", FORGETTING)
-def test_forgetting_nothing_is_the_default(name: str) -> None:
-    plain, zero = make(name), make(name, forget=0.0, standardize=False)
-    assert play(plain, 80) == play(zero, 80)
-    assert dump(plain) == dump(zero)
-
-
-@pytest.mark.parametrize("name", FORGETTING)
-def test_what_is_forgotten_is_uncertain_again(name: str) -> None:
-    """Arm 2 is not played for long: its variance goes back to where it started, with forgetting alone."""
-    contexts, ratios = contexts_of(420, seed=17), []
-    for forget in (0.0, 0.1):
-        agent = make(name, forget=forget, learning_rate=1e-9)
-        start = agent.variances(contexts[:5])[:, 2]
-        for t, context in enumerate(contexts):
-            agent.update(context, 2 if t < 20 else t % 2, reward_of(context, 1))
-        ratios.append(agent.variances(contexts[:5])[:, 2] / start)
-    np.testing.assert_allclose(ratios[1], 1.0, rtol=1e-6)
-    assert (ratios[0] < 0.9 * ratios[1]).all()

@@ -15,6 +15,7 @@ import lim2
 from lim2.loading import dump
 from lim2.matching import Matching, Prior
 from lim2.memory import sample
+from lim2.paper.lim2_variants import LiM2Variant
 from lim2.representation import MLP, SGD, RMSProp
 from lim2.representation.optimizers import PATIENCE
 
@@ -24,8 +25,8 @@ RNG = np.random.default_rng(0)
 CONTEXTS, REWARDS = RNG.normal(size=(80, 3)), RNG.normal(size=80)
 
 
-def played(rounds: int = 30, **settings: Any) -> Any:
-    agent = lim2.LiM2(2, 3, hidden=(5,), seed=0, **settings)
+def played(rounds: int = 30, name: str = "LiM2", **settings: Any) -> Any:
+    agent = lim2.AGENTS[name](2, 3, hidden=(5,), seed=0, **settings)
     agent.update_many(CONTEXTS[:rounds], np.arange(rounds) % 2, REWARDS[:rounds])
     return agent
 
@@ -33,7 +34,8 @@ def played(rounds: int = 30, **settings: Any) -> Any:
 @pytest.mark.parametrize("matching", ["batch", "sample", "solve"])
 @pytest.mark.parametrize("recount", [True, False])
 def test_info_has_loss_drift_and_residual(matching: str, recount: bool) -> None:
-    agent = played(matching=matching, matching_rate=5.0, recount=recount)
+    matcher, variant = Matching(matching, rate=5.0), {} if recount else {"recount": False}
+    agent = played(name="LiM2" if recount else LiM2Variant.__name__, matching=matcher, **variant)
     before = agent.state
     rng = copy.deepcopy(agent)._streams.learn  # what the next update draws from
     agent.update(CONTEXTS[30], 0, REWARDS[30])
@@ -46,7 +48,7 @@ def test_info_has_loss_drift_and_residual(matching: str, recount: bool) -> None:
     assert info.gradient_norm > 0.0
     assert info.drift == pytest.approx(np.linalg.norm(new - old) / np.linalg.norm(old))
     covs = before.posterior.cov if recount else before.prior_cov
-    step = Matching(matching, 5.0).step(Prior(covs, before.floor, 0), old, new, batch.groups, 5.0 / 31)
+    step = matcher.step(Prior(covs, before.floor, 0), old, new, batch.groups, 30)
     wanted = np.array([z @ covs[arm] @ z for z, arm in zip(old, batch.arms, strict=True)])
     got = np.array([z @ step.cov[arm] @ z for z, arm in zip(new, batch.arms, strict=True)])
     assert info.residual == pytest.approx(np.linalg.norm(got - wanted) / np.linalg.norm(wanted), rel=1e-6)
@@ -73,7 +75,7 @@ def test_asking_late_gives_the_same_record() -> None:
 
 
 def test_agents_report_what_they_have() -> None:
-    mm = lim2.NeuralLinearMM(2, 3, seed=0, recompute_every=2, recompute_share=0.5)
+    mm = lim2.NeuralLinearMM(2, 3, seed=0)
     phases = lim2.NeuralLinear(2, 3, seed=0, train_every=10, steps=3)
     linear = lim2.LinearTS(2, 3, seed=0)
     for agent in (mm, phases, linear):

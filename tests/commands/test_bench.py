@@ -68,7 +68,6 @@ def test_a_failure_of_an_earlier_command_does_not_show_in_the_status() -> None:
     ("words", "message"),
     [
         (("bench", "--agents", "LiM"), "did you mean 'LiM2'"),
-        (("bench", "--agents", "TransportTS"), "name AdaptiveTS, which replaces it"),
         (("bench", "--problems", "weel"), "did you mean 'wheel'"),
         (("bench", "--set", "LiM2.hiden=3"), "did you mean 'hidden'"),
         (("bench", "--set", "hidden=3"), "expected NAME.setting=value"),

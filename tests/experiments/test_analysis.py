@@ -154,7 +154,3 @@ def test_the_page_says_what_was_kept() -> None:
         assert f"| {place['agent']} | {place['rank']:.2f} |" in page, "run `python -m benchmarks.datasets`"
         assert f"| {place['score']:.3f} |" in page
     assert f"= {kept['friedman']['f']:.2f}, p" in page
-    tuned = json.loads((docs / "results" / "suites" / "tuned.json").read_text())
-    assert f"best of {tuned['trials']} trials {tuned['best']:.4f}" in page
-    for pair in (f"{tuned['agent']}.{key}={value}" for key, value in tuned["settings"].items()):
-        assert f"--set {pair}" in page

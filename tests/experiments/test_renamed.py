@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -17,7 +18,9 @@ from lim2.experiments.names import PlanError, Spec, agent_named
 from lim2.experiments.plan import Run
 from lim2.experiments.renamed import RENAMED, then, today
 from lim2.experiments.store import Store, read
+from lim2.paper import ablation
 from lim2.paper.archive import unpack
+from lim2.paper.experiment import Scale
 from lim2.paper.published import METHODS
 from lim2.paper.run import sections_of
 
@@ -27,7 +30,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The kept runs whose agents had other names, in a folder of results."""
     folder = tmp_path_factory.mktemp("kept")
     (folder / "archive" / "runs").mkdir(parents=True)
-    for name in ("table", "forgetting", "memory"):
+    for name in ("table", "forgetting", "memory", "ablation"):
         for kind in ("parquet", "json"):
             shutil.copy(RESULTS / "runs" / f"{name}.{kind}", folder / "archive" / "runs")
     unpack(folder / "archive", folder / "results")
@@ -80,6 +83,14 @@ def test_kept_runs_are_not_run_again(unpacked: Path) -> None:
 
 
 @with_results
+@pytest.mark.skipif(not os.environ.get("LIM2_DATA"), reason="a plan has the datasets that are here: set LIM2_DATA")
+def test_kept_runs_of_variants_are_not_run_again(unpacked: Path) -> None:
+    """They were settings of LiM2, under which their runs are still known."""
+    [plan] = ablation.plans(Scale())
+    assert all(Store(unpacked / "ablation").has(run) for run in plan)
+
+
+@with_results
 def test_nothing_that_is_read_has_an_earlier_name(unpacked: Path) -> None:
     for folder in ("table", "forgetting", "memory"):
         store = Store(unpacked / folder)
@@ -94,7 +105,7 @@ def test_nothing_that_is_read_has_an_earlier_name(unpacked: Path) -> None:
 def test_the_report_of_kept_runs_has_their_numbers(unpacked: Path) -> None:
     sections = sections_of(unpacked)
     sheets = {sheet.name: sheet.data for section in sections.values() for sheet in section.sheets}
-    assert set(sheets) == {"normalised", "raw", "text", "forgetting", "memory"}
+    assert set(sheets) == {"normalised", "raw", "text", "forgetting", "memory", "ablation"}
     for name, data in sheets.items():
         assert data.write_csv(float_precision=6) == (RESULTS / "tables" / f"{name}.csv").read_text()
     raw = sheets["raw"].filter(pl.col("dataset") == "Statlog", pl.col("method") == "NeuralLinearNTK")

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 import lim2
 from lim2.exploration import Thompson
+from lim2.matching import Matching
+from lim2.paper.lim2_variants import LiM2Variant
 from lim2.representation import MLP, SGD, Adam
 
 Array = NDArray[np.float64]
@@ -37,23 +39,23 @@ LIM2: dict[str, dict[str, Any]] = {
     "matching sample": {"matching": "sample"},
     "matching solve": {"matching": "solve"},
     "matching none": {"matching": None},
-    "matching_rate": {"matching_rate": 10.0},
-    "matching_clip": {"matching_rate": 1.0, "matching_clip": 0.05},
-    "matching_jitter": {"matching_jitter": 0.001},
-    "matching_ridge": {"matching": "solve", "matching_ridge": 0.5},
-    "refresh": {"refresh": "all"},
-    "recount": {"recount": False},
-    "noise": {"noise": "buffer"},
+    "matching_rate": {"matching": Matching(rate=10.0)},
+    "matching_clip": {"matching": Matching(rate=1.0, clip=0.05)},
+    "matching_jitter": {"matching": Matching(jitter=0.001)},
+    "matching_ridge": {"matching": Matching("solve", ridge=0.5)},
     "intercept": {"intercept": True},
-    "mean_prior": {"mean_prior": False},
     "exploration ucb": {"exploration": "ucb"},
     "exploration object": {"exploration": Thompson(temperature=0.5, optimism=0.5)},
     "representation": {"representation": MLP((30,), Adam(0.005))},
     "representation sgd": {"representation": MLP((30,), SGD(0.05, decay=0.01))},
-    "recompute": {"recompute_every": 3, "recompute_share": 0.4},
     "standardize": {"standardize": True},
-    "forget": {"forget": 0.005},
-    "forget, no recount": {"forget": 0.005, "recount": False, "standardize": True},
+}
+# Of the ablation's algorithm; they were recorded as settings of LiM2.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "refresh": {"refresh": "all"},
+    "recount": {"recount": False},
+    "noise": {"noise": "buffer"},
+    "mean_prior": {"mean_prior": False},
 }
 SMALL_GRADIENT: dict[str, Any] = {"hidden": 20, "iterations": 50}
 OTHERS: dict[str, dict[str, dict[str, Any]]] = {
@@ -64,22 +66,13 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
     "NeuralLinear": {
         "phases": {"train_every": 100, "steps": 20},
         "intercept": {"train_every": 100, "steps": 20, "intercept": True},
-        "standardize, forget": {"train_every": 100, "steps": 20, "standardize": True, "forget": 0.005},
     },
-    "NeuralLinearMM": {
-        "refresh": {"refresh": "all"},
-        "noise": {"noise": "buffer"},
-        "intercept, forget": {"intercept": True, "forget": 0.005},
-    },
+    "NeuralLinearMM": {},
     "NeuralLinearNaive": {
-        "refresh": {"refresh": "all"},
         "phases": {"train_every": 100, "steps": 20},
-        "phases, forget": {"train_every": 100, "steps": 20, "forget": 0.005},
     },
     "NeuralLinearNTK": {
-        "refresh": {"refresh": "all"},
         "intercept": {"intercept": True},
-        "standardize, forget": {"standardize": True, "forget": 0.005},
     },
     "NeuralUCB": {
         "small": SMALL_GRADIENT,
@@ -91,7 +84,7 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "Uniform": {},
 }
-SETTINGS: dict[str, dict[str, dict[str, Any]]] = {"LiM2": LIM2, **OTHERS}
+SETTINGS: dict[str, dict[str, dict[str, Any]]] = {"LiM2": {**LIM2, **VARIANTS}, **OTHERS}
 SMALL: dict[str, dict[str, Any]] = {
     "LiM2": {"buffer": 150},
     "NeuralLinearMM": {"buffer": 150},
@@ -162,7 +155,8 @@ def played(play: Play, rounds: int = ROUNDS) -> dict[str, NDArray[Any]]:
     contexts, rewards = (values[:rounds] for values in world(play))
     n_arms = rewards.shape[1]
     names = [f"arm {i}" for i in range(n_arms)]
-    agent: Any = getattr(lim2, play.agent)(arms=names, n_features=contexts.shape[1], seed=11, **settings_of(play))
+    kind = LiM2Variant.__name__ if play.agent == "LiM2" and play.setting in VARIANTS else play.agent
+    agent: Any = lim2.AGENTS[kind](arms=names, n_features=contexts.shape[1], seed=11, **settings_of(play))
     index = {name: i for i, name in enumerate(names)}
     arms, means, variances = np.zeros(rounds, dtype=np.uint8), [], []
     moments = hasattr(agent, "means") and play.agent != "Uniform"

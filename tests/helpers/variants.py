@@ -8,19 +8,21 @@ import pytest
 import lim2
 from examples import own_algorithm
 from helpers.torch_variants import torch_variants
+from lim2.matching import Matching
+from lim2.paper.lim2_variants import LiM2Variant
 
 N_ARMS, N_FEATURES = 3, 4
 NAMES = ("red", ("a", 1), 7)  # a string, a tuple, and a number that is not an index
 
 EXAMPLE = "an algorithm of one's own"
+VARIANT = LiM2Variant.__name__  # of the ablation
 
 NETWORK: dict[str, Any] = {"hidden": (6,), "batch": 8}
 BUFFER: dict[str, Any] = {**NETWORK, "buffer": 15}
 PHASES: dict[str, Any] = {"train_every": 20, "steps": 5}
 GRADIENT: dict[str, Any] = {"hidden": 6, "iterations": 20}
-BEYOND: dict[str, Any] = {"matching": "solve", "recount": False, "refresh": "all", "intercept": True}
+BEYOND: dict[str, Any] = {"matching": "solve", "recount": False, "refresh": "all", "intercept": True, "noise": "buffer"}
 ADAPTIVE: dict[str, Any] = {"hidden": (6,), "buffer": 15, "initial_pulls": 2}
-FADING: dict[str, Any] = {"standardize": True, "forget": 0.01}
 
 SMALL: dict[str, dict[str, Any]] = {
     "LinearTS": {},
@@ -36,10 +38,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "Uniform": {},
 }
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for name, settings in SMALL.items()} | {
-    "LiM2 past the paper": ("LiM2", {**BUFFER, **BEYOND}),
+    "LiM2 past the paper": (VARIANT, {**BUFFER, **BEYOND}),
     "LiM2 by sample": ("LiM2", {**BUFFER, "matching": "sample", "steps": 2}),
-    "LiM2 by UCB": ("LiM2", {**BUFFER, "exploration": "ucb", "noise": "buffer"}),
-    "LiM2, some features recomputed": ("LiM2", {**BUFFER, "recompute_every": 2, "recompute_share": 0.4}),
+    "LiM2 by UCB": ("LiM2", {**BUFFER, "exploration": "ucb", "matching": Matching(rate=0.5, clip=1.0)}),
     "NeuralTS by batch": (
         "NeuralTS",
         {"hidden": 6, "iterations": 5, "training": "batch", "covariance": "full", "history": 20},
@@ -53,10 +54,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
         "AdaptiveTS",
         {**ADAPTIVE, "hidden": (), "buffer": 40, "change_threshold": 1e9},
     ),
-    "LiM2, standardized and forgetting": ("LiM2", {**BUFFER, **FADING}),
-    "NTK, standardized and forgetting": ("NeuralLinearNTK", {**BUFFER, **FADING}),
-    "NeuralLinear, standardized and forgetting": ("NeuralLinear", {**NETWORK, **PHASES, **FADING}),
-    "Naive in phases, forgetting": ("NeuralLinearNaive", {**BUFFER, **PHASES, "forget": 0.01}),
+    "LiM2, standardized": ("LiM2", {**BUFFER, "standardize": True}),
+    "NTK, standardized": ("NeuralLinearNTK", {**BUFFER, "standardize": True}),
+    "NeuralLinear, standardized": ("NeuralLinear", {**NETWORK, **PHASES, "standardize": True}),
+    "Naive in phases": ("NeuralLinearNaive", {**BUFFER, **PHASES}),
     "NeuralTS, standardized": ("NeuralTS", {**GRADIENT, "standardize": True}),
     EXAMPLE: (own_algorithm.LinUCB.__name__, {}),  # of docs/adding-an-algorithm.md
 }

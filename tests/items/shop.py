@@ -22,7 +22,7 @@ FOR_ITEMS = tuple(name for name in SMALL if name != "ThompsonSampling")  # which
 KINDS = (
     *FOR_ITEMS,
     *("LiM2 past the paper", "LiM2 by UCB", "AdaptiveTS, linear"),
-    *("NTK, standardized and forgetting", "LiM2 with torch", EXAMPLE),
+    *("NTK, standardized", "LiM2 with torch", EXAMPLE),
 )
 every_agent = pytest.mark.parametrize("variant", [kind for kind in KINDS if kind in VARIANTS])  # PyTorch may be absent
 some_agents = pytest.mark.parametrize("variant", SAMPLED)

@@ -17,33 +17,32 @@ from numpy.typing import NDArray
 
 import lim2
 from lim2.exploration import UCB
+from lim2.matching import Matching
+from lim2.paper.lim2_variants import LiM2Variant
 from lim2.representation import MLP, SGD, Adam
 
 N_ARMS, N_FEATURES, N_TOKENS, LENGTH = 3, 2, 20, 6
 ROUNDS = 25
 NETWORK: dict[str, Any] = {"hidden": (4,), "batch": 6}
 BUFFER: dict[str, Any] = {**NETWORK, "buffer": 12}
+VARIANT = LiM2Variant.__name__  # lim2 0.2 wrote its files under the name LiM2
 PHASES: dict[str, Any] = {**NETWORK, "train_every": 10, "steps": 3}
-FADING: dict[str, Any] = {"standardize": True, "forget": 0.01}
 OWN: dict[str, Any] = {
-    "representation": MLP((5, 4), Adam(0.01)), "batch": 6, "buffer": 12, "recount": False, "matching": "solve",
-    "refresh": "all", "intercept": True, "recompute_every": 2, "recompute_share": 0.5,
+    "representation": MLP((5, 4), Adam(0.01)), "batch": 6, "buffer": 12, "matching": Matching("sample", rate=0.1),
+    "intercept": True, "steps": 2, "standardize": True,
 }  # fmt: skip
 SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "linear-ts": ("LinearTS", {}),
     "linear-ts-ucb": ("LinearTS", {"exploration": UCB(2.0), "intercept": False}),
     "neural-linear": ("NeuralLinear", PHASES),
-    "neural-linear-fades": ("NeuralLinear", {**PHASES, **FADING}),
     "lim2": ("LiM2", BUFFER),
-    "lim2-own": ("LiM2", OWN),
-    "lim2-sample": ("LiM2", {**BUFFER, "matching": "sample", "steps": 2, "noise": "buffer", "epsilon": 0.15}),
-    "lim2-fades": ("LiM2", {**BUFFER, **FADING}),
-    "lim2-counts-once": ("LiM2", {"representation": MLP(4, SGD(0.05)), "batch": 6, "buffer": 12, "recount": False}),
+    "lim2-matching": ("LiM2", OWN),
+    "lim2-sample": (VARIANT, {**BUFFER, "matching": "sample", "steps": 2, "noise": "buffer", "epsilon": 0.15}),
+    "lim2-counts-once": (VARIANT, {"representation": MLP(4, SGD(0.05)), "batch": 6, "buffer": 12, "recount": False}),
     "lim2-new": ("LiM2", {**BUFFER, "matching": None, "exploration": "ucb"}),
     "neural-linear-mm": ("NeuralLinearMM", BUFFER),
     "neural-linear-naive": ("NeuralLinearNaive", {**BUFFER, "train_every": 5}),
     "neural-linear-ntk": ("NeuralLinearNTK", BUFFER),
-    "neural-linear-ntk-fades": ("NeuralLinearNTK", {**BUFFER, **FADING}),
     "neural-ucb": ("NeuralUCB", {"hidden": 4, "iterations": 10}),
     "neural-ts": ("NeuralTS", {"hidden": 2, "iterations": 10, "covariance": "full", "history": 15}),
     "neural-ts-scaled": ("NeuralTS", {"hidden": 3, "iterations": 5, "training": "batch", "standardize": True}),
@@ -58,7 +57,7 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 NEW = ("lim2-new",)  # has not learned anything
 NAMED = ("linear-ts-ucb", "uniform")
-CHANGED = ("adaptive-ts", "linear-ts", "lim2-sample", "lim2-fades", "neural-ts")  # arms have come and gone
+CHANGED = ("adaptive-ts", "linear-ts", "lim2-sample", "lim2-matching", "neural-ts")  # arms have come and gone
 CONVERTED = ("linear-ts-any-scale", "linear-ts-forgets", "linear-ts-scaled")  # files of settings that are gone
 NAMES = ("red", ("a", 1), 7.5)
 TEXTS = ("lim2-text", "adaptive-ts-text") if find_spec("torch") else ()

@@ -15,7 +15,7 @@ from persistence.saved_agents import make
 import lim2
 from lim2.loading import dump, parse
 
-FILES = [dump(make(name)) for name in ("linear-ts", "lim2-own", "neural-ts", "adaptive-ts")]
+FILES = [dump(make(name)) for name in ("linear-ts", "lim2-matching", "neural-ts", "adaptive-ts")]
 
 
 def cases(number: int) -> settings:
@@ -82,9 +82,7 @@ def test_inputs_are_learned_or_refused_and_then_nothing_changes(
 
 SETTINGS = st.sampled_from(
     ["n_arms", "n_features", "hidden", "buffer", "batch", "steps", "initial_pulls", "prior_precision", "a0", "b0",
-     "learning_rate", "matching", "matching_rate", "refresh", "noise", "exploration", "representation", "seed",
-     "recompute_every", "recompute_share", "matching_clip", "matching_jitter", "matching_ridge", "forget",
-     "epsilon", "standardize", "recount", "mean_prior", "intercept"]
+     "learning_rate", "matching", "exploration", "representation", "seed", "epsilon", "standardize", "intercept"]
 )  # fmt: skip
 
 

@@ -15,10 +15,10 @@ from lim2.representation.scaling import Moments, no_moments, observe, scaled, sc
 Float = NDArray[np.float64]
 
 
-def observed(rows: Float, forget: float = 0.0) -> Moments:
+def observed(rows: Float) -> Moments:
     moments = no_moments(rows.shape[1:])
     for row in rows:
-        moments = observe(moments, row, 1.0 - forget)
+        moments = observe(moments, row)
     return moments
 
 
@@ -51,15 +51,6 @@ def test_columns_that_do_not_vary_are_zero() -> None:
     assert not scaled_by(no_moments((3,)), rows).any()
 
 
-def test_moments_that_forget_are_weighted() -> None:
-    rows = np.random.default_rng(2).normal([0.0, 1e6], [1.0, 10.0], size=(200, 2))
-    weights = 0.95 ** np.arange(199, -1, -1.0)
-    moments = observed(rows, forget=0.05)
-    mean = np.average(rows, axis=0, weights=weights)
-    np.testing.assert_allclose(moments.mean, mean, rtol=1e-11)
-    np.testing.assert_allclose(moments.std**2, np.average((rows - mean) ** 2, axis=0, weights=weights), rtol=1e-9)
-
-
 @given(st.lists(st.floats(-1e29, 1e29), min_size=1, max_size=12), st.floats(-1e29, 1e29))
 def test_no_scaled_value_exceeds_the_root_of_the_count(column: list[float], other: float) -> None:
     rows = np.array(column)[:, None]
@@ -89,7 +80,7 @@ def test_features_are_those_of_scaled_contexts_and_the_buffer_is_raw(name: str) 
 
 def test_beliefs_of_lim2_stand_on_the_present_scaling() -> None:
     """With matching and the network out of the way, refitting is a regression on the features as they are now."""
-    agent = lim2.NeuralLinearNaive(2, 3, standardize=True, seed=0, hidden=(5,), refresh="all", noise="buffer")
+    agent = lim2.NeuralLinearNaive(2, 3, standardize=True, seed=0, hidden=(5,))
     agent.update_many(RAW[:60], np.arange(60) % 2, np.cos(np.arange(60.0)))
     net, state = agent.algorithm.net, agent.state  # type: ignore[attr-defined]
     rows, bounds = state.memory.by_arm()

@@ -56,7 +56,7 @@ def twin(mlp: MLP, f: Any, optimizer: Any) -> Torch:
 
 AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "LiM2": ("LiM2", SMALL),
-    "LiM2, intercept, refresh all": ("LiM2", {**SMALL, "intercept": True, "refresh": "all"}),
+    "LiM2, intercept": ("LiM2", {**SMALL, "intercept": True}),
     "MM": ("NeuralLinearMM", SMALL),
     "Naive": ("NeuralLinearNaive", SMALL),
     "NTK": ("NeuralLinearNTK", SMALL),

@@ -1,9 +1,9 @@
 """Common part of the neural-linear algorithms: settings of network and prior, and their use."""
 
 import functools
-import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from lim2 import memory
 from lim2.algorithms.base import Algorithm, rms
-from lim2.checks import one_of, positive_int, share
+from lim2.checks import positive_int
 from lim2.exploration import Exploration, StudentT, named
 from lim2.exploration import posterior as beliefs
 from lim2.exploration.posterior import Posterior
-from lim2.matching import Matching, Prior
-from lim2.memory import Batch, Memory
+from lim2.memory import Evicted, Memory
 from lim2.representation import MLP, ContextReader, Intercept, Representation, RMSProp, Standardized, Step
-from lim2.representation.recomputed import Cache, Recompute
 from lim2.state import Array, Ints, with_arm, without_arm
 
 BUFFER_PER_ARM, BATCH_PER_ARM = 100, 16
@@ -105,7 +103,10 @@ def check_network(net: Representation, f: Any, n_arms: int) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Neural(WithNetwork):
-    """Settings of an algorithm with a network, a training memory, and a linear posterior over its features."""
+    """Settings of an algorithm with a network, a training memory, and a linear posterior over its features.
+
+    Its state has the fields ``network``, ``posterior`` and ``memory``, and arrays with one row per arm.
+    """
 
     batch: int | None = None
     steps: int = 1
@@ -115,7 +116,6 @@ class Neural(WithNetwork):
     intercept: bool = False
     exploration: str | Exploration = "thompson"
     standardize: bool = False
-    forget: float = 0.0
 
     def validate(self) -> None:
         """Raise a ValueError if a setting is invalid."""
@@ -123,8 +123,7 @@ class Neural(WithNetwork):
         beliefs.check_prior(self.prior_precision, self.a0, self.b0)
         self.batch_size(len(self.names))
         positive_int("steps", self.steps, most=MOST_STEPS)
-        share("forget", self.forget)
-        _ = self.net
+        _ = self.net, self.capacity(len(self.names))
 
     @functools.cached_property
     def policy(self) -> Exploration:
@@ -134,7 +133,7 @@ class Neural(WithNetwork):
     @functools.cached_property
     def net(self) -> Representation:
         """The representation with the scaling and intercept of the settings."""
-        net: Representation = Standardized(self.network, 1.0 - self.forget) if self.standardize else self.network
+        net: Representation = Standardized(self.network) if self.standardize else self.network
         return Intercept(net) if self.intercept else net
 
     @functools.cached_property
@@ -142,14 +141,30 @@ class Neural(WithNetwork):
         """Whether contexts are arrays of float64; with raw columns they always are."""
         return self.standardize or not isinstance(self.network, ContextReader)
 
+    def capacity(self, n_arms: int) -> int | None:  # noqa: ARG002
+        """Return the number of tuples that the memory holds; None: all."""
+        return None
+
     def batch_size(self, n_arms: int) -> int:
         """Return the number of tuples in a training batch."""
         usual = BATCH_PER_ARM * n_arms
         return usual if self.batch is None else positive_int("batch", self.batch, most=max(usual, LARGEST_BATCH))
 
+    def init(self, n_arms: int, rng: np.random.Generator) -> Any:
+        """Return the initial state."""
+        return self.start(n_arms, self.net.init(self.shape, n_arms, rng))
+
+    @abstractmethod
+    def start(self, n_arms: int, f: Any) -> Any:
+        """Return the state of arms that were never played, with a network."""
+
     def prior(self, n_arms: int) -> Posterior:
         """Return the prior."""
         return beliefs.prior(n_arms, self.net.width, self.prior_precision, self.a0, self.b0)
+
+    def empty_memory(self, n_arms: int) -> Memory:
+        """Return a memory without tuples."""
+        return memory.empty(self.capacity(n_arms), n_arms, self.shape)
 
     def features(self, f: Any, contexts: NDArray[Any]) -> Array:
         """Return the features of one context, (g,), or of rows of contexts, (n, g)."""
@@ -171,6 +186,39 @@ class Neural(WithNetwork):
         """Add a context to the moments of the scaling, if there is one."""
         return self.net.observe(f, context) if self.standardize else f  # type: ignore[attr-defined]
 
+    def renewed(self, f: Any, E: Memory, context: NDArray[Any]) -> tuple[Any, Array]:
+        """Return the network once it has observed a context, and the features of every slot of the memory under it."""
+        f, in_turn = self.observe(f, context), E.order is None and E.free == E.held
+        return f, self.net.features(f, E.contexts[: E.held] if in_turn else E.contexts.take(E.rows(), axis=0))
+
+    def add_arm(self, state: Any, like: int | None, rng: np.random.Generator) -> Any:
+        """Return a state with one more arm: from the prior, or a copy of another."""
+        n_arms, rows = len(state.memory.counts) + 1, np.zeros(0, dtype=np.intp)
+        E = memory.add_arm(state.memory, self.capacity(n_arms))
+        if like is not None:
+            E, rows = memory.copy_tuples(E, like, n_arms - 1)
+        network, prior = self.net.add_arm(state.network, like, rng), self.start(1, None)
+        posterior = with_arm(state.posterior, like, prior.posterior)
+        new = with_arm(state, like, prior)._replace(network=network, memory=E, posterior=posterior)
+        return self.without_room(new, rows)
+
+    def without_room(self, state: Any, rows: Ints) -> Any:
+        """Return the state after rows of memory were evicted that there was no room to copy for the newest arm."""
+        state.evicted_squares[-1] += np.sum(state.memory.rewards[rows] ** 2)
+        return state
+
+    def remove_arm(self, state: Any, arm: int) -> Any:
+        """Return a state without an arm; later arms move up."""
+        n_arms = len(state.memory.counts) - 1
+        E = memory.remove_arm(state.memory, arm, self.capacity(n_arms))
+        network, posterior = self.net.remove_arm(state.network, arm), without_arm(state.posterior, arm)
+        return without_arm(state, arm)._replace(network=network, memory=E, posterior=posterior)
+
+    def rebuilt(self, leaves: Mapping[str, Any]) -> Any:
+        """Return the state with these leaves by path; lim2 0.2 also wrote sums and priors, if any, and a cache."""
+        gone = {"cache", "sums", "prior_cov"}.difference(self.state_type._fields)
+        return super().rebuilt({path: leaf for path, leaf in leaves.items() if path.partition("/")[0] not in gone})
+
     def kinds(self) -> Mapping[str, Any]:
         """Return the type of the network."""
         return self.net.kinds("network")
@@ -185,164 +233,42 @@ class Neural(WithNetwork):
         check_network(self.net, state.network, len(state.memory.counts))
 
 
-def check_words(refresh: str, noise: str) -> None:
-    """Raise a ValueError unless these say whose mean is refitted, and what the noise is estimated from."""
-    one_of("refresh", refresh, ("played", "all"))
-    one_of("noise", noise, ("history", "buffer"))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Buffered(Neural):
+    """Settings of an algorithm whose memory is a buffer."""
+
+    buffer: int | None = None
+
+    def capacity(self, n_arms: int) -> int | None:
+        """Return the number of tuples that the buffer holds."""
+        return BUFFER_PER_ARM * n_arms if self.buffer is None else positive_int("buffer", self.buffer)
 
 
-def buffer_size(buffer: int | None, n_arms: int) -> int:
-    """Return the size of a buffer."""
-    return BUFFER_PER_ARM * n_arms if buffer is None else positive_int("buffer", buffer)
+def counted(plays: Array, squares: Array, arm: int, evicted: Evicted | None) -> tuple[Array, Array]:
+    """Return the plays of every arm, and the sum of its evicted squared rewards, after one more play."""
+    plays, squares = plays.copy(), squares.copy()
+    plays[arm] += 1.0
+    if evicted is not None:
+        squares[evicted.arm] += evicted.reward**2
+    return plays, squares
 
 
-def recomputing(every: int, share_: float) -> Recompute | None:
-    """Return the part of the memory that is recomputed in a round; None: all of it."""
-    recompute = Recompute(positive_int("recompute_every", every), float(share_))
-    return None if recompute.every == recompute.share == 1 else recompute
-
-
-def with_new_arm(
-    settings: Neural, buffer: int | None, state: Any, first: Any, like: int | None, rng: np.random.Generator
-) -> tuple[Any, Ints]:
-    """Return a state with one more arm, and the rows of memory that there was no room to copy for it.
-
-    Parameters
-    ----------
-    settings, buffer
-        The algorithm, and the size of the buffer; one that was not given grows.
-    state
-        State with a network, a posterior, a memory, optional sums, and arrays with one row per arm.
-    first
-        A state of which the only arm is new.
-    like
-        The arm whose rows, output and tuples are copied; None takes the rows of ``first``.
-    rng
-        Random generator for the new output of the network.
-    """
-    n_arms, rows = len(state.memory.counts) + 1, np.zeros(0, dtype=np.intp)
-    E = memory.add_arm(state.memory, buffer_size(None, n_arms) if buffer is None else None)
-    if like is not None:
-        E, rows = memory.copy_tuples(E, like, n_arms - 1)
-    network = settings.net.add_arm(state.network, like, rng)
-    parts = {name: with_arm(getattr(state, name), like, getattr(first, name)) for name in _believed(state)}
-    return with_arm(state, like, first)._replace(network=network, memory=E, **parts), rows
-
-
-def without_old_arm(settings: Neural, buffer: int | None, state: Any, arm: int) -> Any:
-    """Return a state without an arm; those after it move up. A buffer whose size was not given shrinks."""
-    n_arms = len(state.memory.counts) - 1
-    E = memory.remove_arm(state.memory, arm, buffer_size(None, n_arms) if buffer is None else None)
-    parts = {name: without_arm(getattr(state, name), arm) for name in _believed(state)}
-    return without_arm(state, arm)._replace(network=settings.net.remove_arm(state.network, arm), memory=E, **parts)
-
-
-def _believed(state: Any) -> list[str]:
-    """Return the fields of a state that hold posteriors."""
-    return [name for name in ("posterior", "sums") if getattr(state, name, None) is not None]
-
-
-def features_of(
-    net: Representation, f: Any, E: Memory, recompute: Recompute | None, cache: Cache | None, batch: Batch | None
-) -> tuple[Array, Cache | None]:
-    """Return the features of every slot of the memory; with ``recompute``, some are not up to date."""
-    in_turn = E.order is None and E.free == E.held
-    contexts = E.contexts[: E.held] if in_turn else E.contexts.take(E.rows(), axis=0)
-    if recompute is None:
-        return net.features(f, contexts), None
-    needed = None if batch is None else batch.slots
-    cache = recompute(cache, E.stamps[E.rows()], contexts, lambda some: net.features(f, some), needed)
-    return cache.features, cache
-
-
-def weighted_rows(E: Memory, phi: Array, weights: Array | None) -> tuple[Array, Array, list[int], Array]:
-    """Return features and rewards sorted by arm, their bounds, and how much each arm's rows count together.
-
-    A weighted regression is a plain one on rows times the roots of their weights.
-    """
+def sorted_by_arm(E: Memory, phi: Array) -> tuple[Array, Array, list[int]]:
+    """Return features and rewards of the whole memory by arm, and their bounds, from features by slot."""
     rows, bounds = E.by_arm()
     if E.heads is None:  # slots are not sorted by arm
         phi = phi.take(E.arms[E.rows()].argsort(kind="stable"), axis=0)
-    r = E.rewards.take(rows)
-    if weights is None:
-        return phi, r, bounds, E.counts.astype(np.float64)
-    w = weights.take(rows)
-    roots = np.sqrt(w)
-    held = np.array([w[start:stop].sum() for start, stop in itertools.pairwise(bounds)])
-    return phi * roots[:, None], r * roots, bounds, held
-
-
-def fit_arms(
-    settings: Neural,
-    posterior: Posterior,
-    cov: Array,
-    mu0: Array | None,
-    data: tuple[Array, Array, list[int], Array],
-    history: tuple[Array, Array],
-    *,
-    noise: str,
-    arms: Iterable[int],
-) -> Posterior:
-    """Return the posterior with new covariances, and with means and noise of some arms refitted from their data.
-
-    Parameters
-    ----------
-    settings
-        The algorithm: its a0 and b0.
-    posterior, cov
-        Posterior, in which the other arms keep mean and noise, and new covariances (n_arms, g, g).
-    mu0
-        Prior means (n_arms, g); None for 0.
-    data
-        Result of :func:`weighted_rows`.
-    history
-        (n_arms,), how many rewards each arm has earned, and the squares of those of which no features are held.
-    noise
-        Data for the estimate of the noise: the whole ``"history"``, or the ``"buffer"``.
-    arms
-        Arms to refit.
-    """
-    Z, r, bounds, held = data
-    plays, left = history if noise == "history" else (held, np.zeros(len(held)))
-    mu, a, b = posterior.mu.copy(), posterior.a.copy(), posterior.b.copy()
-    for i in arms:
-        own = slice(bounds[i], bounds[i + 1])
-        mean = np.zeros(mu.shape[1]) if mu0 is None else mu0[i]
-        mu[i], squares = beliefs.fit_mean(cov[i], mean, Z[own], r[own])
-        a[i], b[i] = settings.a0 + 0.5 * plays[i], settings.b0 + 0.5 * (squares + left[i])
-    return Posterior(mu, cov, a, b)
-
-
-def absorbed(prior: Prior, arm: int, z: Array) -> Prior:
-    """Add the features (1, g) of an evicted tuple to its arm's prior."""
-    cov, floor = prior.cov.copy(), prior.floor.copy()
-    cov[arm] = beliefs.condition(cov[arm], z)
-    floor[arm] /= 1.0 + floor[arm] * float(np.sum(z * z))
-    return Prior(cov, floor, prior.projections)
-
-
-def faded(prior: Prior, keep: float, precision: float) -> Prior:
-    """Let priors fade: every arm's precision moves towards its initial value, I * precision."""
-    cov = np.empty_like(prior.cov)
-    for before, after in zip(prior.cov, cov, strict=True):
-        beliefs.relax(before, keep, precision, out=after)
-    floor = prior.floor / keep
-    return Prior(cov, floor / (1.0 + floor * (1.0 - keep) * precision), prior.projections)
-
-
-Moved = tuple[Any, ...]  # what a matching step starts from: the prior, old and new features, groups, rate
+    return phi, E.rewards.take(rows), bounds
 
 
 def report(
-    net: Representation, f: Any, E: Memory, step: Step | None, matcher: Matching | None = None,
-    moved: Moved | None = None, projections: int | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Return the diagnostics of an update: memory, training and matching."""
+    net: Representation, f: Any, E: Memory, step: Step | None, change: tuple[Array, Array] | None = None
+) -> dict[str, Any]:
+    """Return the diagnostics of an update: its memory, and its last training step with old and new features."""
     values: dict[str, Any] = {"stored": E.held, "evicted": E.evicted, "skipped": net.skipped(f)}
     if step is not None and not math.isnan(step.gradient_norm):
         values |= step._asdict()
-    if moved is not None:
-        values["drift"] = rms(moved[2] - moved[1], moved[1])
-    if matcher is not None:
-        values |= {"projections": projections, "residual": None if moved is None else matcher.residual(*moved)}
+    if change is not None:
+        old, new = change
+        values["drift"] = rms(new - old, old)
     return values

@@ -1,6 +1,5 @@
 """NeuralLinear: the full-memory version, trained in phases on all history, the paper's baseline 2."""
 
-import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,7 +17,7 @@ class NeuralLinear(Restart):
     Parameters
     ----------
     n_arms, n_features, arms, hidden, batch, initial_pulls, epsilon, prior_precision, a0, b0, learning_rate, \
-    intercept, exploration, representation, seed, standardize, forget
+    intercept, exploration, representation, seed, standardize
         The same as for :class:`lim2.algorithms.LiM2`.
     train_every
         Number of rounds between training phases.
@@ -36,7 +35,7 @@ class NeuralLinear(Restart):
 
     why_no_batches: ClassVar[str] = "most of its time is training in phases, of which a batch would save nothing"
 
-    @functools.cached_property
+    @property
     def round(self) -> Round:
         """Train in phases on everything; the prior of the mean is 0, and every arm is refitted."""
-        return Round(mean_prior=False, train_every=self.train_every, bounded=False)
+        return Round(mean_prior=False, train_every=self.train_every, all_arms=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lim2.agents import AGENTS, TransportTS, agent_of
+from lim2.agents import AGENTS, agent_of
 from lim2.algorithms import Algorithm
 from lim2.problems import from_csv, from_openml
 from lim2.problems.openml import find_task
@@ -26,7 +26,6 @@ GIVEN = {
 }
 # Sources of problems that are tables from outside; what comes after the prefix says which.
 TABLES: Mapping[str, Callable[..., Any]] = {"csv:": from_csv, "openml:": from_openml}
-GONE = "TransportTS is gone: name AdaptiveTS, which replaces it"
 
 
 class PlanError(ValueError):
@@ -129,8 +128,6 @@ def agent_named(word: str) -> Spec:
     for name in AGENTS:
         if word.lower() == name.lower():
             return Spec(name, name)
-    if word.lower() == "transportts":
-        raise PlanError(GONE)
     raise PlanError(
         f"there is no agent {word!r}; {nearest(word, AGENTS)}. Your own: module:Name; Vowpal Wabbit: vw:squarecb"
     )
@@ -241,8 +238,6 @@ def maker_of(spec: Spec) -> Callable[..., Any]:
 
 def _agent_maker(thing: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function that makes an agent, wrapping an algorithm if needed."""
-    if thing is TransportTS:
-        raise PlanError(GONE)
     return agent_of(thing) if isinstance(thing, type) and issubclass(thing, Algorithm) else thing
 
 

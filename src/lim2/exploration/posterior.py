@@ -6,7 +6,7 @@ covariance is conditioned on features through Cholesky factors, on the smaller s
 """
 
 import itertools
-import math
+from collections.abc import Iterable
 from numbers import Real
 from typing import Annotated, NamedTuple, cast
 
@@ -86,7 +86,7 @@ def observe(posterior: Posterior, arm: int, z: Array, reward: float) -> list[Wri
     return [(mu, arm, mean), (cov, arm, conditioned), (a, arm, a[arm] + 0.5), (b, arm, b[arm] + half)]
 
 
-def condition_all(cov: Array, z: Array, bounds: list[int], out: Array | None = None) -> tuple[Array, Array]:
+def condition_all(cov: Array, z: Array, bounds: list[int]) -> tuple[Array, Array]:
     """Condition every arm's covariance on its rows of features; return (cov^-1 + Z'Z)^-1 and the traces of Z'Z.
 
     Parameters
@@ -97,10 +97,8 @@ def condition_all(cov: Array, z: Array, bounds: list[int], out: Array | None = N
         (n, g), sorted by arm.
     bounds
         Arm i has the rows ``bounds[i]`` to ``bounds[i + 1]``.
-    out
-        Array for the result, which may be ``cov`` itself; None: a new array.
     """
-    out = np.empty((len(bounds) - 1, *cov.shape[-2:])) if out is None else out
+    out = np.empty((len(bounds) - 1, *cov.shape[-2:]))
     flat, width, traces = z.reshape(-1), z.shape[1], []
     for arm, (start, stop) in enumerate(itertools.pairwise(bounds)):
         condition(cov[arm] if cov.ndim == 3 else cov, z[start:stop], out[arm])
@@ -123,16 +121,43 @@ def fit_mean(cov: Array, mu0: Array, z: Array, r: Array) -> tuple[Array, float]:
     return mu0 + step, float(np.dot(residual, residual)) + max(moved, 0.0)
 
 
-def fade_noise(posterior: Posterior, keep: float, a0: float, b0: float) -> Posterior:
-    """Let the information about the noise fade: a and b move towards their initial values."""
-    return posterior._replace(a=(posterior.a - a0) * keep + a0, b=(posterior.b - b0) * keep + b0)
+def refit(
+    posterior: Posterior,
+    cov: Array,
+    mu0: Array,
+    data: tuple[Array, Array, list[int]],
+    noise: tuple[Array, Array],
+    arms: Iterable[int],
+) -> Posterior:
+    """Return the posterior with new covariances, and with means and noise of some arms refitted.
+
+    Parameters
+    ----------
+    posterior, cov
+        Posterior, in which the other arms keep mean and noise, and new covariances (n_arms, g, g).
+    mu0
+        Prior means, (n_arms, g).
+    data
+        Features and rewards sorted by arm, and their bounds, as for :func:`condition_all`.
+    noise
+        (n_arms,), a of every arm, and b without what its data add.
+    arms
+        Arms to refit.
+    """
+    phi, r, bounds = data
+    mu, a, b = posterior.mu.copy(), posterior.a.copy(), posterior.b.copy()
+    for i in arms:
+        rows = slice(bounds[i], bounds[i + 1])
+        mu[i], squares = fit_mean(cov[i], mu0[i], phi[rows], r[rows])
+        a[i], b[i] = noise[0][i], noise[1][i] + 0.5 * squares
+    return Posterior(mu, cov, a, b)
 
 
 def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
     """Return the covariance after seeing rows of features: (cov^-1 + Z'Z)^-1.
 
     Works on the smaller side: few rows by Woodbury in an n x n system, others in a g x g system, which for many rows is
-    built from Z'Z. ``out`` may be ``cov`` itself.
+    built from Z'Z.
 
     Parameters
     ----------
@@ -141,7 +166,7 @@ def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
     features
         (n, g), the rows Z.
     out
-        Array for the result; None: a new array.
+        Array for the result, not ``cov`` itself; None: a new array.
 
     Examples
     --------
@@ -174,8 +199,7 @@ def _condition_on_few(cov: Array, features: Array, out: Array) -> bool:
     if failed:
         return False
     whitened = _dtrsm(1.0, factor, projected.T, side=1, lower=1, trans_a=1, overwrite_b=1)  # W'
-    if out is not cov:
-        out[:] = cov
+    out[:] = cov
     _dgemm(-1.0, whitened, whitened, 1.0, out.T, trans_b=1, overwrite_c=1)
     return True
 
@@ -223,20 +247,6 @@ def _condition_safely(cov: Array, features: Array) -> Array:
     shrink = 1.0 / np.hypot(1.0, singular) - 1.0
     shrunk = root + (root @ right.T * shrink) @ right
     return cast(Array, shrunk @ shrunk.T)
-
-
-def relax(cov: Array, keep: float, precision: float, out: Array) -> Array:
-    """Return the covariance whose precision has moved towards the prior's: (keep cov^-1 + (1 - keep) precision I)^-1.
-
-    That is the covariance over ``keep``, conditioned on a little of the prior: positive semi-definite by construction.
-
-    Examples
-    --------
-    >>> cov = np.diag([0.01, 1.0])
-    >>> relax(cov, keep=0.5, precision=1.0, out=cov).round(4).tolist()  # 1 / (0.5 * 100 + 0.5), and the prior stays
-    [[0.0198, 0.0], [0.0, 1.0]]
-    """
-    return condition(cov / keep, math.sqrt((1.0 - keep) * precision) * np.eye(len(cov)), out=out)
 
 
 def rank_one(cov: Array, z: Array) -> tuple[Array, Array, float]:

@@ -9,13 +9,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from lim2.agent import Agent
 from lim2.experiments.benchmark import planned
+from lim2.experiments.names import Spec
 from lim2.experiments.plan import Plan
 from lim2.experiments.report.texts import listed, number, p_value, plus_minus
 from lim2.experiments.stats import LEVEL, equivalence_p, holm, least_margin, paired_p, pooled_interval, pooled_p
 from lim2.experiments.tables import Tables, paired
+from lim2.matching import Matching
 from lim2.paper import figures
 from lim2.paper.experiment import Experiment, Scale, is_here, is_whole, made_by, runs_of
+from lim2.paper.lim2_variants import LiM2Variant
 from lim2.paper.sections import Cell, Claim, Section, Sheet, judged
 
 Array = NDArray[np.float64]
@@ -29,6 +33,7 @@ STEP = "no matching step"
 PUBLISHED = "LiM2 as published"
 RATE = 0.01
 BOTH: dict[str, Any] = {"intercept": True, "refresh": "all"}
+# Settings of `variant`. The kept runs are known by them, and by the name LiM2.
 VARIANTS: Mapping[str, dict[str, Any]] = {
     PUBLISHED: {},
     STEP: {"matching": None},
@@ -53,9 +58,16 @@ COMBINATIONS: Mapping[str, dict[str, Any]] = {
 }
 
 
+def variant(*sizes: int, matching: str | None = "batch", matching_rate: float = RATE, **settings: Any) -> Agent:
+    """Return an agent with one of the variants."""
+    matcher = matching if matching_rate == RATE else Matching(matching or "batch", rate=matching_rate)
+    return Agent(LiM2Variant(*sizes, matching=matcher, **settings))
+
+
 def plans(scale: Scale) -> list[Plan]:
     """Return what is run."""
-    agents = {label: ("LiM2", settings) for label, settings in {**VARIANTS, **COMBINATIONS}.items()}
+    lim2 = Spec("LiM2", "LiM2", maker=variant)
+    agents = {label: (lim2, settings) for label, settings in {**VARIANTS, **COMBINATIONS}.items()}
     here = [problem for problem in PROBLEMS if is_here(problem)]
     runs = min(scale.runs, 2) if scale.quick else scale.runs
     return [planned(here, agents, rounds=QUICK_ROUNDS if scale.quick else None, runs=runs)] if here else []

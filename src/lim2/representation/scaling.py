@@ -24,7 +24,7 @@ class Moments(NamedTuple):
     So a column of 1e9 with a little noise keeps all its digits.
     """
 
-    weight: Annotated[float, "", "nonnegative"]  # of all contexts, each with what it still counts
+    weight: Annotated[float, "", "nonnegative"]  # number of contexts; less where lim2 0.2 let them count less
     origin: Annotated[Array, "*context"]
     offset: Annotated[Array, "*context"]  # mean minus origin
     squares: Annotated[Array, "*context"]  # sum of squares about the mean
@@ -55,8 +55,8 @@ def no_moments(shape: tuple[int, ...]) -> Moments:
     return Moments(0.0, zeros, zeros, zeros)
 
 
-def observe(moments: Moments, context: NDArray[Any], keep: float = 1.0) -> Moments:
-    """Return the moments with one more context, by Welford's recursion; earlier ones count less by ``keep``.
+def observe(moments: Moments, context: NDArray[Any]) -> Moments:
+    """Return the moments with one more context, by Welford's recursion.
 
     Examples
     --------
@@ -70,11 +70,11 @@ def observe(moments: Moments, context: NDArray[Any], keep: float = 1.0) -> Momen
     ([1000000002.0, 5.0, 3.0], [1.633, 0.0, 2.16])
     """
     origin = moments.origin if moments.weight else np.array(context, dtype=np.float64)
-    weight = keep * moments.weight + 1.0
+    weight = moments.weight + 1.0
     place = context - origin
     distance = place - moments.offset
     offset = moments.offset + distance / weight
-    return Moments(weight, origin, offset, keep * moments.squares + distance * (place - offset))
+    return Moments(weight, origin, offset, moments.squares + distance * (place - offset))
 
 
 def observe_many(moments: Moments, contexts: NDArray[Any]) -> Moments:

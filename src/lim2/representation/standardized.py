@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,16 +27,9 @@ class Standardized:
     ----------
     inner
         Representation that takes the scaled contexts.
-    keep
-        Factor by which the weight of earlier contexts decays with every new one; 1: all have the same weight.
     """
 
     inner: Representation
-    keep: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.keep, Real) or not 0.0 < self.keep <= 1.0:
-            raise ValueError(f"keep must be above 0 and at most 1, got {self.keep!r}")
 
     @property
     def width(self) -> int:
@@ -82,7 +74,7 @@ class Standardized:
 
     def observe(self, f: ScaledNetwork, context: NDArray[Any]) -> ScaledNetwork:
         """Return the network after observing one more context."""
-        return ScaledNetwork(f.inner, observe(f.moments, context, self.keep))
+        return ScaledNetwork(f.inner, observe(f.moments, context))
 
     def add_arm(self, f: ScaledNetwork, like: int | None, rng: np.random.Generator) -> ScaledNetwork:
         """Return a network with one more output."""
