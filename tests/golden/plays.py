@@ -1,8 +1,9 @@
-"""`python tests/golden/plays.py`: record what every agent plays, with every setting, into tests/golden/plays.npz.
+"""`python tests/golden/plays.py [AGENT...]`: record what agents play, with every setting, into tests/golden/plays.npz.
 
 A play is a thousand rounds of one agent on one problem. Kept are the arms of all rounds, and the means and variances of
-all arms in every twentieth round. The tests play again and compare. Record anew only where a play is meant to change,
-and then say why in docs/decisions and rerun the kept results that it touches.
+all arms in every twentieth round. The tests play again and compare. Only what is missing is played, and the agents
+that are named. Record anew only where a play is meant to change, and then say why in docs/decisions and rerun the kept
+results that it touches.
 """
 
 import sys
@@ -82,6 +83,11 @@ OTHERS: dict[str, dict[str, dict[str, Any]]] = {
         "small": SMALL_GRADIENT,
         "history, standardize": {**SMALL_GRADIENT, "history": 150, "standardize": True, "normalize": False},
     },
+    "AdaptiveTS": {
+        "linear": {"hidden": ()},
+        "reward_range": {"reward_range": (-1.0, 3.0)},
+    },
+    "ThompsonSampling": {},
     "Uniform": {},
 }
 SETTINGS: dict[str, dict[str, dict[str, Any]]] = {"LiM2": {**LIM2, **VARIANTS}, **OTHERS}
@@ -94,6 +100,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "NeuralUCB": SMALL_GRADIENT,
     "NeuralTS": {**SMALL_GRADIENT, "history": 150},
 }
+PARTS = ("arms", "means", "variances")
 SLOW = ("NeuralUCB", "NeuralTS")  # with their own settings: played on a problem, not on both shapes besides
 
 
@@ -188,11 +195,16 @@ def change_arms(agent: Any, t: int, index: dict[str, int]) -> None:
 
 
 def main() -> None:
-    """Play everything, and keep it."""
+    """Play what is missing or named, and keep it."""
+    with np.load(FILE) as file:
+        before = dict(file)
     kept: dict[str, NDArray[Any]] = {}
     for play in plays():
-        print(play.name, file=sys.stderr, flush=True)
-        kept |= {f"{play.name} / {part}": values for part, values in played(play).items()}
+        names = [f"{play.name} / {part}" for part in PARTS]
+        if play.agent in sys.argv[1:] or not all(name in before for name in names):
+            print(play.name, file=sys.stderr, flush=True)
+            before |= {f"{play.name} / {part}": values for part, values in played(play).items()}
+        kept |= {name: before[name] for name in names}
     np.savez_compressed(FILE, allow_pickle=False, **kept)
 
 
