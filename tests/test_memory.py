@@ -306,6 +306,14 @@ def test_equal_shares_are_those_of_taking_the_oldest_of_the_largest_arm(arms: li
     assert sorted(zip(memory.stamps[rows[stays]].tolist(), memory.arms[rows[stays]].tolist(), strict=True)) == plain
 
 
+def test_shares_are_of_the_newest_decisions_whenever_their_rewards_came() -> None:
+    memory = empty(None, 1, (1,))
+    for stamp in (5, 1, 6, 2, 3, 4):
+        memory, _ = memories.store(memory, np.zeros(1), 0, 0.0, stamp)
+    stays = memories.newest_in_shares(memory, 3)
+    assert sorted(memory.stamps[memory.rows()[stays]].tolist()) == [4, 5, 6]
+
+
 @given(steps=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5)), max_size=150))
 def test_what_is_left_is_what_a_plain_list_holds(steps: list[tuple[int, int]]) -> None:
     """Tuples come one by one; now and then those of an arm leave, unless they are among the latest five."""

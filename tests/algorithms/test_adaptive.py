@@ -299,7 +299,45 @@ def test_useless_columns_narrow_the_prior() -> None:
     for t, context in enumerate(rng.normal(size=(900, 20))):
         useless.update(context, t % 3, float(rng.random() < 0.3 + 0.1 * (t % 3)))
         useful.update(context, t % 3, float(context[t % 3] > 0.0))
-    assert useless.state.width.context <= 1 / 64 < 1 / 16 <= useful.state.width.context
+    assert useless.state.width.context <= 1 / 16 < 1 / 4 <= useful.state.width.context
+
+
+def test_arms_that_are_alike_narrow_the_prior_of_the_constant() -> None:
+    rng = np.random.default_rng(0)
+    alike, apart = (lim2.AdaptiveTS(6, 2, seed=0, hidden=()) for _ in range(2))
+    for t, context in enumerate(rng.normal(size=(1200, 2))):
+        alike.update(context, t % 6, float(rng.random() < 0.3))
+        apart.update(context, t % 6, float(t % 6 > 2))
+    assert alike.state.width.constant <= 1 / 16 < 1 / 4 <= apart.state.width.constant
+
+
+def test_an_arm_without_a_click_yet_is_not_taken_for_one_without_noise() -> None:
+    agent, rng = lim2.AdaptiveTS(2, 2, seed=0, hidden=()), np.random.default_rng(0)
+    for t, context in enumerate(rng.normal(size=(900, 2))):
+        unlucky = t % 20 == 0
+        agent.update(context, int(unlucky), 0.0 if unlucky else float(rng.random() < 0.05))
+    noise = agent.state.linear.b / agent.state.linear.a
+    assert noise[1] > 0.6 * noise[0]
+
+
+def test_a_change_of_rare_clicks_is_found_by_a_longer_look() -> None:
+    agent, rng = lim2.AdaptiveTS(2, 2, seed=0, hidden=()), np.random.default_rng(3)
+    for t, context in enumerate(rng.normal(size=(6000, 2))):
+        arm = t % 2
+        if t == 4000:
+            assert agent.info.changes == 0
+        agent.update(context, arm, float(rng.random() < (0.10 if (arm == 0) == (t < 4000) else 0.02)))
+    assert agent.info.changes == 1
+
+
+def test_one_arm_may_change_alone() -> None:
+    agent, rng = lim2.AdaptiveTS(4, 8, seed=0, hidden=()), np.random.default_rng(1)
+    for t, context in enumerate(rng.normal(size=(3000, 8))):
+        arm = t % 4
+        agent.update(context, arm, float(rng.random() < (0.9 if arm == 3 and t >= 2000 else 0.3)))
+    weights = agent.state.evicted.weight
+    assert agent.info.changes >= 1
+    assert weights[3] < 0.5 * weights[:3].min()
 
 
 def test_without_a_hidden_layer_it_is_linear() -> None:
