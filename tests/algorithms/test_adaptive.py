@@ -331,10 +331,10 @@ def test_a_change_of_rare_clicks_is_found_by_a_longer_look() -> None:
 
 
 def test_one_arm_may_change_alone() -> None:
-    agent, rng = lim2.AdaptiveTS(4, 8, seed=0, hidden=()), np.random.default_rng(1)
-    for t, context in enumerate(rng.normal(size=(3000, 8))):
+    agent, rng = lim2.AdaptiveTS(4, 4, seed=0, hidden=()), np.random.default_rng(1)
+    for t, context in enumerate(rng.normal(size=(3000, 4))):
         arm = t % 4
-        agent.update(context, arm, float(rng.random() < (0.9 if arm == 3 and t >= 2000 else 0.3)))
+        agent.update(context, arm, float((context[arm] > 0.0) == (arm < 3 or t < 2000)))
     weights = agent.state.evicted.weight
     assert agent.info.changes >= 1
     assert weights[3] < 0.5 * weights[:3].min()
