@@ -176,10 +176,10 @@ def _without_removed(name: Any, settings: dict[str, Any]) -> tuple[Any, dict[str
                 "lim2 0.2, or make a new agent and replay its log"
             )
     rest = {key: value for key, value in settings.items() if key not in (*_REMOVED, *_VARIANT)}
-    if "matching_rate" in rest:
-        parts = {part: rest.pop(f"matching_{part}") for part in _MATCHING}
-        if rest["matching"] is not None and Matching(rest["matching"], **parts) != Matching(rest["matching"]):
-            rest["matching"] = Matching(rest["matching"], **parts)
+    parts = {part: rest.pop(f"matching_{part}") for part in _MATCHING if f"matching_{part}" in rest}
+    how = rest.get("matching", "batch")
+    if how is not None and Matching(how, **parts) != Matching(how):
+        rest["matching"] = Matching(how, **parts)
     changed = {key: settings[key] for key, value in _VARIANT.items() if settings.get(key, value) != value}
     if not changed or name != "LiM2":
         return name, rest
@@ -189,10 +189,21 @@ def _without_removed(name: Any, settings: dict[str, Any]) -> tuple[Any, dict[str
     return "LiM2Variant", {**rest, **changed}
 
 
+def settings_of_today(name: Any, settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return name and settings of an agent of today for those of lim2 0.2.
+
+    Examples
+    --------
+    >>> settings_of_today("LiM2", {"forget": 0.0, "recount": True, "buffer": 300})
+    ('LiM2', {'buffer': 300})
+    """
+    return linear_ts_files.replaced(*_without_removed(name, settings))
+
+
 def _algorithm(name: Any, coded: Mapping[str, Any], given: Representation | None, arrays: Any) -> Algorithm:
     """Return the algorithm with its settings."""
     settings = {key: decoded(value, KNOWN) for key, value in coded.items() if key != "representation"}
-    name, settings = linear_ts_files.replaced(*_without_removed(name, settings))
+    name, settings = settings_of_today(name, settings)
     kind = ALGORITHMS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise LoadError(f"unknown agent {name!r}: register it with lim2.agents.register, or use a newer lim2")

@@ -24,7 +24,11 @@ from helpers.worlds import contexts_of, play, played
 import lim2
 from lim2.loading import dump, parse
 
-OPTIMISTS = ("LiM2 by UCB", "AdaptiveTS, linear", "AdaptiveTS that often detects a change")  # go on with an arm of which little is known
+OPTIMISTS = (
+    "LiM2 by UCB",
+    "AdaptiveTS, linear",
+    "AdaptiveTS that often detects a change",
+)  # go on with an arm of which little is known
 
 
 # Names

@@ -340,6 +340,16 @@ def test_one_arm_may_change_alone() -> None:
     assert weights[3] < 0.5 * weights[:3].min()
 
 
+def test_the_buffer_is_bounded_after_a_change_in_a_large_batch() -> None:
+    agent, rng = lim2.AdaptiveTS(2, 2, seed=0, hidden=(), buffer=100), np.random.default_rng(0)
+    for sign in (1.0, -1.0):
+        contexts, arms = rng.normal(size=(2000, 2)), rng.integers(2, size=2000)
+        agent.update_many(contexts, arms, sign * contexts[np.arange(2000), arms], batch=2000)
+    assert agent.info.changes == 1
+    assert agent.state.memory.held <= 100
+    assert agent.state.evicted.weight.sum() + agent.state.memory.held == pytest.approx(2000, abs=20)
+
+
 def test_without_a_hidden_layer_it_is_linear() -> None:
     agent, rng, right = lim2.AdaptiveTS(3, 3, hidden=(), seed=0), np.random.default_rng(0), 0
     for context in rng.normal(size=(600, 3)):

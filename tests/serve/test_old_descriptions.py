@@ -14,9 +14,10 @@ from starlette.testclient import TestClient
 from lim2.exploration.epsilon import LOGGED
 from lim2.serve.app import application
 from lim2.serve.config import load
+from lim2.serve.errors import ApiError
 from lim2.serve.home import Folders
 from lim2.serve.service import Service
-from lim2.serve.spec import read_stored
+from lim2.serve.spec import made, read_stored
 
 LINEAR = {"arms": ["a", "b"], "settings": {"hidden": []}, "seed": 0}
 
@@ -98,3 +99,16 @@ def test_linear_ts_stays_what_it_was_without_them() -> None:
 def test_both_names_are_none() -> None:
     with pytest.raises(msgspec.ValidationError, match="exploration"):
         read_stored('{"spec": {"exploration": 0.1, "epsilon": 0.2}, "created": 0}')
+
+
+def test_settings_that_are_gone_and_had_no_effect_are_left_out() -> None:
+    settings = {"forget": 0.0, "recount": True, "matching_rate": 0.01, "buffer": 200}
+    stored = read_stored(json.dumps({"spec": {"arms": ["a"], "algorithm": "LiM2", "settings": settings}, "created": 0}))
+    assert (stored.spec.algorithm, stored.spec.settings) == ("LiM2", {"buffer": 200})
+    made(stored.spec)
+
+
+def test_settings_that_are_gone_and_had_an_effect_are_refused_by_name() -> None:
+    spec = {"arms": ["a"], "algorithm": "LiM2", "settings": {"forget": 0.1}}
+    with pytest.raises(ApiError, match="has no setting 'forget'"):
+        made(read_stored(json.dumps({"spec": spec, "created": 0})).spec)

@@ -60,7 +60,7 @@ LEAD_RANGE, LEAD_DECAY = 10.0, 0.9995  # the linear regression decides alone fro
 LINEAR_SCALE = 2.0  # a calibrated prior explores too little by OPTIMISM and TEMPERATURE, chosen for a wide one
 WIDTHS = np.power(4.0, -np.arange(8.0))  # of the linear prior: the widest with evidence within WIDTH_SLACK nats
 PAST_WEIGHTS = np.array([1.0, 1 / 16, 1 / 256])  # of the data before a change
-LONGEST_WINDOW = 16  # of recent decisions in a test for change, in units of the shortest one
+LONGEST_WINDOW = 16  # of recent decisions in a test for change, in units of the shortest one: all of the buffer
 LEADER_FACTOR = 2.0  # of the threshold, where the linear regression decides alone and is tested alone
 
 
@@ -382,9 +382,8 @@ class AdaptiveTS(WithNetwork):
 
     def _is_tried(self, state: State, arm: int, later: Any = 0) -> Any:
         """Return whether an arm has more rewards than the linear regression has weights: then its densities count."""
-        assert state.linear is not None or state.full is not None
-        count = (state.full or state.linear).a[arm]  # type: ignore[union-attr]
-        return count + 0.5 * later >= A0 + 0.5 * (self.linear + 1)
+        assert state.full is not None
+        return state.full.a[arm] + 0.5 * later >= A0 + 0.5 * (self.linear + 1)
 
     def _learned(self, new: Writes, due: bool, before: View, step: Step | None) -> tuple[State | Writes, Diagnostics]:
         """Return the updated state, refitted if that is due, and the diagnostics."""
@@ -446,7 +445,7 @@ class AdaptiveTS(WithNetwork):
         slots = E.rows()
         Z, arms, stamps = self.features(view, E.contexts[slots]), E.arms[slots], E.stamps[slots]
         r, shift = limited(rewards, E.rewards[slots]) - rewards.origin, rewards.mean - rewards.origin
-        precision = self._precision(state, Z[:: -(-E.held // SAMPLE)])
+        precision = self._precision(state, Z[:: max(-(-E.held // SAMPLE), 1)])
         starts = self._windows(state, stamps)
         ages = np.searchsorted([*starts, closed], stamps, side="right")  # 0: past; the last: rewards are under way
         n_ages, order = len(starts) + 2, np.lexsort((ages, arms))  # stable: tuples stay in the order of the memory
@@ -463,7 +462,11 @@ class AdaptiveTS(WithNetwork):
             if weights.min() < 1.0:  # a change
                 break
         changed = weights < 1.0
-        stays = np.where(changed[arms], stamps >= since, memory.newest_in_shares(E, self.capacity(len(sums))))
+        shares = memory.newest_in_shares(E, self.capacity(len(sums)))
+        stays = np.where(changed[arms], stamps >= since, shares)
+        if stays.sum() > (1.0 + 1.0 / PART) * self.capacity(len(sums)):  # of a large batch
+            stays &= shares
+        gone = np.flatnonzero(~stays & (~changed[arms] | (stamps >= since)))
         known = []  # of every arm: without rewards of a time when others are under way
         for arm in every_arm:
             if changed[arm]:
@@ -471,8 +474,9 @@ class AdaptiveTS(WithNetwork):
                 known.append(total(evicted[arm], recent[arm]))
             else:
                 known.append(total(evicted[arm], *sums[arm][:-1]))
-                leaving = np.flatnonzero((arms == arm) & ~stays)
-                evicted[arm] = total(evicted[arm], sums_of(Z[leaving], r[leaving])) if len(leaving) else evicted[arm]
+            leaving = gone[arms[gone] == arm]
+            if len(leaving):
+                evicted[arm] = total(evicted[arm], sums_of(Z[leaving], r[leaving]))
         width = self._width(state, precision[hidden:], [centred(one, shift) for one in known])
         narrow = _narrowed(precision[hidden:], width)
         data = [centred(total(one, by_age[-1]), shift) for one, by_age in zip(known, sums, strict=True)]
@@ -581,7 +585,12 @@ class AdaptiveTS(WithNetwork):
             contexts = new.memory.contexts[new.memory.rows()[-BATCH:]]
             old = self.features(before, contexts)
             values["drift"] = rms(self.features(new.view, contexts) - old, old)
-        return {**values, "evicted": new.memory.stored - new.memory.held, "refits": new.refits, "changes": new.changes}
+        return {
+            **values,
+            "evicted": max(new.memory.stored - new.memory.held, 0),
+            "refits": new.refits,
+            "changes": new.changes,
+        }
 
     # Arms
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from lim2.algorithms.adaptive_ts import AdaptiveTS, State
+from lim2.algorithms.adaptive_ts import LINEAR_SCALE, AdaptiveTS, State
 from lim2.algorithms.delays import Delays
 from lim2.algorithms.reward_scale import NO_REWARDS, RewardScale, scale_of
 from lim2.algorithms.start import A0, ITEM_VARIANCE, LINEAR_A0, variance_of
@@ -70,9 +70,10 @@ def replaced(name: Any, settings: Mapping[str, Any]) -> tuple[Any, dict[str, Any
             case Random():
                 adapted["epsilon"] = 1.0
             case UCB(optimism=optimism):
-                adapted |= {"temperature": 0.0, "optimism": optimism}
+                adapted |= {"temperature": 0.0, "optimism": optimism / LINEAR_SCALE}
             case policy:
-                adapted |= {"temperature": policy.temperature, "optimism": policy.optimism}  # type: ignore[attr-defined]
+                parts = {name: getattr(policy, name) / LINEAR_SCALE for name in ("temperature", "optimism")}
+                adapted |= parts
     return "AdaptiveTS", adapted
 
 

@@ -2,6 +2,7 @@
 
 import re
 import time
+from contextlib import suppress
 from datetime import timedelta
 from inspect import signature
 from typing import Annotated, Any, Literal
@@ -10,10 +11,12 @@ import msgspec
 from msgspec import Meta
 
 from lim2.agents import AGENTS, replacement
-from lim2.algorithms import linear_ts_files
 from lim2.bandit import Bandit
 from lim2.encoding import Encoder
 from lim2.exploration.epsilon import LOGGED
+from lim2.loading import settings_of_today
+from lim2.matching import Matching
+from lim2.persistence import LoadError
 from lim2.serve.errors import bad_request
 
 START = "start"  # the kind of documents that are models to start from
@@ -124,7 +127,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 def read_stored(content: bytes | str) -> Stored:
     """Return a description from JSON.
 
-    One of lim2 0.2 or earlier has ``exploration`` in place of ``epsilon``, and LinearTS may have settings that it no
+    One of lim2 0.2 or earlier has ``exploration`` in place of ``epsilon``, and its agent may have settings that it no
     longer has.
 
     Parameters
@@ -142,8 +145,11 @@ def read_stored(content: bytes | str) -> Stored:
         case {"spec": {"exploration": _} as spec} if "epsilon" not in spec:
             spec["epsilon"] = spec.pop("exploration")
     match raw:
-        case {"spec": {"algorithm": "LinearTS", "settings": dict(settings)} as spec}:
-            spec["algorithm"], spec["settings"] = linear_ts_files.replaced("LinearTS", settings)
+        case {"spec": {"algorithm": str(name), "settings": dict(settings)} as spec}:
+            with suppress(LoadError):  # what has no place today is refused when the bandit is opened
+                today, values = settings_of_today(name, settings)
+                if not any(isinstance(value, Matching) for value in values.values()):
+                    spec["algorithm"], spec["settings"] = today, values
     return msgspec.convert(raw, Stored)
 
 
