@@ -178,7 +178,7 @@ def _without_removed(name: Any, settings: dict[str, Any]) -> tuple[Any, dict[str
     rest = {key: value for key, value in settings.items() if key not in (*_REMOVED, *_VARIANT)}
     parts = {part: rest.pop(f"matching_{part}") for part in _MATCHING if f"matching_{part}" in rest}
     how = rest.get("matching", "batch")
-    if how is not None and Matching(how, **parts) != Matching(how):
+    if parts and how is not None and Matching(how, **parts) != Matching(how):
         rest["matching"] = Matching(how, **parts)
     changed = {key: settings[key] for key, value in _VARIANT.items() if settings.get(key, value) != value}
     if not changed or name != "LiM2":

@@ -1,5 +1,6 @@
 """Bandits that lim2 0.2 described: with `exploration` in place of `epsilon`, and settings that LinearTS had."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
