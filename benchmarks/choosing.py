@@ -85,7 +85,7 @@ def report() -> str:
         ["millions of logged rewards", "`AdaptiveTS` or `LinearTS`, with `batch=\"auto\"`",
          f"rewards per second, compared with one by one: AdaptiveTS x {speed[OURS]['auto']:.0f}, LinearTS x "
          f"{speed['LinearTS']['auto']:.0f}", throughput],
-        ["calibrated intervals are needed", "`AdaptiveTS`",
+        ["intervals must not be too narrow", "`AdaptiveTS`",
          f"{held[OURS]:.0%} of its 90% intervals contain the true value on `linear`, LiM2 {held['LiM2']:.0%}",
          "`benchmarks.calibration`"],
         ["you reproduce or extend the paper", "`LiM2` and the other agents of the paper",

@@ -55,7 +55,7 @@ def worlds(kept: Kept) -> Sentences:
     mean, count, missed = products.figures(kept.measured("worlds"))
     return {
         "regret is {} times that of the best rival in the geometric mean over {} worlds, and more than 1.15 times in "
-        "{}": [
+        "these: {}.": [
             f"{mean:.2f}", count, listed(missed) if missed else "none",
         ]
     }  # fmt: skip
