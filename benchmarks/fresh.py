@@ -30,24 +30,26 @@ ROSTER: dict[str, tuple[str, ...]] = {
 }
 
 
-def missing(kept: set[tuple[str, str, int]]) -> dict[tuple[str, range], list[str]]:
+def missing(kept: set[tuple[str, str, int]], shuffles: range = FRESH) -> dict[tuple[str, range], list[str]]:
     """Return, by problem and stretch of shuffles, the agents whose runs are asked for and not there.
 
     Parameters
     ----------
     kept
         Agent, problem and seed of the runs that are there.
+    shuffles
+        The seeds that are asked for.
 
     Examples
     --------
     >>> there = {(agent, problem, seed) for agent in ROSTER for problem in PROBLEMS for seed in FRESH}
-    >>> missing(there - {("LiM2", "adult", 1003), ("LinearTS", "adult", 1008), ("LinearTS", "adult", 1009)})
-    {('adult', range(1008, 1010)): ['LinearTS'], ('adult', range(1003, 1004)): ['LiM2']}
+    >>> missing(there - {("LiM2", "adult", 2003), ("LinearTS", "adult", 2008), ("LinearTS", "adult", 2009)})
+    {('adult', range(2008, 2010)): ['LinearTS'], ('adult', range(2003, 2004)): ['LiM2']}
     """
     found: dict[tuple[str, range], list[str]] = {}
     for problem in PROBLEMS:
         for agent in (agent for agent, problems in ROSTER.items() if problem in problems):
-            seeds = [seed for seed in FRESH if (agent, problem, seed) not in kept]
+            seeds = [seed for seed in shuffles if (agent, problem, seed) not in kept]
             for first in (seed for seed in seeds if seed - 1 not in seeds):
                 last = next(seed for seed in seeds if seed >= first and seed + 1 not in seeds)
                 found.setdefault((problem, range(first, last + 1)), []).append(agent)
@@ -59,10 +61,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/fresh"))
     parser.add_argument("--agents", default=",".join(ROSTER), help="only these")
     parser.add_argument("--problems", default=",".join(PROBLEMS), help="only these")
+    parser.add_argument("--first", type=int, default=FRESH[0], help="first of the ten shuffles; 1000: the earlier ones")
     arguments = parser.parse_args()
+    shuffles = range(arguments.first, arguments.first + len(FRESH))
     variants = read_suite(SUITE).variants
     kept = read_runs([OUT]).select("agent", "problem", "seed").iter_rows()
-    for (problem, seeds), agents in missing({(str(a), str(p), int(s)) for a, p, s in kept}).items():
+    for (problem, seeds), agents in missing({(str(a), str(p), int(s)) for a, p, s in kept}, shuffles).items():
         chosen = [agent for agent in agents if agent in arguments.agents.split(",")]
         if not chosen or problem not in arguments.problems.split(","):
             continue
