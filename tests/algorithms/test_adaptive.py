@@ -325,9 +325,9 @@ def test_a_change_of_rare_clicks_is_found_by_a_longer_look() -> None:
     for t, context in enumerate(rng.normal(size=(6000, 2))):
         arm = t % 2
         if t == 4000:
-            assert agent.info.changes == 0
+            assert agent.state.changes == 0
         agent.update(context, arm, float(rng.random() < (0.10 if (arm == 0) == (t < 4000) else 0.02)))
-    assert agent.info.changes == 1
+    assert agent.state.changes == 1
 
 
 def test_one_arm_may_change_alone() -> None:
@@ -336,7 +336,7 @@ def test_one_arm_may_change_alone() -> None:
         arm = t % 4
         agent.update(context, arm, float((context[arm] > 0.0) == (arm < 3 or t < 2000)))
     weights = agent.state.evicted.weight
-    assert agent.info.changes >= 1
+    assert agent.state.changes >= 1
     assert weights[3] < 0.5 * weights[:3].min()
 
 
@@ -345,7 +345,7 @@ def test_the_buffer_is_bounded_after_a_change_in_a_large_batch() -> None:
     for sign in (1.0, -1.0):
         contexts, arms = rng.normal(size=(2000, 2)), rng.integers(2, size=2000)
         agent.update_many(contexts, arms, sign * contexts[np.arange(2000), arms], batch=2000)
-    assert agent.info.changes == 1
+    assert agent.state.changes == 1
     assert agent.state.memory.held <= 100
     assert agent.state.evicted.weight.sum() + agent.state.memory.held == pytest.approx(2000, abs=20)
 
