@@ -66,7 +66,7 @@ def report() -> str:
         ["contexts are JSON with ids and times", "`lim2.Bandit`", _regrets("shop"), products],
         ["the world changes over time", "`AdaptiveTS`", _lead(rivals, "drifting"), past],
         ["rewards are linear or very noisy", "`AdaptiveTS(hidden=())`",
-         f"{linear:.0%} of the lead of AdaptiveTS on `jester`, by the linear agent of lim2 0.2", adaptive],
+         f"{linear:.0%} of the lead of AdaptiveTS on `jester`", adaptive],
         ["a rare, large reward may be hidden", "`AdaptiveTS(reward_range=(low, high))`",
          f"reward on `wheel`: {wheel['AdaptiveTS with a range']:,.0f} with the range, {wheel[OURS]:,.0f} without, "
          f"random {wheel['Uniform']:,.0f}", adaptive],
