@@ -61,13 +61,7 @@ def of_vectors(make: Callable[..., Any], **settings: Any) -> Callable[[ItemProbl
 
 
 class WithoutProducts:
-    """Marginal Thompson sampling by AdaptiveTS over a context and an item side by side.
-
-    Parameters
-    ----------
-    n_features, n_item_features, seed
-        As of an agent for items.
-    """
+    """Marginal Thompson sampling by AdaptiveTS over a context and an item side by side."""
 
     def __init__(self, n_features: int, n_item_features: int, seed: int) -> None:
         self._agent = lim2.AdaptiveTS(n_arms=1, n_features=n_features + n_item_features, hidden=(), seed=seed)

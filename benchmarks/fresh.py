@@ -33,13 +33,6 @@ ROSTER: dict[str, tuple[str, ...]] = {
 def missing(kept: set[tuple[str, str, int]], shuffles: range = FRESH) -> dict[tuple[str, range], list[str]]:
     """Return, by problem and stretch of shuffles, the agents whose runs are asked for and not there.
 
-    Parameters
-    ----------
-    kept
-        Agent, problem and seed of the runs that are there.
-    shuffles
-        The seeds that are asked for.
-
     Examples
     --------
     >>> there = {(agent, problem, seed) for agent in ROSTER for problem in PROBLEMS for seed in FRESH}

@@ -23,13 +23,7 @@ NAMES = ("electricity", "car", "mode-canada", "swissmetro", "movielens")
 
 
 def fetch(folder: Path) -> Path:
-    """Put the files of the five datasets into a folder, unless they are there; return it.
-
-    Parameters
-    ----------
-    folder
-        Outside the repository: the data are not part of it.
-    """
+    """Put the files of the five datasets into a folder, unless they are there; return it."""
     folder.mkdir(parents=True, exist_ok=True)
     if all((folder / file).is_file() for file in FILES):
         return folder
@@ -69,15 +63,7 @@ def _user(fields: list[str]) -> str:
 
 
 def problems(folder: Path, rounds: int = 3000, seed: int = 0) -> list[ItemProblem]:
-    """Draw all five.
-
-    Parameters
-    ----------
-    folder
-        Where `fetch` put the files.
-    rounds, seed
-        As of `lim2.problems.load`.
-    """
+    """Draw all five."""
     return [load(name, rounds, seed, data=folder) for name in NAMES]  # type: ignore[misc]  # all of them have items
 
 

@@ -18,13 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 
 class Kept:
-    """The kept runs.
-
-    Parameters
-    ----------
-    root
-        The checkout, or a copy of what is kept in one.
-    """
+    """The kept runs."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self.root = root

@@ -12,15 +12,6 @@ def passage(name: str) -> re.Pattern[str]:
 def with_passage(text: str, name: str, made: str) -> str:
     r"""Return a page with another content of one passage.
 
-    Parameters
-    ----------
-    text
-        The page.
-    name
-        Of the passage.
-    made
-        Its content.
-
     Examples
     --------
     >>> with_passage("<!-- a -->\nold\n<!-- /a -->", "a", "new")

@@ -122,11 +122,6 @@ def judged(comparisons: pl.DataFrame) -> dict[str, dict[str, dict[str, Any]]]:
     """Return by side and problem the comparison with the strongest rival, with p corrected and a verdict.
 
     Holm's correction is over all of them, of both sides. "ahead" and "behind" are significant after it.
-
-    Parameters
-    ----------
-    comparisons
-        From `against`.
     """
     found = {side: strongest(comparisons, agents) for side, agents in SIDES.items()}
     rows = [row for side in found.values() for row in side.values()]

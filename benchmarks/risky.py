@@ -12,13 +12,6 @@ def risky(rounds: int | None = None, seed: int = 0) -> Problem:
     """Twelve kinds of things, known by categories: six are good to eat, 5; of the others every second one costs 35.
 
     The first arm leaves them, which earns nothing.
-
-    Parameters
-    ----------
-    rounds
-        How many rounds; None for 5,000.
-    seed
-        The same seed gives the same arrays.
     """
     rounds = 5000 if rounds is None else rounds
     rng = np.random.default_rng(seed)

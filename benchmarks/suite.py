@@ -42,17 +42,7 @@ def _table(name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 
 def problem(name: str, rounds: int | None = None, seed: int = 0) -> Problem:
-    """Shuffle a dataset, standardise its columns over what is played, and play at most `rounds` rows.
-
-    Parameters
-    ----------
-    name
-        One of `NAMES`.
-    rounds
-        At most so many; None for 4,000.
-    seed
-        The same seed gives the same arrays.
-    """
+    """Shuffle a dataset, standardise its columns over what is played, and play at most `rounds` rows."""
     values, labels = _table(name)
     order = np.random.default_rng(seed).permutation(len(labels))[: ROUNDS if rounds is None else rounds]
     contexts = values[order]

@@ -44,11 +44,6 @@ def grid_of(gammas: Iterable[float]) -> Grid:
 def best_of(rewards: pl.DataFrame) -> str:
     """Return the label of the setting with the highest mean reward.
 
-    Parameters
-    ----------
-    rewards
-        Columns ``agent`` and ``reward``, of one problem.
-
     Examples
     --------
     >>> best_of(pl.DataFrame({"agent": ["a", "b", "a"], "reward": [1.0, 2.0, 4.0]}))

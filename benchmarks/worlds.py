@@ -105,15 +105,7 @@ def best_of(runs: pl.DataFrame, ours: Collection[str], hand: bool) -> pl.DataFra
 
 
 def rows_of(runs: pl.DataFrame, ours: Collection[str]) -> list[dict[str, Any]]:
-    """Return a row for each world and agent: worlds in the order of the runs, agents by regret.
-
-    Parameters
-    ----------
-    runs
-        Runs from `read_runs`.
-    ours
-        Labels of agents that are no rivals.
-    """
+    """Return a row for each world and agent: worlds in the order of the runs, agents by regret."""
     rows: list[dict[str, Any]] = []
     for _, world in runs.sort("problem", "agent", "seed").group_by("world", maintain_order=True):
         name = world.filter(~pl.col("hand"))["problem"] if not world["hand"].all() else world["problem"]
@@ -159,13 +151,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def compact(rows: Sequence[dict[str, Any]]) -> str:
-    """Return a line for each world as Markdown: AdaptiveTS and its best rivals.
-
-    Parameters
-    ----------
-    rows
-        Figures as `--out` writes them.
-    """
+    """Return a line for each world as Markdown: AdaptiveTS and its best rivals."""
     by = {(row["world"], row["agent"], row["hand"]): row for row in rows}
     lines = []
     for row in (row for row in rows if row["agent"] == OURS[0] and not row["hand"] and row["ratio"]):
@@ -185,11 +171,6 @@ def compact(rows: Sequence[dict[str, Any]]) -> str:
 def figures(rows: Sequence[dict[str, Any]]) -> tuple[float, int, list[str]]:
     """Return the geometric mean of the ratios of AdaptiveTS, the number of worlds, and those where it misses the goal.
 
-    Parameters
-    ----------
-    rows
-        Figures as `--out` writes them.
-
     Examples
     --------
     >>> row = {"agent": "AdaptiveTS", "hand": False}
@@ -204,15 +185,7 @@ def figures(rows: Sequence[dict[str, Any]]) -> tuple[float, int, list[str]]:
 
 
 def summary(rows: Sequence[dict[str, Any]], agent: str) -> list[str]:
-    """Return sentences about an agent over all worlds.
-
-    Parameters
-    ----------
-    rows
-        Rows from `rows_of`.
-    agent
-        Label of the agent.
-    """
+    """Return sentences about an agent over all worlds."""
     own = [row for row in rows if row["agent"] == agent and not row["hand"]]
     ratios = [(row["ratio"].value, row["world"]) for row in own if row["ratio"] is not None]
     if not ratios:

@@ -35,11 +35,6 @@ def console() -> Console:
 def size_text(size: int) -> str:
     """Return a number of bytes as readable text.
 
-    Parameters
-    ----------
-    size
-        Bytes.
-
     Examples
     --------
     >>> size_text(0), size_text(999_999), size_text(10_774_595)

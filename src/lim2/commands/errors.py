@@ -18,26 +18,12 @@ UsageError: type[Any] = typer.BadParameter.__mro__[1]
 
 
 def say(message: str) -> None:
-    """Print an error.
-
-    Parameters
-    ----------
-    message
-        What was wrong, what was expected, and what to do.
-    """
+    """Print an error."""
     Console(stderr=True, highlight=False).print(f"error: {message}", style="red", markup=False, soft_wrap=True)
 
 
 def fail(message: str, details: Sequence[str]) -> NoReturn:
-    """Print that something failed, then what, and end with status 1.
-
-    Parameters
-    ----------
-    message
-        What failed.
-    details
-        A line each.
-    """
+    """Print that something failed, then what, and end with status 1."""
     say(message)
     for line in details:
         Console(stderr=True, highlight=False).print(f"  {line}", markup=False, soft_wrap=True)
@@ -46,13 +32,7 @@ def fail(message: str, details: Sequence[str]) -> NoReturn:
 
 @contextmanager
 def plain_errors(*kinds: type[Exception]) -> Iterator[None]:
-    """Print an error of the input as one message, and exit with status 2.
-
-    Parameters
-    ----------
-    kinds
-        Types of errors that the input causes.
-    """
+    """Print an error of the input as one message, and exit with status 2."""
     try:
         yield
     except kinds as error:

@@ -120,10 +120,7 @@ def _carry_out(
 def policy_named(word: str) -> Any:
     """Return the policy named on the command line.
 
-    Parameters
-    ----------
-    word
-        File of a saved agent, ``module:function``, ``always:ARM`` or ``uniform``.
+    It is the file of a saved agent, ``module:function``, ``always:ARM`` or ``uniform``.
     """
     if word == "uniform":
         return lambda _, candidates: np.full(len(candidates), 1 / len(candidates))
@@ -164,13 +161,7 @@ def _range(text: str | None) -> tuple[float, float] | None:
 
 
 def shown(found: Evaluation) -> Grid:
-    """Return an evaluation as a table.
-
-    Parameters
-    ----------
-    found
-        The evaluation.
-    """
+    """Return an evaluation as a table."""
     table = Grid()
     table.add_column("", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)

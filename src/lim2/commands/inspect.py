@@ -63,13 +63,7 @@ def inspect(
 
 
 def described(agent: Any) -> dict[str, Any]:
-    """Return a description of an agent.
-
-    Parameters
-    ----------
-    agent
-        An agent, an item agent, or a bandit.
-    """
+    """Return a description of an agent."""
     inner: Agent | ItemAgent = agent.agent if isinstance(agent, Bandit) else agent
     own = inner.agent if isinstance(inner, ItemAgent) else inner
     memory, metadata = getattr(own.state, "memory", None), dict(agent.metadata)

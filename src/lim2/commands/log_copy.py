@@ -48,15 +48,7 @@ def copy(
 
 
 def replayed(old: lim2.DecisionLog, new: lim2.DecisionLog, learner: Any = None) -> str:
-    """Replay two logs into two equal agents; return a message, or raise a LogError if the agents differ.
-
-    Parameters
-    ----------
-    old, new
-        A log and its copy.
-    learner
-        A new agent that can learn from the log; None: one is made.
-    """
+    """Replay two logs into two equal agents; return a message, or raise a LogError if the agents differ."""
     if next(entries(new.store, "rewarded"), None) is None:
         return "The log has no reward to replay."
     learner = learner or learner_for(new)
@@ -73,11 +65,6 @@ def replayed(old: lim2.DecisionLog, new: lim2.DecisionLog, learner: Any = None) 
 
 def learner_for(log: lim2.DecisionLog) -> Any:
     """Return a small new agent that can learn from a log; None if the log has no rewards.
-
-    Parameters
-    ----------
-    log
-        The log.
 
     Examples
     --------
@@ -105,13 +92,7 @@ def learner_for(log: lim2.DecisionLog) -> Any:
 
 
 def first_arms(log: lim2.DecisionLog) -> dict[Hashable, Any]:
-    """Return the initial arms of a log, and their features: all that were ever eligible, except those added later.
-
-    Parameters
-    ----------
-    log
-        The log.
-    """
+    """Return the initial arms of a log, and their features: all that were ever eligible, except those added later."""
     added: dict[Hashable, bool] = {}  # by its first change
     for kind, text in log.store.look(lambda tables: tables.changes()):
         change = from_text(kind, text)

@@ -44,12 +44,7 @@ Raw = Annotated[
 def opened(address: str, *, write: bool = False) -> DecisionLog:
     """Open an existing log.
 
-    Parameters
-    ----------
-    address
-        A path, ``sqlite:`` and a path, or the address of another store.
-    write
-        Whether the log is to be changed. A log that does not exist is not created.
+    An address is a path, ``sqlite:`` and a path, or that of another store.
     """
     path = address.removeprefix("sqlite:").removeprefix("//")
     if "://" not in path and not Path(path).is_file():
@@ -63,11 +58,6 @@ def opened(address: str, *, write: bool = False) -> DecisionLog:
 
 def is_log(data: str) -> bool:
     """Return whether an address is that of a log.
-
-    Parameters
-    ----------
-    data
-        A path or an address.
 
     Examples
     --------
@@ -89,14 +79,7 @@ def logged(
 ) -> Table:
     """Return the decisions and rewards of a file or a log.
 
-    Parameters
-    ----------
-    data
-        A CSV or Parquet file, or the address of a log.
-    arm, reward, context, propensity, raw
-        Columns of a file, and whether contexts are raw.
-    last
-        Number of newest decisions to return; None: all.
+    `last` is the number of newest decisions to return; None: all.
     """
     if is_log(data):
         given = {"--arm-column": arm, "--reward-column": reward, "--context": context, "--propensity": propensity}

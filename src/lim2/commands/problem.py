@@ -28,11 +28,6 @@ SettingOption = Annotated[
 def settings_of(pairs: Sequence[str] | None) -> dict[str, Any]:
     """Return settings given as `KEY=VALUE`; a value that is not a Python literal is text.
 
-    Parameters
-    ----------
-    pairs
-        Words typed by the user.
-
     Examples
     --------
     >>> settings_of(["delta=0.9", "change=gradual", "standardize=None"])
@@ -60,23 +55,7 @@ def chosen(
     data: Path | None = None,
     pairs: Sequence[str] | None = None,
 ) -> Problem:
-    """Return the problem selected by the options of a command.
-
-    Parameters
-    ----------
-    name
-        The problem's name, if one was given.
-    csv, label
-        The user's own table and the column of its class labels.
-    rounds
-        Number of rounds; None: the problem's default, or all rows of a table.
-    seed
-        Seed of the problem. The same seed gives the same arrays.
-    data
-        Folder of the datasets.
-    pairs
-        Settings as `KEY=VALUE`.
-    """
+    """Return the problem selected by the options of a command."""
     if (name is None) == (csv is None):
         raise typer.BadParameter("give either a problem's name or --csv FILE", param_hint="problem")
     if (csv is None) != (label is None):

@@ -30,36 +30,17 @@ def console() -> Console:
 
 
 def note(text: str) -> None:
-    """Print a remark to standard error.
-
-    Parameters
-    ----------
-    text
-        The remark.
-    """
+    """Print a remark to standard error."""
     Console(stderr=True, highlight=False).print(text, style="yellow", markup=False, soft_wrap=True)
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
-    """Print a value as JSON.
-
-    Parameters
-    ----------
-    value
-        Any value, see :func:`as_plain`.
-    indent
-        Indentation; None: one line.
-    """
+    """Print a value as JSON."""
     typer.echo(json.dumps(as_plain(value), indent=indent, ensure_ascii=False, allow_nan=False))
 
 
 def as_plain(value: Any) -> Any:
     """Return a value that JSON can hold: numbers that are not finite become None, unknown objects their repr.
-
-    Parameters
-    ----------
-    value
-        Any value.
 
     Examples
     --------
@@ -83,15 +64,6 @@ def show(title: str, table: Table, *remarks: str) -> None:
     """Print a title, a table, and remarks below it, which are not wrapped.
 
     Nothing is cut off. Without a terminal, as in a pipe, cells are not wrapped either, unless COLUMNS gives a width.
-
-    Parameters
-    ----------
-    title
-        Title, printed in bold.
-    table
-        The table.
-    *remarks
-        Lines of text.
     """
     out = console()
     out.print(title, style="bold", markup=False, soft_wrap=True)
@@ -104,13 +76,7 @@ def show(title: str, table: Table, *remarks: str) -> None:
 
 
 def facts(rows: Mapping[str, Any]) -> Table:
-    """Return a table with two columns, names and values.
-
-    Parameters
-    ----------
-    rows
-        Values by name; None is left out.
-    """
+    """Return a table with two columns, names and values."""
     table = Table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -123,11 +89,6 @@ def facts(rows: Mapping[str, Any]) -> Table:
 def number(value: float | None) -> str:
     """Return a number as readable text.
 
-    Parameters
-    ----------
-    value
-        The number; NaN and None are shown as a dash.
-
     Examples
     --------
     >>> number(0.123456), number(12.0), number(1234567.0), number(None)
@@ -138,11 +99,6 @@ def number(value: float | None) -> str:
 
 def moment(seconds: float) -> str:
     """Return a time as a date, in UTC.
-
-    Parameters
-    ----------
-    seconds
-        Seconds since 1970.
 
     Examples
     --------
@@ -157,11 +113,6 @@ def moment(seconds: float) -> str:
 
 def span(seconds: float) -> str:
     """Return a duration as readable text.
-
-    Parameters
-    ----------
-    seconds
-        Duration in seconds.
 
     Examples
     --------

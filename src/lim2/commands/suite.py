@@ -129,15 +129,7 @@ def _table(fetched: list[Fetched]) -> Table:
 
 
 def suite_text(fetched: list[Fetched], rounds: int, runs: int) -> str:
-    """Return a suite of tasks as TOML; datasets with the same name get distinct names.
-
-    Parameters
-    ----------
-    fetched
-        The tasks.
-    rounds, runs
-        Rounds and runs in the suite.
-    """
+    """Return a suite of tasks as TOML; datasets with the same name get distinct names."""
     names = [entry.task.name for entry in fetched]
     lines, variants = [], []
     for entry in fetched:

@@ -77,17 +77,7 @@ def _size(batch: str) -> Size:
 
 
 def fresh(table: Table, agent: str, seed: int | None) -> Any:
-    """Return a new agent that fits a table: arms or items, vectors or raw contexts.
-
-    Parameters
-    ----------
-    table
-        Logged decisions.
-    agent
-        Name of the agent.
-    seed
-        Seed of the agent.
-    """
+    """Return a new agent that fits a table: arms or items, vectors or raw contexts."""
     if agent not in AGENTS:
         raise ValueError(f"--agent must be one of {', '.join(AGENTS)}, got {agent!r}")
     items = table.candidates.items is not None or table.candidates.raw_items is not None

@@ -20,79 +20,40 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Place:
-    """An agent over all datasets.
-
-    Parameters
-    ----------
-    agent
-        Label of the agent.
-    rank, score
-        Means over datasets of its rank, and of its normalised score; None where the random policy is missing.
-    rank_interval, score_interval
-        95% bootstrap intervals over datasets.
-    """
+    """An agent over all datasets."""
 
     agent: str
-    rank: float
-    rank_interval: tuple[float, float]
-    score: float | None
+    rank: float  # mean over datasets
+    rank_interval: tuple[float, float]  # 95%, bootstrap over datasets
+    score: float | None  # mean normalised score; None where the random policy is missing
     score_interval: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One agent against another.
-
-    Parameters
-    ----------
-    first, second
-        Labels of the two agents.
-    wins, ties, losses
-        Numbers of datasets on which the mean reward of the first is higher, equal, lower.
-    clear_wins, clear_losses
-        Numbers of datasets with a significant difference over runs: paired t-test, Holm's correction over datasets.
-    p
-        p-value of Wilcoxon's signed-rank test over datasets, with Holm's correction over all pairs of agents.
-    """
+    """One agent against another."""
 
     first: str
     second: str
-    wins: int
+    wins: int  # datasets on which the mean reward of the first is higher
     ties: int
     losses: int
-    clear_wins: int
+    clear_wins: int  # significant over runs: paired t-test, Holm's correction over datasets
     clear_losses: int
-    p: float
+    p: float  # Wilcoxon's signed-rank test over datasets, Holm's correction over all pairs
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Agents over many datasets.
+    """Agents over many datasets."""
 
-    Parameters
-    ----------
-    problems
-        The datasets: those that all agents played.
-    places
-        The agents, best mean rank first, without the random policy.
-    left_out
-        Agents that played at most half of the datasets, and datasets that not all of the others played.
-    friedman
-        Whether they differ at all; None for two agents.
-    critical_difference
-        Between mean ranks, by Nemenyi's test; None for two agents.
-    nemenyi, wilcoxon
-        Groups of agents that follow one another in rank and are not significantly different, by either test.
-    pairs
-        Every agent against every other.
-    """
-
-    problems: tuple[str, ...]
-    places: tuple[Place, ...]
+    problems: tuple[str, ...]  # those that all agents played
+    places: tuple[Place, ...]  # best mean rank first, without the random policy
+    # agents that played at most half of the datasets, and datasets that not all others played
     left_out: tuple[str, ...]
-    friedman: Friedman | None
-    critical_difference: float | None
-    nemenyi: tuple[tuple[str, ...], ...]
+    friedman: Friedman | None  # None for two agents
+    critical_difference: float | None  # by Nemenyi's test; None for two agents
+    nemenyi: tuple[tuple[str, ...], ...]  # groups of agents that are not significantly different
     wilcoxon: tuple[tuple[str, ...], ...]
     pairs: tuple[Pair, ...]
 
@@ -114,11 +75,6 @@ def analysed(tables: Tables) -> Analysis | None:
     """Compare agents over datasets; None where there are fewer than six datasets or two agents.
 
     Means are over the seeds that all agents have on a dataset, so that nobody gains by an easy shuffle.
-
-    Parameters
-    ----------
-    tables
-        Results of one delay and batch.
     """
     played = {agent: sum(row["agent"] == agent for row in tables.rows) for agent in tables.agents}
     mostly = [agent for agent in tables.agents if 2 * played[agent] > len(tables.problems)]

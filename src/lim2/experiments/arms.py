@@ -18,15 +18,6 @@ class NoArmError(ValueError):
 def check_arm(arm: Any, number: int, count: int) -> None:
     """Raise a `NoArmError` unless it is an arm.
 
-    Parameters
-    ----------
-    arm
-        Result of ``act``, of any type.
-    number
-        The round, counted from 1.
-    count
-        Number of arms.
-
     Examples
     --------
     >>> check_arm("left", 7, 3)
@@ -44,17 +35,7 @@ def check_arm(arm: Any, number: int, count: int) -> None:
 
 
 def checked(chosen: list[Any], start: int, limits: Array) -> Array:
-    """Return the arms of some rounds as an array; raise a `NoArmError` for the first that is none.
-
-    Parameters
-    ----------
-    chosen
-        Results of ``act``.
-    start
-        Number of rounds played before.
-    limits
-        Number of arms of each round.
-    """
+    """Return the arms of some rounds as an array; raise a `NoArmError` for the first that is none."""
     try:
         arms = np.asarray(chosen)
     except ValueError:  # of different shapes

@@ -146,15 +146,7 @@ def planned(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     skip: Mapping[str, Sequence[str]] | None = None,
 ) -> Plan:
-    """Return the plan for the arguments of `bench`.
-
-    Parameters
-    ----------
-    problems, agents, rounds, runs, seed, delay, batch, settings
-        The same as for `bench`.
-    skip
-        Agents that do not play a problem, by the problem's label.
-    """
+    """Return the plan for the arguments of `bench`."""
     tasks = _specs(problems, problem_named)
     players = with_uniform(_specs(agents, agent_named))
     known = {spec.label.lower(): spec.label for spec in (*players, *tasks)}
@@ -203,19 +195,7 @@ def carried_out(
     console: Console | None = None,
     command: Sequence[str] = (),
 ) -> Results:
-    """Execute the missing runs of a plan, then write summary and report.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    out, jobs, on, again, quiet, report
-        The same as for `bench`.
-    console
-        Console for the progress.
-    command
-        Command line, for the report.
-    """
+    """Execute the missing runs of a plan, then write summary and report."""
     if jobs is not None and jobs < 1:
         raise PlanError(f"jobs must be at least 1, got {jobs}")
     if on == "local":
@@ -240,13 +220,7 @@ def carried_out(
 
 
 def check_data(plan: Plan) -> None:
-    """Raise a `PlanError` if the files of a dataset are not on this machine.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    """
+    """Raise a `PlanError` if the files of a dataset are not on this machine."""
     absent = []
     for problem in plan.problems:
         facts = find(problem.source).facts if problem.source in names() else None
@@ -273,17 +247,7 @@ def _backend(on: str, jobs: int | None, todo: int) -> Backend:
 
 
 def finish(store: Store, *, report: bool = True, retried: int = 0) -> Results:
-    """Write summary and report of a store.
-
-    Parameters
-    ----------
-    store
-        Store of the results.
-    report
-        Whether to write the report, in addition to the summary.
-    retried
-        Number of repeated runs, as in `Results`.
-    """
+    """Write summary and report of a store."""
     from lim2.experiments.summary import summarize, write_summary
 
     runs, failures = store.frames()

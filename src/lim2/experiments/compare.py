@@ -19,35 +19,17 @@ Verdict = Literal["better", "worse", "same", "unclear"]
 
 @dataclass(frozen=True)
 class Difference:
-    """A (problem, agent) in two sets of results.
-
-    Parameters
-    ----------
-    problem, agent
-        Labels of problem and agent.
-    first, second
-        Summaries of the two, over the compared runs.
-    paired
-        Whether runs were compared shuffle by shuffle; else the sets have none in common.
-    pairs
-        Number of compared runs.
-    difference
-        Mean reward of the second minus that of the first, over the runs that were compared.
-    p
-        p-value of the paired t-test, or Welch's for unpaired runs, with Holm's correction; None without a test.
-    identical
-        Whether all rewards are equal, bit for bit.
-    """
+    """A (problem, agent) in two sets of results."""
 
     problem: str
     agent: str
     first: Row
     second: Row
-    paired: bool
+    paired: bool  # shuffle by shuffle; else the sets have no shuffle in common
     pairs: int
-    difference: float
-    p: float | None
-    identical: bool
+    difference: float  # mean reward of the second minus that of the first
+    p: float | None  # paired or Welch's t-test with Holm's correction; None without a test
+    identical: bool  # bit for bit
 
     @property
     def verdict(self) -> Verdict:
@@ -76,13 +58,7 @@ class Difference:
 
 
 def compared(first: Store, second: Store) -> list[Difference]:
-    """Compare what two sets of results have in common.
-
-    Parameters
-    ----------
-    first, second
-        The sets; the first is what the second is measured against.
-    """
+    """Compare what two sets of results have in common."""
     before, after = first.frames()[0], second.frames()[0]
     differences = list(_differences(before, after))
     if not differences:
@@ -140,23 +116,11 @@ def _same_draws(a: pl.DataFrame, b: pl.DataFrame) -> bool:
 
 
 def only_in_one(first: Store, second: Store) -> tuple[list[str], list[str]]:
-    """Return the results that only the first, and that only the second has.
-
-    Parameters
-    ----------
-    first, second
-        Two sets of results.
-    """
+    """Return the results that only the first, and that only the second has."""
     a, b = ([f"{row['problem']} / {row['agent']}" for row in summarize(store.frames()[0])] for store in (first, second))
     return [name for name in a if name not in b], [name for name in b if name not in a]
 
 
 def worse(differences: Sequence[Difference]) -> list[Difference]:
-    """Return the differences in which the second is significantly worse.
-
-    Parameters
-    ----------
-    differences
-        Result of `compared`.
-    """
+    """Return the differences in which the second is significantly worse."""
     return [difference for difference in differences if difference.verdict == "worse"]

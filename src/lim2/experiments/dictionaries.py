@@ -28,15 +28,6 @@ def make_for_dictionaries(spec: Spec, problem: Problem | ItemProblem, seed: int)
 
     A class with a method ``decide`` plays itself. It is made with the keyword ``arms``, the names, which are None
     where there are items; with ``seed`` and ``usual_rewards`` if it names them; and with its settings.
-
-    Parameters
-    ----------
-    spec
-        Specification of the agent.
-    problem
-        Problem that the agent will play.
-    seed
-        Seed of the agent.
     """
     arms = None if isinstance(problem, ItemProblem) else problem.arm_names
     maker = maker_of(spec)

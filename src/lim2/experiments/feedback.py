@@ -116,11 +116,6 @@ IMMEDIATE = Feedback()
 def grid(delay: int | Sequence[int], batch: int | Sequence[int]) -> tuple[Feedback, ...]:
     """Return every delay with every batch.
 
-    Parameters
-    ----------
-    delay, batch
-        One number, or several.
-
     Examples
     --------
     >>> [feedback.name for feedback in grid([0, 100], [1, 64])]

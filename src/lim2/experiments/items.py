@@ -63,15 +63,6 @@ def make_for_items(spec: Spec, problem: ItemProblem, seed: int) -> PlaysItems:
 
     It is called with the keywords ``n_features`` and ``n_item_features``, with ``seed``, ``usual_rewards`` and
     ``scales`` (of contexts and of items, over all rounds) if it names them, and its settings.
-
-    Parameters
-    ----------
-    spec
-        Specification of the problem or agent.
-    problem
-        Problem that the agent will play.
-    seed
-        Given if the agent takes one.
     """
     maker = _maker(spec)
     parameters = inspect.signature(maker).parameters
@@ -93,17 +84,7 @@ def make_for_items(spec: Spec, problem: ItemProblem, seed: int) -> PlaysItems:
 
 
 def check_arms(spec: Spec, maker: Callable[..., Any], problem: str) -> None:
-    """Raise a `TypeError` for an agent that can only choose among items, on a problem with arms.
-
-    Parameters
-    ----------
-    spec
-        The agent.
-    maker
-        Function that makes the agent.
-    problem
-        The problem's name.
-    """
+    """Raise a `TypeError` for an agent that can only choose among items, on a problem with arms."""
     size = inspect.signature(maker).parameters.get(SIZE)
     if size is not None and size.default is size.empty:
         raise TypeError(

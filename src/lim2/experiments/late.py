@@ -18,10 +18,7 @@ Arguments = tuple[Any, ...]
 class Exchange(Protocol):
     """Arguments of an agent's decisions and updates, round by round, counted from 0.
 
-    Attributes
-    ----------
-    method
-        Name of the agent's method that decides.
+    ``method`` is the name of the agent's method that decides.
     """
 
     method: str
@@ -40,13 +37,7 @@ class Exchange(Protocol):
 
 
 class Vectors:
-    """Exchange for arms: ``act(context)``, ``update(context, arm, reward)``.
-
-    Parameters
-    ----------
-    problem
-        Problem that is played.
-    """
+    """Exchange for arms: ``act(context)``, ``update(context, arm, reward)``."""
 
     method = "act"
 
@@ -68,13 +59,7 @@ class Vectors:
 
 
 class ItemVectors:
-    """Exchange for items: ``act(context, items)``, ``update(context, item, reward)``.
-
-    Parameters
-    ----------
-    problem
-        Problem that is played.
-    """
+    """Exchange for items: ``act(context, items)``, ``update(context, item, reward)``."""
 
     method = "act"
 
@@ -98,13 +83,7 @@ class ItemVectors:
 
 
 class Dictionaries:
-    """Exchange for raw contexts: ``decide(context)`` or ``decide(context, items)``, ``update(decision, reward)``.
-
-    Parameters
-    ----------
-    problem
-        Problem that is played.
-    """
+    """Exchange for raw contexts: ``decide(context)`` or ``decide(context, items)``, ``update(decision, reward)``."""
 
     method = "decide"
 
@@ -137,13 +116,7 @@ class Dictionaries:
 
 
 def exchange_of(problem: Problem | ItemProblem) -> Exchange:
-    """Return the exchange between a problem and its agents.
-
-    Parameters
-    ----------
-    problem
-        Problem that is played.
-    """
+    """Return the exchange between a problem and its agents."""
     if problem.form == "dictionaries":
         return Dictionaries(problem)
     return ItemVectors(problem) if isinstance(problem, ItemProblem) else Vectors(problem)
@@ -153,15 +126,6 @@ class Late:
     """Plays a problem block by block, and remembers what was decided until its reward arrives.
 
     The delay of a reward is the sum of the feedback's and the problem's.
-
-    Parameters
-    ----------
-    agent
-        Agent with the methods of the problem's exchange.
-    problem
-        Problem that the agent plays.
-    feedback
-        Delay and batch of the rewards.
     """
 
     def __init__(self, agent: Any, problem: Problem | ItemProblem, feedback: Feedback) -> None:
@@ -172,11 +136,8 @@ class Late:
     def __call__(self, start: int, stop: int) -> tuple[list[int], list[int], list[int], list[int]]:
         """Play whole blocks.
 
-        Returns
-        -------
-        tuple
-            The arms, the nanoseconds of every decision and of every update, and the number of rounds after which each
-            reward was learned.
+        Return the arms, the nanoseconds of every decision and of every update, and the number of rounds after which
+        each reward was learned.
         """
         clock, exchange = time.perf_counter_ns, self.exchange
         arms: list[int] = []
@@ -213,11 +174,5 @@ class Late:
 
 
 def limits_of(problem: Problem | ItemProblem) -> Array:
-    """Return the number of arms or items of each round.
-
-    Parameters
-    ----------
-    problem
-        Problem that is played.
-    """
+    """Return the number of arms or items of each round."""
     return problem.n_candidates if isinstance(problem, ItemProblem) else np.full(problem.rounds, problem.n_arms)

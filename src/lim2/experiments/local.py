@@ -27,11 +27,6 @@ class Worker:
     Not `multiprocessing.Process`: that would import the user's script again, which fails in a notebook and in a script
     without a guard, and the environment could not be set before NumPy is imported. Not a pool of joblib's or of the
     standard library: when a process of theirs dies, they do not say which run it had.
-
-    Parameters
-    ----------
-    inbox
-        Queue for its messages, as (worker, message); the message is None when it has ended.
     """
 
     def __init__(self, inbox: SimpleQueue[tuple[Worker, Any]]) -> None:
@@ -87,13 +82,7 @@ def _cause(code: int, printed: str) -> str:
 
 
 class Local:
-    """Processes of this machine.
-
-    Parameters
-    ----------
-    jobs
-        Number of processes.
-    """
+    """Processes of this machine."""
 
     def __init__(self, jobs: int) -> None:
         self.slots = jobs

@@ -84,13 +84,6 @@ class Spec:
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the part of a message that names what may have been meant.
 
-    Parameters
-    ----------
-    word
-        Unknown word.
-    known
-        Known words.
-
     Examples
     --------
     >>> nearest("LiM", ["LiM2", "LinearTS"])
@@ -108,10 +101,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 def agent_named(word: str) -> Spec:
     """Return the agent that a word names, without settings.
 
-    Parameters
-    ----------
-    word
-        A name of ``lim2.AGENTS``, in any case; ``module:Name``; ``vw:algorithm``.
+    It is a name of ``lim2.AGENTS``, in any case; ``module:Name``; or ``vw:algorithm``.
 
     Examples
     --------
@@ -136,11 +126,8 @@ def agent_named(word: str) -> Spec:
 def problem_named(word: str) -> Spec:
     """Return the problem that a word names, without settings.
 
-    Parameters
-    ----------
-    word
-        One of ``lim2.problems.list()``; ``openml:TASK``, once fetched; or ``module:function`` with the parameters
-        ``rounds`` and ``seed``.
+    It is one of ``lim2.problems.list()``; ``openml:TASK``, once fetched; or ``module:function`` with the parameters
+    ``rounds`` and ``seed``.
     """
     if word.startswith("openml:"):
         return _task(word)
@@ -163,11 +150,6 @@ def _task(word: str) -> Spec:
 def is_table(source: str) -> bool:
     """Return whether the source of a problem is an external table.
 
-    Parameters
-    ----------
-    source
-        Source of a specification.
-
     Examples
     --------
     >>> is_table("openml:31"), is_table("statlog"), is_table("mine:my_problem")
@@ -177,19 +159,7 @@ def is_table(source: str) -> bool:
 
 
 def table(path: Path, label: str | int, name: str = "", settings: Mapping[str, Any] | None = None) -> Spec:
-    """Return the problem that a user's own table is.
-
-    Parameters
-    ----------
-    path
-        A CSV or Parquet file.
-    label
-        The column with the classes, by name or position.
-    name
-        Name of the problem; default: the name of the file.
-    settings
-        Settings of ``lim2.problems.from_csv``.
-    """
+    """Return the problem that a user's own table is."""
     if not path.is_file():
         raise PlanError(f"there is no file {path}; give the path of a CSV or Parquet file")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -200,13 +170,7 @@ def table(path: Path, label: str | int, name: str = "", settings: Mapping[str, A
 
 
 def given(thing: Callable[..., Any]) -> Spec:
-    """Return the specification of a class or function.
-
-    Parameters
-    ----------
-    thing
-        An algorithm, a class or function that makes an agent, or a function that makes a problem.
-    """
+    """Return the specification of a class or function."""
     if not callable(thing):
         raise PlanError(f"expected a name, or a function that makes an agent or a problem, got {thing!r}")
     for name, maker in AGENTS.items():
@@ -218,13 +182,7 @@ def given(thing: Callable[..., Any]) -> Spec:
 
 
 def maker_of(spec: Spec) -> Callable[..., Any]:
-    """Return the function that makes an agent from n_arms, n_features, an optional seed and the settings.
-
-    Parameters
-    ----------
-    spec
-        The agent.
-    """
+    """Return the function that makes an agent from n_arms, n_features, an optional seed and the settings."""
     if spec.maker is not None:
         return spec.maker
     if spec.source.startswith("vw:"):
@@ -242,15 +200,7 @@ def _agent_maker(thing: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_settings(spec: Spec, kind: str) -> None:
-    """Raise a `PlanError` for a setting that an agent or a problem does not have.
-
-    Parameters
-    ----------
-    spec
-        The agent or problem.
-    kind
-        ``"agent"`` or ``"problem"``.
-    """
+    """Raise a `PlanError` for a setting that an agent or a problem does not have."""
     offered = _offered(spec, kind)
     if offered is None:
         return
@@ -279,15 +229,7 @@ def _offered(spec: Spec, kind: str) -> list[str] | None:
 
 
 def takes(maker: Callable[..., Any], parameter: str) -> bool:
-    """Return whether a function accepts a keyword argument.
-
-    Parameters
-    ----------
-    maker
-        A class or function.
-    parameter
-        The keyword.
-    """
+    """Return whether a function accepts a keyword argument."""
     parameters = inspect.signature(maker).parameters
     return parameter in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 

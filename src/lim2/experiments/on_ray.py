@@ -53,12 +53,7 @@ def _reporter(key: str, board: Any) -> Tick:
 class Ray:
     """A Ray cluster.
 
-    Parameters
-    ----------
-    jobs
-        Number of concurrent runs; None: one per core of the cluster.
-    address
-        Address of the cluster; None: a local one that ends with the call.
+    Without an address, the cluster is a local one that ends with the call.
     """
 
     def __init__(self, jobs: int | None, address: str | None) -> None:

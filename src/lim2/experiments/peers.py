@@ -68,29 +68,13 @@ class Pending(Generic[T]):
 class VowpalWabbit:
     """Vowpal Wabbit's contextual bandit, as an agent.
 
-    Contexts go in as numeric features of one namespace, the arms are the actions, the cost is the negative reward.
+    With ``action_features`` (``--cb_explore_adf``), the context is shared, an action has its number as its only
+    feature, and ``-q`` crosses the two: one linear regression per arm. ``usual_rewards`` is the range for algorithms
+    that need one; None: 0 to 1. With ``interactions`` it sees products of two features, and is not linear in the
+    context. ``options`` are further command-line options, such as ``"--power_t 0"``; other keywords are options of
+    the algorithm, such as ``epsilon``.
 
-    Parameters
-    ----------
-    n_arms, n_features
-        Number of arms, and size of a context.
-    algorithm
-        Exploration algorithm, one of ``ALGORITHMS``.
-    action_features
-        True: ``--cb_explore_adf``. The context is shared, an action has its own number as its only feature, and ``-q``
-        crosses the two: one linear regression per arm. False: ``--cb_explore``.
-    usual_rewards
-        Range of usual rewards, for algorithms that need one. None: 0 to 1.
-    seed
-        Seeds both its own random numbers and the draw of an arm from its probabilities.
-    learning_rate
-        Learning rate of the online regression.
-    interactions
-        Whether it also sees products of two features; then it is not linear in the context.
-    options
-        Further command-line options of Vowpal Wabbit, such as ``"--power_t 0"``.
-    **exploration
-        Options of the algorithm, such as ``epsilon``.
+    Contexts go in as numeric features of one namespace, the arms are the actions, the cost is the negative reward.
     """
 
     def __init__(
@@ -146,18 +130,11 @@ class VowpalWabbit:
 class VowpalWabbitItems:
     """Vowpal Wabbit's ``--cb_explore_adf`` as an agent that chooses among items.
 
+    ``scales`` are those of contexts and of items; None: as they are.
+
     The context is shared, a candidate is one line with its own features, ``-q`` crosses the two, and the cost is the
     negative reward. Columns of numbers are standardised first, by their moments over all rounds: more than an online
     agent can know, and in Vowpal Wabbit's favour.
-
-    Parameters
-    ----------
-    n_features, n_item_features
-        The sizes of a context and of an item.
-    scales
-        The scales of contexts and of items; None: as they are.
-    algorithm, usual_rewards, seed, learning_rate, interactions, options, **exploration
-        The same as for `VowpalWabbit`.
     """
 
     def __init__(
@@ -219,12 +196,7 @@ class RawChoice(NamedTuple):
 class VowpalWabbitRaw:
     """Vowpal Wabbit's ``--cb_explore_adf`` on dictionaries, which become features of its text format as they are.
 
-    Parameters
-    ----------
-    arms
-        Names of the arms; None: items come with every call.
-    algorithm, usual_rewards, seed, learning_rate, interactions, options, **exploration
-        The same as for `VowpalWabbit`.
+    ``arms`` are their names; None: items come with every call.
     """
 
     def __init__(
@@ -268,13 +240,6 @@ def words(value: Any, name: str = "") -> list[str]:
     """Return a dictionary as features of Vowpal Wabbit's text format.
 
     Numbers keep their values, and everything else is a word; a time also gives its hour.
-
-    Parameters
-    ----------
-    value
-        What JSON may hold.
-    name
-        Name of the value; parts are joined by dots.
 
     Examples
     --------
@@ -331,13 +296,7 @@ def _algorithm(word: str) -> str:
 
 
 def check(word: str) -> None:
-    """Raise a `PlanError` unless an agent of that name can be made.
-
-    Parameters
-    ----------
-    word
-        Name of the agent, such as ``vw:squarecb``.
-    """
+    """Raise a `PlanError` unless an agent of that name can be made."""
     names = [PREFIX + kind + name for kind in ("", ADF) for name in ALGORITHMS if kind or name not in ONLY_ADF]
     if word not in names:
         raise PlanError(f"there is no agent {word!r}; {nearest(word, names)}")
@@ -346,48 +305,24 @@ def check(word: str) -> None:
 
 
 def defaults(word: str) -> dict[str, Any]:
-    """Return the settings of an agent, with their defaults.
-
-    Parameters
-    ----------
-    word
-        Name of the agent, such as ``vw:squarecb``.
-    """
+    """Return the settings of an agent, with their defaults."""
     return {**ALGORITHMS[_algorithm(word)][1], "learning_rate": 0.5, "interactions": False, "options": ""}
 
 
 def maker(word: str) -> Callable[..., Any]:
-    """Return the function that makes an agent of that name.
-
-    Parameters
-    ----------
-    word
-        Name of the agent, such as ``vw:squarecb``.
-    """
+    """Return the function that makes an agent of that name."""
     return partial(VowpalWabbit, algorithm=_algorithm(word), action_features=word.startswith(PREFIX + ADF))
 
 
 def item_maker(word: str) -> Callable[..., Any]:
-    """Return the function that makes an item agent of that name.
-
-    Parameters
-    ----------
-    word
-        Name of the agent, such as ``vw:adf-squarecb``.
-    """
+    """Return the function that makes an item agent of that name."""
     if not word.startswith(PREFIX + ADF):
         raise TypeError(f"{word} chooses among arms and cannot play items; name {PREFIX}{ADF}{_algorithm(word)}")
     return partial(VowpalWabbitItems, algorithm=_algorithm(word))
 
 
 def raw_maker(word: str) -> Callable[..., Any]:
-    """Return the function that makes an agent of that name for dictionaries.
-
-    Parameters
-    ----------
-    word
-        Name of the agent, such as ``vw:adf-squarecb``.
-    """
+    """Return the function that makes an agent of that name for dictionaries."""
     if not word.startswith(PREFIX + ADF):
         raise TypeError(f"{word} cannot play dictionaries; name {PREFIX}{ADF}{_algorithm(word)}")
     return partial(VowpalWabbitRaw, algorithm=_algorithm(word))

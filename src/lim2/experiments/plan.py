@@ -152,15 +152,7 @@ class Plan:
 
 
 def rounds_of(problem: Spec, asked: int | None) -> int | str:
-    """Return the number of rounds to play: as given, but no more than a dataset has rows.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    asked
-        Number given by the user.
-    """
+    """Return the number of rounds to play: as given, but no more than a dataset has rows."""
     most = most_rounds(problem)
     if asked is not None:
         return asked if most is None else min(asked, most)
@@ -172,13 +164,7 @@ def rounds_of(problem: Spec, asked: int | None) -> int | str:
 
 
 def most_rounds(problem: Spec) -> int | None:
-    """Return the number of rounds of a problem; None if it is unlimited or unknown.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    """
+    """Return the number of rounds of a problem; None if it is unlimited or unknown."""
     if problem.rows is not None or ":" in problem.source or problem.settings.get("replace"):
         return problem.rows
     facts = find(problem.source).facts
@@ -186,13 +172,7 @@ def most_rounds(problem: Spec) -> int | None:
 
 
 def with_uniform(agents: Sequence[Spec]) -> tuple[Spec, ...]:
-    """Return the agents with Uniform among them: the normalised score needs it.
-
-    Parameters
-    ----------
-    agents
-        Agents given by the user.
-    """
+    """Return the agents with Uniform among them: the normalised score needs it."""
     if any(agent.source == "Uniform" for agent in agents):
         return tuple(agents)
     return (*agents, Spec("Uniform", "Uniform"))
@@ -200,11 +180,6 @@ def with_uniform(agents: Sequence[Spec]) -> tuple[Spec, ...]:
 
 def canonical(value: Any) -> str:
     """Return one text for equal settings: sorted JSON, tuples as lists.
-
-    Parameters
-    ----------
-    value
-        Settings. What JSON does not know is identified by its ``repr``.
 
     Examples
     --------
@@ -216,11 +191,6 @@ def canonical(value: Any) -> str:
 
 def short(source: str) -> str:
     """Return a source as a part of a file's name.
-
-    Parameters
-    ----------
-    source
-        Source of a specification.
 
     Examples
     --------

@@ -16,13 +16,7 @@ from lim2.experiments.runner import Record
 
 
 class Progress:
-    """Keep count, and show nothing.
-
-    Parameters
-    ----------
-    runs
-        Runs to execute.
-    """
+    """Keep count, and show nothing."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.total, self.done, self.failed, self.retried = len(runs), 0, 0, 0
@@ -100,11 +94,6 @@ class Progress:
 def duration(seconds: float | None) -> str:
     """Return a time as a person reads it.
 
-    Parameters
-    ----------
-    seconds
-        None for not known.
-
     Examples
     --------
     >>> duration(None), duration(42.4), duration(150), duration(7320)
@@ -119,15 +108,7 @@ def duration(seconds: float | None) -> str:
 
 
 class Lines(Progress):
-    """A line a finished run, for logs.
-
-    Parameters
-    ----------
-    runs
-        Runs to execute.
-    console
-        Console for the output.
-    """
+    """A line a finished run, for logs."""
 
     def __init__(self, runs: Sequence[Run], console: Console) -> None:
         super().__init__(runs)
@@ -154,15 +135,7 @@ class Lines(Progress):
 
 
 class Rich(Progress):
-    """A bar for the whole, one for each run under way, and lines for what went wrong.
-
-    Parameters
-    ----------
-    runs
-        Runs to execute.
-    console
-        The terminal.
-    """
+    """A bar for the whole, one for each run under way, and lines for what went wrong."""
 
     def __init__(self, runs: Sequence[Run], console: Console) -> None:
         super().__init__(runs)
@@ -228,30 +201,14 @@ class Rich(Progress):
 
 
 def outcome(record: Record) -> str:
-    """Return the outcome of a run in a few words.
-
-    Parameters
-    ----------
-    record
-        The row of the run.
-    """
+    """Return the outcome of a run in a few words."""
     if record["status"] != "ok":
         return f"failed: {record['error'].strip().splitlines()[-1]}"
     return f"reward {record['reward']:,.1f}, {record['us_per_round']:,.0f} µs per round"
 
 
 def progress_for(runs: Sequence[Run], console: Console, *, quiet: bool) -> Progress:
-    """Return the progress that suits where it is shown.
-
-    Parameters
-    ----------
-    runs
-        Runs to execute.
-    console
-        Console for the output.
-    quiet
-        Whether to show nothing.
-    """
+    """Return the progress that suits where it is shown."""
     if quiet:
         return Progress(runs)
     return Rich(runs, console) if console.is_terminal else Lines(runs, console)

@@ -25,11 +25,6 @@ DRAWS = 10_000  # of a bootstrap
 def ranks(scores: ArrayLike) -> Array:
     """Return the place of every agent on every dataset: 1 for the best, equals share the mean of their places.
 
-    Parameters
-    ----------
-    scores
-        (datasets, agents); more is better.
-
     Examples
     --------
     >>> ranks([[0.9, 0.5, 0.7], [0.4, 0.6, 0.6]])
@@ -42,30 +37,16 @@ def ranks(scores: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Friedman:
-    """Friedman's test that all agents are alike.
+    """Friedman's test that all agents are alike."""
 
-    Parameters
-    ----------
-    chi2, p_chi2
-        The statistic, corrected for ties, and its p by the chi-squared distribution with k - 1 degrees of freedom.
-    f, p
-        Iman and Davenport's statistic, which is less conservative, and its p by the F distribution with k - 1 and
-        (k - 1)(n - 1) degrees of freedom.
-    """
-
-    chi2: float
+    chi2: float  # corrected for ties
     p_chi2: float
-    f: float
+    f: float  # Iman and Davenport's statistic, which is less conservative
     p: float
 
 
 def friedman(scores: ArrayLike) -> Friedman:
     """Test whether agents differ at all.
-
-    Parameters
-    ----------
-    scores
-        (datasets, agents), at least 2 and 3.
 
     Examples
     --------
@@ -89,13 +70,6 @@ def friedman(scores: ArrayLike) -> Friedman:
 def critical_difference(agents: int, datasets: int, level: float = LEVEL) -> float:
     """Return by how much two mean ranks must differ to differ significantly, by Nemenyi's test.
 
-    Parameters
-    ----------
-    agents, datasets
-        Numbers of agents and datasets.
-    level
-        Significance level.
-
     Examples
     --------
     >>> round(critical_difference(4, 14), 2)  # Demsar (2006), section 3.2.2: 1.25
@@ -107,11 +81,6 @@ def critical_difference(agents: int, datasets: int, level: float = LEVEL) -> flo
 
 def wilcoxon_p(a: ArrayLike, b: ArrayLike) -> float:
     """Return the two-sided p of Wilcoxon's signed-ranks test over datasets; zeros are split, as Demsar proposes.
-
-    Parameters
-    ----------
-    a, b
-        Scores of two agents, dataset by dataset.
 
     Examples
     --------
@@ -129,15 +98,7 @@ def wilcoxon_p(a: ArrayLike, b: ArrayLike) -> float:
 def wilcoxon_holm(scores: ArrayLike) -> Array:
     """Return p of all pairs of agents, corrected by Holm's method for the number of pairs.
 
-    Parameters
-    ----------
-    scores
-        (datasets, agents).
-
-    Returns
-    -------
-    ndarray
-        (agents, agents), symmetric, with ones on the diagonal.
+    Scores are (datasets, agents); p is (agents, agents), with ones on the diagonal.
     """
     values = np.asarray(scores, dtype=float)
     k = values.shape[1]
@@ -152,17 +113,8 @@ def wilcoxon_holm(scores: ArrayLike) -> Array:
 def groups(mean_ranks: Sequence[float], alike: NDArray[np.bool_]) -> list[tuple[int, ...]]:
     """Return the largest groups of agents that follow one another in rank and of which no two differ significantly.
 
-    Parameters
-    ----------
-    mean_ranks
-        Mean rank of every agent.
-    alike
-        (agents, agents): whether two do not differ significantly.
-
-    Returns
-    -------
-    list of tuple
-        Indices of agents, best first; groups of one are left out.
+    ``alike`` (agents, agents) says which two do not differ. Groups are indices, best first; groups of one are left
+    out.
 
     Examples
     --------
@@ -188,22 +140,6 @@ def bootstrap(values: ArrayLike, level: float = 0.95, draws: int = DRAWS, seed: 
 
     Datasets are drawn whole, so that the agents of a draw are compared on the same ones; noise between shuffles is part
     of the spread between datasets.
-
-    Parameters
-    ----------
-    values
-        (datasets, agents): ranks, scores or differences.
-    level
-        Confidence level.
-    draws
-        Number of draws.
-    seed
-        The same seed gives the same intervals.
-
-    Returns
-    -------
-    tuple
-        Lower and upper ends, (agents,) each.
 
     Examples
     --------

@@ -17,11 +17,6 @@ RENAMED = {
 def then(agent: str) -> str:
     """Return the name of an agent that digests are computed with.
 
-    Parameters
-    ----------
-    agent
-        Current name of the agent.
-
     Examples
     --------
     >>> then("NeuralLinearMM"), then("LiM2")
@@ -32,11 +27,6 @@ def then(agent: str) -> str:
 
 def today(text: str) -> str:
     """Return a text about kept runs with the names of today.
-
-    Parameters
-    ----------
-    text
-        A name, settings, or a plan as JSON.
 
     Examples
     --------

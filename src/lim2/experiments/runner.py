@@ -55,33 +55,16 @@ class Plays(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """Record of each round of a run.
+    """Record of each round of a run."""
 
-    Parameters
-    ----------
-    arms
-        The arm that was played; the row of the item, where arms are items.
-    act_ns, update_ns
-        Nanoseconds of every decision, and of learning every reward that was learned, in the order of the calls.
-    learned_after
-        After which round each reward was learned.
-    memory_rounds, memory_bytes
-        Rounds and sizes of the agent's state in bytes; empty if it has no attribute `nbytes`.
-    traces
-        Traces recorded by the agent, by name; empty if it has no attribute `traces`.
-    changes
-        Rounds by which the agent had reported a change, one entry per change; None if it does not report changes.
-    cpu_seconds
-        CPU time of the process during the run.
-    """
-
-    arms: NDArray[np.int64]
-    act_ns: NDArray[np.int64]
-    update_ns: NDArray[np.int64]
-    learned_after: NDArray[np.int64]
-    memory_rounds: list[int]
+    arms: NDArray[np.int64]  # rows of the items, where arms are items
+    act_ns: NDArray[np.int64]  # nanoseconds of every decision
+    update_ns: NDArray[np.int64]  # of learning every reward that was learned, in the order of the calls
+    learned_after: NDArray[np.int64]  # after which round each reward was learned
+    memory_rounds: list[int]  # empty if the agent has no attribute nbytes
     memory_bytes: list[int]
     traces: Mapping[str, Sequence[float]]
+    # rounds by which the agent had reported a change, one entry per change; None if it does not report them
     changes: list[int] | None = None
     cpu_seconds: float | None = None
 
@@ -282,17 +265,7 @@ def identity(run: Run) -> Record:
 
 
 def draw(spec: Spec, rounds: int | str, seed: int) -> Problem | ItemProblem:
-    """Draw a problem.
-
-    Parameters
-    ----------
-    spec
-        Specification of the problem or agent.
-    rounds
-        Number of rounds.
-    seed
-        The same seed gives the same arrays.
-    """
+    """Draw a problem."""
     if spec.maker is not None or (":" in spec.source and not is_table(spec.source)):
         problem = maker_of(spec)(rounds=rounds, seed=seed, **spec.settings)
         if not isinstance(problem, Problem | ItemProblem):
@@ -319,17 +292,7 @@ def _loaded(spec: Spec, rounds: Any, seed: int) -> Problem | ItemProblem:
 
 
 def make(spec: Spec, problem: Problem | ItemProblem, seed: int) -> Plays | PlaysItems | PlaysDictionaries:
-    """Make an agent for a problem.
-
-    Parameters
-    ----------
-    spec
-        Specification of the problem or agent.
-    problem
-        Problem that the agent will play.
-    seed
-        Given if the agent takes one.
-    """
+    """Make an agent for a problem."""
     agent: Any
     if problem.form == "dictionaries":
         agent = make_for_dictionaries(spec, problem, seed)
@@ -371,15 +334,7 @@ def _sizes(problem: Problem | ItemProblem) -> Record:
 
 
 def measured(problem: Problem | ItemProblem, played: Played) -> Record:
-    """Return the fields of a row that measure the agent.
-
-    Parameters
-    ----------
-    problem
-        Problem that was played.
-    played
-        Record of the run.
-    """
+    """Return the fields of a row that measure the agent."""
     n = problem.rounds
     rewards, expected = problem.earned(played.arms), problem.expected(played.arms)
     regrets = problem.best_rewards - expected
@@ -421,13 +376,6 @@ def measured(problem: Problem | ItemProblem, played: Played) -> Record:
 
 def false_changes(reported: Sequence[int], real: Sequence[int]) -> int:
     """Return the number of reported changes that follow no real change within 2,000 rounds.
-
-    Parameters
-    ----------
-    reported
-        Numbers of rounds after which an agent had reported a change.
-    real
-        Rounds of real changes, counted from 0.
 
     Examples
     --------

@@ -23,21 +23,7 @@ def carry_out(
     progress: Progress,
     is_there: Callable[[Run], bool] | None = None,
 ) -> None:
-    """Carry out runs on a backend.
-
-    Parameters
-    ----------
-    runs
-        Runs, in order of execution.
-    backend
-        Backend that executes the runs; it stays open.
-    put
-        Keeps a result.
-    progress
-        Shows what happens.
-    is_there
-        Says whether another process has done a run in the meantime; None to run all of them.
-    """
+    """Carry out runs on a backend."""
     waiting = deque(runs)
     attempts: Counter[str] = Counter()
     costs = Costs()

@@ -64,11 +64,6 @@ def pooled_p(groups: Sequence[ArrayLike]) -> float | None:
     with the degrees of freedom of Welch and Satterthwaite. For one problem it is the paired t-test. None unless every
     problem has two pairs at least.
 
-    Parameters
-    ----------
-    groups
-        Paired differences, an array a problem.
-
     Examples
     --------
     >>> round(pooled_p([[1.0, 1.5, 2.0]]), 4) == round(paired_p([1.0, 1.5, 2.0], [0.0, 0.0, 0.0]), 4)
@@ -165,13 +160,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def band(curves: Array, level: float = 0.95) -> tuple[Array, Array]:
-    """Return the mean of curves and the half width of its confidence band, pointwise by Student's t.
-
-    Parameters
-    ----------
-    curves
-        (runs, points).
-    """
+    """Return the mean of curves and the half width of its confidence band, pointwise by Student's t."""
     mean = curves.mean(axis=0)
     if len(curves) < 2:
         return mean, np.zeros_like(mean)

@@ -97,28 +97,14 @@ MEASURED = (
 
 @dataclass(frozen=True)
 class Cell:
-    """Runs of one (problem, agent).
+    """Runs of one (problem, agent)."""
 
-    Parameters
-    ----------
-    problem, agent
-        Labels; that of the problem includes delay and batch.
-    problem_text, agent_text
-        Descriptions with settings.
-    rounds
-        Number of rounds in the plan.
-    files
-        The runs' files, in the order of their seeds.
-    delay, batch
-        Delay and batch of the rewards.
-    """
-
-    problem: str
+    problem: str  # label with delay and batch
     agent: str
     problem_text: str
     agent_text: str
     rounds: int | str
-    files: tuple[str, ...]
+    files: tuple[str, ...]  # in the order of their seeds
     delay: int = 0
     batch: int = 1
 
@@ -261,13 +247,7 @@ class Store:
 
 
 def opened(folder: Path | str) -> Store:
-    """Return the store in a folder that should have one.
-
-    Parameters
-    ----------
-    folder
-        Folder written by `lim2 bench`.
-    """
+    """Return the store in a folder that should have one."""
     store = Store(folder)
     if not (store.folder / "plans").is_dir():
         raise PlanError(f"{folder} has no results of `lim2 bench` (no folder 'plans' in it); give the folder of --out")
@@ -275,13 +255,7 @@ def opened(folder: Path | str) -> Store:
 
 
 def writable(folder: Path | str) -> Path:
-    """Return a folder to write to, which is created; a `PlanError` if that cannot be.
-
-    Parameters
-    ----------
-    folder
-        Folder given by the user.
-    """
+    """Return a folder to write to, which is created; a `PlanError` if that cannot be."""
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -293,13 +267,7 @@ def writable(folder: Path | str) -> Path:
 
 
 def read(paths: Iterable[Path]) -> pl.DataFrame:
-    """Return the rows of runs' files, with the columns of ``SCHEMA``.
-
-    Parameters
-    ----------
-    paths
-        The files.
-    """
+    """Return the rows of runs' files, with the columns of ``SCHEMA``."""
     frames = (pl.read_parquet(path, hive_partitioning=False) for path in paths)
     # A file of another version may lack a column that has come since, or have one that this version does not know.
     return pl.concat(
@@ -308,15 +276,7 @@ def read(paths: Iterable[Path]) -> pl.DataFrame:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file atomically, even if the process or the machine crashes.
-
-    Parameters
-    ----------
-    path
-        Path of the file; its folder is created.
-    content
-        Content of the file.
-    """
+    """Write a file atomically, even if the process or the machine crashes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with unfinished(path) as part, part.open("wb") as file:
         file.write(content)

@@ -50,25 +50,9 @@ WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 @dataclass(frozen=True)
 class Suite:
-    """Content of a suite's file.
+    """Content of a suite's file."""
 
-    Parameters
-    ----------
-    path
-        Path of the file. Tables are searched relative to it, then in the folder of the datasets.
-    problems, agents
-        Names of problems and agents; empty if not in the file.
-    rounds, runs, seed
-        Rounds, runs and first seed; None if not in the file.
-    delay, batch
-        Delays and batch sizes; several to compare, None if not in the file.
-    variants
-        Settings by label.
-    skip
-        Labels of agents that do not play a problem, by the problem's label.
-    """
-
-    path: Path = field(default_factory=Path)
+    path: Path = field(default_factory=Path)  # tables are searched relative to it, then in the folder of the datasets
     problems: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     rounds: int | None = None
@@ -76,7 +60,8 @@ class Suite:
     seed: int | None = None
     delay: int | Sequence[int] | None = None
     batch: int | Sequence[int] | None = None
-    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # settings by label
+    # labels of agents that do not play a problem, by the problem's label
     skip: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def problems_of(self, words: Sequence[str]) -> list[Spec]:
@@ -130,13 +115,7 @@ class Suite:
 
 
 def read_suite(path: Path) -> Suite:
-    """Read a suite.
-
-    Parameters
-    ----------
-    path
-        A TOML file.
-    """
+    """Read a suite."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -192,11 +171,7 @@ def _is_tables(value: Any) -> bool:
 def parsed_settings(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return settings given as ``NAME.setting=value``, by name.
 
-    Parameters
-    ----------
-    pairs
-        Words typed by the user. A value that is not a Python literal is text; ``true``, ``false`` and ``none`` work,
-        too.
+    A value that is not a Python literal is text; ``true``, ``false`` and ``none`` work, too.
 
     Examples
     --------

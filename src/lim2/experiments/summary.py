@@ -38,13 +38,7 @@ class Row(TypedDict):
 
 
 def summarize(runs: pl.DataFrame) -> list[Row]:
-    """Return a row for each (problem, agent), in the order in which they come.
-
-    Parameters
-    ----------
-    runs
-        One row per run, as from `Store.frames`.
-    """
+    """Return a row for each (problem, agent), in the order in which they come."""
     rows = [row_of(group) for _, group in runs.group_by("problem", "agent", maintain_order=True)]
     for (problem,), group in runs.group_by("problem", maintain_order=True):
         means = common_means(group)
@@ -62,11 +56,6 @@ def common_means(runs: pl.DataFrame) -> dict[str, float]:
     """Return the mean reward of each agent on a problem, over the seeds that all agents have: nobody has easier ones.
 
     Where no seed is common to all, over all seeds.
-
-    Parameters
-    ----------
-    runs
-        Runs of one problem.
 
     Examples
     --------
@@ -107,13 +96,7 @@ def row_of(group: pl.DataFrame) -> Row:
 
 
 def feedback_of(row: Row) -> Feedback:
-    """Return when the rewards of a row's runs were learned.
-
-    Parameters
-    ----------
-    row
-        Row of a summary.
-    """
+    """Return when the rewards of a row's runs were learned."""
     return Feedback(row.get("delay", 0), row.get("batch", 1))
 
 
@@ -125,12 +108,7 @@ def _feedback(group: pl.DataFrame) -> Feedback:
 def normalized(scores: Sequence[float], reference: float | None) -> list[float | None]:
     """Return the paper's normalised scores: 0 for the random policy, 1 for the best agent.
 
-    Parameters
-    ----------
-    scores
-        Mean cumulative rewards of all agents on a problem.
-    reference
-        Reward of the random policy. Without it, or if no agent beats it, there is no score.
+    Without the reward of the random policy (``reference``), or if no agent beats it, there is no score.
 
     Examples
     --------
@@ -146,13 +124,5 @@ def normalized(scores: Sequence[float], reference: float | None) -> list[float |
 
 
 def write_summary(folder: Path, rows: Iterable[Row]) -> None:
-    """Write ``summary.json``.
-
-    Parameters
-    ----------
-    folder
-        Folder of the results.
-    rows
-        Rows from `summarize`.
-    """
+    """Write ``summary.json``."""
     write(folder / "summary.json", (json.dumps(list(rows), indent=1) + "\n").encode())

@@ -20,27 +20,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a problem's table.
-
-    Parameters
-    ----------
-    row
-        Row of ``summary.json``.
-    best
-        Whether its mean reward is the highest.
-    p
-        Corrected p-value of the paired test against the best; None for the best itself, or without a test.
-    times
-        Microseconds: median and 99th percentile of act, and of update.
-    own_size
-        Whether it is the agent's ``nbytes``; else it is the growth of the process.
-    """
+    """A line of a problem's table."""
 
     row: Row
     best: bool
-    p: float | None
-    times: dict[str, float]
-    own_size: bool
+    p: float | None  # paired test against the best, corrected; None for the best itself, or without a test
+    times: dict[str, float]  # us: median and 99th percentile of act, and of update
+    own_size: bool  # the agent's nbytes; else the growth of the process
 
     @property
     def tied(self) -> bool:
@@ -50,38 +36,18 @@ class Entry:
 
 @dataclass(frozen=True)
 class Standing:
-    """A line of the leaderboard.
-
-    Parameters
-    ----------
-    agent
-        Label of the agent.
-    rank
-        Place by mean normalised score; agents that were not run on all problems come after the others.
-    mean, median
-        Mean and median of the normalised scores over problems, as in the paper.
-    mean_rank
-        Mean over problems of its place by reward.
-    scores
-        Normalised score by problem.
-    p
-        Corrected p-value of the paired test against the first, over all problems and runs.
-    us_per_round, peak_mb
-        Geometric mean over problems, and the largest.
-    regret_share
-        Mean over problems of the regret as a share of the random policy's; None if it is unknown for one of them.
-    """
+    """A line of the leaderboard."""
 
     agent: str
-    rank: int
-    mean: float | None
+    rank: int  # agents that were not run on all problems come after the others
+    mean: float | None  # of the normalised scores over problems, as in the paper
     median: float | None
-    mean_rank: float
+    mean_rank: float  # mean over problems of its place by reward
     scores: dict[str, float | None]
-    p: float | None
-    us_per_round: float
-    peak_mb: float | None
-    regret_share: float | None
+    p: float | None  # paired test against the first over all problems and runs, corrected
+    us_per_round: float  # geometric mean over problems
+    peak_mb: float | None  # the largest
+    regret_share: float | None  # of the random policy's, mean over problems; None if unknown for one of them
 
     @property
     def tied(self) -> bool:
@@ -90,15 +56,7 @@ class Standing:
 
 
 class Tables:
-    """All tables of a set of results.
-
-    Parameters
-    ----------
-    runs
-        One row per run.
-    rows
-        Summary of the runs.
-    """
+    """All tables of a set of results."""
 
     def __init__(self, runs: pl.DataFrame, rows: Sequence[Row]) -> None:
         self.runs = runs
@@ -243,13 +201,7 @@ class Tables:
 
 
 def paired(a: pl.DataFrame, b: pl.DataFrame) -> tuple[Array, Array]:
-    """Return the rewards of two agents on the seeds that both have.
-
-    Parameters
-    ----------
-    a, b
-        Runs of one problem.
-    """
+    """Return the rewards of two agents on the seeds that both have."""
     both = a.select("seed", "reward").join(b.select("seed", other="reward"), on="seed").sort("seed")
     return both["reward"].to_numpy(), both["other"].to_numpy()
 

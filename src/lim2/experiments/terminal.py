@@ -16,28 +16,14 @@ WIDEST = 10_000  # letters: more than any table needs
 
 
 def show(table: Table) -> None:
-    """Print a table whole: where the terminal is too narrow, lines are longer than it, and no number is cut.
-
-    Parameters
-    ----------
-    table
-        Any table.
-    """
+    """Print a table whole: where the terminal is too narrow, lines are longer than it, and no number is cut."""
     out = Console(highlight=False)
     needed = Measurement.get(out, out.options.update(width=WIDEST), table).maximum
     Console(highlight=False, width=max(out.width, needed)).print(table, crop=False, soft_wrap=False)
 
 
 def leaderboard(tables: Tables, late: str = "") -> Table:
-    """Return the leaderboard as a table for a terminal.
-
-    Parameters
-    ----------
-    tables
-        The numbers, of one delay and batch.
-    late
-        Description of delay and batch; empty for the default.
-    """
+    """Return the leaderboard as a table for a terminal."""
     when = f", {late}" if late else ""
     table = Table(
         title=f"Normalised score{when}: 0 = random policy, 1 = best agent",
@@ -67,13 +53,7 @@ def leaderboard(tables: Tables, late: str = "") -> Table:
 
 
 def rewards_by_feedback(tables: Tables) -> Table:
-    """Return the rewards of every delay and batch side by side, as a table for a terminal.
-
-    Parameters
-    ----------
-    tables
-        The numbers.
-    """
+    """Return the rewards of every delay and batch side by side, as a table for a terminal."""
     table = Table(title="Mean reward by delay and batch", title_justify="left")
     table.add_column("problem", no_wrap=True)
     table.add_column("agent", no_wrap=True)
@@ -92,13 +72,7 @@ HEAD = ("problem", "agent", "first", "second", "difference", "p", "verdict", "ti
 
 
 def comparison(differences: Sequence[Difference]) -> Table:
-    """Return two sets of results side by side, as a table for a terminal.
-
-    Parameters
-    ----------
-    differences
-        Result of `compared`.
-    """
+    """Return two sets of results side by side, as a table for a terminal."""
     table = Table(
         caption="first, second: mean ± std of reward. time, memory: second / first. "
         "p: paired t-test on common shuffles (* Welch's, not paired), Holm's correction.",
@@ -113,13 +87,7 @@ def comparison(differences: Sequence[Difference]) -> Table:
 
 
 def comparison_cells(d: Difference) -> list[str]:
-    """Return a line of the comparison.
-
-    Parameters
-    ----------
-    d
-        A (problem, agent) in two sets.
-    """
+    """Return a line of the comparison."""
     places = max(decimals(row["reward_mean"]) for row in (d.first, d.second))
     return [
         d.problem,

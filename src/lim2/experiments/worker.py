@@ -21,13 +21,7 @@ EVERY = 0.1
 
 
 class Reporter:
-    """Report how far a run is, but not too often.
-
-    Parameters
-    ----------
-    out
-        Channel to the process that shows the progress.
-    """
+    """Report how far a run is, but not too often."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self.out = out

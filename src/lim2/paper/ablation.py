@@ -74,15 +74,7 @@ def plans(scale: Scale) -> list[Plan]:
 
 
 def differences(tables: Tables, label: str) -> dict[str, Array]:
-    """Return, by problem, a variant's differences from LiM2 run by run, in percent of its lead over the random policy.
-
-    Parameters
-    ----------
-    tables
-        The runs.
-    label
-        Of the variant.
-    """
+    """Return a variant's differences from LiM2 by problem and run, in percent of its lead over the random policy."""
     found = {}
     for problem in _problems(tables):
         ours, random = tables.row(problem, PUBLISHED), tables.row(problem, "Uniform")
@@ -224,11 +216,6 @@ def _claims(apart: dict[str, dict[str, Array]], pooled: dict[str, float | None])
 def equivalence(groups: list[Array]) -> str:
     """Say whether differences are shown to be within `MARGIN`, and which margin they support.
 
-    Parameters
-    ----------
-    groups
-        Paired differences in percent, an array per problem.
-
     Examples
     --------
     >>> equivalence([np.array([0.5, -0.4, 0.1])])
@@ -248,13 +235,6 @@ def kinds(apart: dict[str, dict[str, Array]], pooled: dict[str, float | None]) -
 
     "worse" and "better" are significant after Holm's correction, "equivalent" are others that two one-sided tests
     place within `MARGIN`; of the rest these runs decide nothing.
-
-    Parameters
-    ----------
-    apart
-        Differences by variant and problem.
-    pooled
-        Corrected p by variant.
     """
     found: dict[str, list[str]] = {"worse": [], "better": [], "equivalent": [], "undecided": []}
     for label in (label for label in apart if label in VARIANTS):

@@ -27,15 +27,7 @@ FOLDERS = tuple(dict.fromkeys(experiment.folder for experiment in EXPERIMENTS.va
 
 
 def pack(out: Path, to: Path) -> None:
-    """Write all runs of a folder of results into a few files.
-
-    Parameters
-    ----------
-    out
-        The folder of the results.
-    to
-        Where; into its folder ``runs``.
-    """
+    """Write all runs of a folder of results into a few files."""
     for folder in FOLDERS:
         store = Store(out / folder)
         files = sorted((store.folder / "runs").glob("*.parquet"))
@@ -53,11 +45,6 @@ def without_data(text: str) -> str:
 
     A run is found by its key, which stays that of the whole settings.
 
-    Parameters
-    ----------
-    text
-        Settings as JSON, or as a call.
-
     Examples
     --------
     >>> without_data('{"contexts":[[1.0,2.0],[3.0,4.0]],"width":50}')
@@ -70,64 +57,30 @@ def without_data(text: str) -> str:
 
 
 def tables_of(kept: Path, folder: str) -> Tables:
-    """Return the tables of kept runs as they are, without unpacking them.
-
-    Parameters
-    ----------
-    kept
-        Where `pack` wrote.
-    folder
-        Of the experiment.
-    """
+    """Return the tables of kept runs as they are, without unpacking them."""
     named = pl.col("agent", "agent_source").map_elements(today, pl.String)
     runs = read([kept / "runs" / f"{folder}.parquet"]).with_columns(named).sort("problem", "agent", "seed")
     return Tables(runs, summarize(runs))
 
 
 def sections_of(kept: Path) -> dict[str, Section]:
-    """Return the sections of the experiments whose runs are kept, by name.
-
-    Parameters
-    ----------
-    kept
-        Where `pack` wrote.
-    """
+    """Return the sections of the experiments whose runs are kept, by name."""
     return sections_from({folder: tables_of(kept, folder) for folder in folders_of(kept)})
 
 
 def folders_of(kept: Path) -> list[str]:
-    """Return the folders of the experiments whose runs are kept.
-
-    Parameters
-    ----------
-    kept
-        Where `pack` wrote.
-    """
+    """Return the folders of the experiments whose runs are kept."""
     return [folder for folder in FOLDERS if (kept / "runs" / f"{folder}.parquet").is_file()]
 
 
 def sections_from(tables: Mapping[str, Tables]) -> dict[str, Section]:
-    """Return the sections of experiments, by name.
-
-    Parameters
-    ----------
-    tables
-        Their runs, by folder.
-    """
+    """Return the sections of experiments, by name."""
     found = {e.name: e.section(tables[e.folder]) for e in EXPERIMENTS.values() if e.folder in tables}
     return {name: section for name, section in found.items() if section is not None}
 
 
 def unpack(kept: Path, out: Path) -> int:
-    """Put kept runs back, so that they are not run again; return how many. What is there already stays.
-
-    Parameters
-    ----------
-    kept
-        Where `pack` wrote.
-    out
-        The folder of the results.
-    """
+    """Put kept runs back, so that they are not run again; return how many. What is there already stays."""
     files = [kept / "runs" / f"{folder}.parquet" for folder in FOLDERS]
     if not any(file.is_file() for file in files):
         raise PlanError(f"{kept} has no kept runs (no files runs/*.parquet in it)")

@@ -31,15 +31,7 @@ def plans(scale: Scale) -> list[Plan]:
 
 
 def times(tables: Tables, method: str) -> tuple[Array, Array]:
-    """Return the ends of intervals, and the microseconds of a round in each: the median over runs, and all of them.
-
-    Parameters
-    ----------
-    tables
-        The runs.
-    method
-        Which.
-    """
+    """Return the ends of intervals, and the microseconds of a round in each: the median over runs, and all of them."""
     group = tables.group("statlog", method)
     at = np.array(group["curve_round"][0].to_list())
     spent = np.array(group["curve_seconds"].to_list())

@@ -44,15 +44,7 @@ def _label(width: int) -> str:
 
 
 def kernels(tables: Tables, width: int) -> tuple[Array, dict[str, Array]]:
-    """Return the iterations, and the kernel's values of each pair, (runs, looks).
-
-    Parameters
-    ----------
-    tables
-        The runs.
-    width
-        Of the network.
-    """
+    """Return the iterations, and the kernel's values of each pair, (runs, looks)."""
     traces = [
         {trace["name"]: trace["values"] for trace in row}
         for row in tables.group("statlog", _label(width))["traces"].to_list()
@@ -62,15 +54,7 @@ def kernels(tables: Tables, width: int) -> tuple[Array, dict[str, Array]]:
 
 
 def change(values: dict[str, Array], pair: str) -> Array:
-    """Return each run's largest change of the kernel since the start, relative to the contexts' own kernels.
-
-    Parameters
-    ----------
-    values
-        From `kernels`.
-    pair
-        Which.
-    """
+    """Return each run's largest change of the kernel since the start, relative to the contexts' own kernels."""
     scale = np.sqrt(values["b,b"][:, 0] * values["b',b'"][:, 0])
     largest: Array = np.abs(values[pair] - values[pair][:, :1]).max(axis=1) / scale
     return largest

@@ -15,91 +15,41 @@ from lim2.problems.registry import find
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of an experiment is run.
-
-    Parameters
-    ----------
-    runs
-        Of every method.
-    slow_runs
-        Of NeuralUCB, NeuralTS and of the text network, which take longest.
-    quick
-        Fewer rounds, so that everything together takes about ten minutes on two cores.
-    """
+    """How much of an experiment is run."""
 
     runs: int = 10
-    slow_runs: int = 10
-    quick: bool = False
+    slow_runs: int = 10  # of NeuralUCB, NeuralTS and the text network
+    quick: bool = False  # fewer rounds: about ten minutes on two cores
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment of the paper.
-
-    Parameters
-    ----------
-    name
-        What `lim2 paper` calls it.
-    title
-        What the report calls it.
-    folder
-        Where its runs are kept, in the folder of the results; two experiments may share runs.
-    plans
-        What is to be run.
-    section
-        What is reported of the runs that are there.
-    """
+    """An experiment of the paper."""
 
     name: str
     title: str
-    folder: str
+    folder: str  # two experiments may share runs
     plans: Callable[[Scale], Sequence[Plan]]
     section: Callable[[Tables], Section | None]
 
 
 def is_here(problem: str) -> bool:
-    """Say whether a dataset's files are on this machine.
-
-    Parameters
-    ----------
-    problem
-        What `lim2.problems.load` calls it.
-    """
+    """Say whether a dataset's files are on this machine."""
     facts = find(problem).facts
     return facts is None or presence(facts).state != "missing"
 
 
 def made_by(tables: Tables) -> dict[str, list[str]]:
-    """Return versions and machines of the runs, for a section.
-
-    Parameters
-    ----------
-    tables
-        The runs.
-    """
+    """Return versions and machines of the runs, for a section."""
     return {name: [str(value) for value in tables.runs[name].unique(maintain_order=True)] for name in COLUMNS}
 
 
 def is_whole(tables: Tables, rounds: int) -> bool:
-    """Say whether all runs are as long as the paper's, and at least `LEAST_RUNS` of each method.
-
-    Parameters
-    ----------
-    tables
-        The runs.
-    rounds
-        Of the paper's.
-    """
+    """Say whether all runs are as long as the paper's, and at least `LEAST_RUNS` of each method."""
     return all(row["rounds"] >= rounds and row["runs"] >= LEAST_RUNS for row in tables.rows)
 
 
 def runs_of(tables: Tables) -> str:
-    """Say how many runs stand behind a number.
-
-    Parameters
-    ----------
-    tables
-        The runs.
-    """
+    """Say how many runs stand behind a number."""
     counts = sorted({row["runs"] for row in tables.rows})
     return f"{counts[0]} runs" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} runs"

@@ -75,15 +75,10 @@ def drift(panels: Sequence[tuple[str, Sequence[Curve]]]) -> Drawn:
 def ablation(rows: Sequence[tuple[str, float, float, Sequence[float], bool]], reference: str) -> Drawn:
     """Return how far each variant is from the reference: the mean with its interval, a dot per dataset.
 
-    The axis is linear: a long interval looks long.
+    A row is a label, the mean difference, the half width of its 95% interval, the differences on the datasets, all in
+    percent, and the colour and form of a significant difference, if it is one.
 
-    Parameters
-    ----------
-    rows
-        Label, mean difference, half width of its 95% interval, the differences on the datasets, all in percent, and
-        whether the difference is significant, which gives it a colour and a form.
-    reference
-        What they are measured against.
+    The axis is linear: a long interval looks long.
     """
     shown = []
     for label, mean, half, dots, significant in rows:

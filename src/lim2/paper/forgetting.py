@@ -41,15 +41,7 @@ def plans(scale: Scale) -> list[Plan]:
 
 
 def regrets(tables: Tables, agent: str) -> tuple[Array, Array]:
-    """Return the ends of the intervals of a run's curve, and the mean regret of a round in each, (runs, intervals).
-
-    Parameters
-    ----------
-    tables
-        The runs.
-    agent
-        Its label.
-    """
+    """Return the ends of the intervals of a run's curve, and the mean regret of a round in each, (runs, intervals)."""
     group = tables.group("statlog", agent)
     at = np.concatenate([[0], np.array(group["curve_round"][0].to_list())])
     reached = np.array(group["curve_regret"].to_list())

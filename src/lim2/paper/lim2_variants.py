@@ -39,18 +39,11 @@ class State(NamedTuple):
 class LiM2Variant(LiM2):
     """LiM2 with settings that only its ablation has; by default the same as :class:`lim2.algorithms.LiM2`.
 
-    Parameters
-    ----------
-    refresh
-        Arms whose mean is refitted in a round: only the ``"played"`` arm, or ``"all"``.
-    recount
-        True: the last posterior, buffer included, is the prior to which the buffer is added again, as in the paper.
-        False: only evicted tuples enter the prior.
-    noise
-        Data for the estimate of the noise: the whole ``"history"`` (evicted rewards count as noise, as in the published
-        runs), or only the ``"buffer"``.
-    mean_prior
-        Whether the last layer is the prior mean, as in the paper. False: the prior mean is 0.
+    ``refresh``: the mean of only the ``"played"`` arm is refitted, or of ``"all"``. ``recount``: the last posterior,
+    buffer included, is the prior to which the buffer is added again, as in the paper; otherwise only evicted tuples
+    enter the prior. ``noise`` is estimated from the whole ``"history"`` (evicted rewards count as noise, as in the
+    published runs), or only from the ``"buffer"``. ``mean_prior``: the last layer is the prior mean, as in the paper,
+    or 0.
     """
 
     refresh: str = "played"

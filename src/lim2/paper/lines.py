@@ -20,19 +20,6 @@ Array = NDArray[np.float64]
 class Line:
     """The runs on a dataset.
 
-    Parameters
-    ----------
-    published
-        The paper's row.
-    problem
-        What was played; it may be a variant of the paper's dataset.
-    features
-        How many columns a context had.
-    cells
-        The summary of each method's runs, all of them.
-    rewards
-        By method, and the random policy's under its name, then by seed.
-
     Examples
     --------
     Scores are of the seeds that all methods have played, so that no method has an easier draw:
@@ -44,10 +31,10 @@ class Line:
     """
 
     published: Dataset
-    problem: str
+    problem: str  # may be a variant of the paper's dataset
     features: int
     cells: dict[str, Row]
-    rewards: dict[str, dict[int, float]]
+    rewards: dict[str, dict[int, float]]  # by method, and the random policy's under its name, then by seed
 
     @property
     def title(self) -> str:
@@ -92,13 +79,7 @@ class Line:
 
 
 def lines_of(tables: Tables) -> list[Line]:
-    """Return the datasets that were played, in the paper's order.
-
-    Parameters
-    ----------
-    tables
-        The runs.
-    """
+    """Return the datasets that were played, in the paper's order."""
     found: dict[str, Line] = {}
     for row in tables.rows:
         if row["agent"] not in (*METHODS, REFERENCE) or not _known(row["problem"]):
@@ -116,41 +97,17 @@ def _known(problem: str) -> bool:
 
 
 def averages_of(lines: Sequence[Line], methods: Sequence[str] = METHODS) -> dict[str, float]:
-    """Return each method's mean score over the datasets that it has played.
-
-    Parameters
-    ----------
-    lines
-        The datasets.
-    methods
-        Which.
-    """
+    """Return each method's mean score over the datasets that it has played."""
     played = {method: [line.scores[method] for line in lines if method in line.scores] for method in methods}
     return {method: float(np.mean(scores)) for method, scores in played.items() if scores}
 
 
 def medians_of(lines: Sequence[Line], methods: Sequence[str] = METHODS) -> dict[str, float]:
-    """Return each method's median score over the datasets that it has played.
-
-    Parameters
-    ----------
-    lines
-        The datasets.
-    methods
-        Which.
-    """
+    """Return each method's median score over the datasets that it has played."""
     played = {method: [line.scores[method] for line in lines if method in line.scores] for method in methods}
     return {method: float(np.median(scores)) for method, scores in played.items() if scores}
 
 
 def alike(lines: Sequence[Line], methods: Sequence[str]) -> list[Line]:
-    """Return the datasets on which all of these methods have a score: averages over them compare.
-
-    Parameters
-    ----------
-    lines
-        The datasets.
-    methods
-        Which.
-    """
+    """Return the datasets on which all of these methods have a score: averages over them compare."""
     return [line for line in lines if set(methods) <= set(line.scores)]

@@ -29,15 +29,6 @@ EVERY = 50  # iterations between two notes of the kernel
 class NTKNetwork:
     """One hidden layer in the NTK parametrisation, one output per arm.
 
-    Parameters
-    ----------
-    n_features, width, n_arms
-        Sizes of the layers.
-    optimizer
-        Trains it.
-    rng
-        Draws the initial parameters.
-
     Examples
     --------
     >>> net = NTKNetwork(3, 100_000, 2, SGD(0.1), np.random.default_rng(0))
@@ -100,20 +91,8 @@ class NTKNetwork:
 class KernelWatch:
     """An agent that plays at random, trains its network every round as LiM2 does, and notes the kernel.
 
-    Parameters
-    ----------
-    n_arms, n_features, seed
-        As of every agent.
-    width
-        Of the hidden layer.
-    contexts
-        The two contexts b and b' whose kernel is noted.
-    optimizer
-        ``"rmsprop"`` as in the published runs, or ``"sgd"``.
-    every
-        Iterations between two notes.
-    buffer, batch
-        Tuples per arm, as in the paper's setup.
+    ``contexts`` are the two whose kernel is noted, ``every`` so many iterations. ``optimizer`` is ``"rmsprop"``, as
+    in the published runs, or ``"sgd"``. ``buffer`` and ``batch`` are tuples per arm.
     """
 
     def __init__(

@@ -14,28 +14,14 @@ RUNS = 10  # behind every published number
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A row of the paper's tables.
-
-    Parameters
-    ----------
-    title
-        What the paper calls it.
-    problem
-        What `lim2.problems.load` calls it.
-    features, arms
-        As published; the features are text where the paper rounds them.
-    raw
-        Mean and standard deviation of the cumulative reward, by method.
-    normalized
-        The normalised score, by method.
-    """
+    """A row of the paper's tables."""
 
     title: str
     problem: str
     features: str
     arms: int
-    raw: dict[str, tuple[float, float]]
-    normalized: dict[str, float]
+    raw: dict[str, tuple[float, float]]  # mean and standard deviation of the cumulative reward, by method
+    normalized: dict[str, float]  # score by method
 
 
 def _row(
@@ -99,11 +85,6 @@ MEDIAN = dict(zip(METHODS, (0.945, 0.970, 1.000, 0.679, 0.686, 0.534, 0.575, 0.9
 
 def dataset(problem: str) -> Dataset:
     """Return the row of a problem; a variant such as smartphones-66 stands in the row of the whole.
-
-    Parameters
-    ----------
-    problem
-        What `lim2.problems.load` takes.
 
     Examples
     --------

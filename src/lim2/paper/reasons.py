@@ -22,13 +22,5 @@ DATASETS = {
 
 
 def why(title: str, method: str) -> str:
-    """Return why a cell differs from the published one.
-
-    Parameters
-    ----------
-    title
-        Of the dataset.
-    method
-        Which.
-    """
+    """Return why a cell differs from the published one."""
     return METHODS.get(method) or DATASETS.get(title) or UNKNOWN

@@ -32,31 +32,15 @@ NOT_EXPLORED = ("text", "drift")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a call.
-
-    Parameters
-    ----------
-    sections
-        The section of each experiment whose runs are there, by name.
-    failures
-        One line for each run that failed.
-    absent
-        Experiments that could not be run, and why.
-    """
+    """What came of a call."""
 
     sections: dict[str, Section]
     failures: list[str] = field(default_factory=list)
-    absent: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)  # experiments that could not be run, and why
 
 
 def experiment_named(name: str) -> Experiment:
-    """Return an experiment.
-
-    Parameters
-    ----------
-    name
-        As on the command line.
-    """
+    """Return an experiment."""
     if name not in EXPERIMENTS:
         raise PlanError(f"the paper has no experiment {name!r}; {nearest(name, EXPERIMENTS)}")
     return EXPERIMENTS[name]
@@ -73,19 +57,7 @@ def run(
     console: Console | None = None,
     command: Sequence[str] = (),
 ) -> Outcome:
-    """Carry out what is missing of some experiments; what is in `out` already is not run again.
-
-    Parameters
-    ----------
-    names
-        Of experiments.
-    out
-        The folder of the results.
-    scale
-        How much.
-    jobs, on, quiet, console, command
-        As of `lim2.experiments.benchmark.carried_out`.
-    """
+    """Carry out what is missing of some experiments; what is in `out` already is not run again."""
     console = console or Console(stderr=True, highlight=False)
     failures, absent = [], []
     done: list[str] = []
@@ -116,13 +88,7 @@ def _failed(results: Results) -> list[str]:
 
 
 def sections_of(out: Path) -> dict[str, Section]:
-    """Return the sections of the experiments whose runs are in a folder.
-
-    Parameters
-    ----------
-    out
-        The folder of the results.
-    """
+    """Return the sections of the experiments whose runs are in a folder."""
     sections = {}
     for experiment in EXPERIMENTS.values():
         store = Store(out / experiment.folder)

@@ -72,13 +72,6 @@ def verdict(row: Row, mean: float, std: float) -> Verdict:
     "Same" is a difference of at most one published standard deviation, or one that is not
     significant in Welch's t-test.
 
-    Parameters
-    ----------
-    row
-        Our runs, at least two.
-    mean, std
-        As published, over ten runs.
-
     Examples
     --------
     >>> row = {"reward_mean": 4790.0, "reward_std": 40.0, "runs": 10}

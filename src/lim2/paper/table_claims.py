@@ -30,13 +30,7 @@ HARD_DATASETS = [row for row in DATASETS if LINEAR in row.normalized and row.nor
 
 
 def claims(lines: Sequence[Line]) -> list[Claim]:
-    """Return the paper's claims on its table, with what the runs show.
-
-    Parameters
-    ----------
-    lines
-        The datasets that were played.
-    """
+    """Return the paper's claims on its table, with what the runs show."""
     return [
         _comparable(lines),
         _one_step(lines),
@@ -68,13 +62,7 @@ def claims(lines: Sequence[Line]) -> list[Claim]:
 
 
 def criteria(lines: Sequence[Line]) -> list[Claim]:
-    """Return the requirements of this project: its own thresholds, not the paper's.
-
-    Parameters
-    ----------
-    lines
-        The datasets that were played.
-    """
+    """Return the requirements of this project: its own thresholds, not the paper's."""
     average = averages_of(lines, [LIM2]).get(LIM2)
     played = [line for line in lines if line.problem != "amazon" and LIM2 in line.cells]
     known = [line for line in played if line.title not in reasons.INCOMPARABLE]
@@ -100,13 +88,7 @@ def criteria(lines: Sequence[Line]) -> list[Claim]:
 
 
 def text_claims(line: Line) -> list[Claim]:
-    """Return the paper's claims on the text experiment.
-
-    Parameters
-    ----------
-    line
-        Amazon.
-    """
+    """Return the paper's claims on the text experiment."""
     source, shown = "introduction; section 4.5, table 1", ("table-text",)
     methods = (LIM2, FULL, NTK, MM, NAIVE)
     impractical = Claim(

@@ -23,17 +23,7 @@ from lim2.paper.sections import Cell, Claim, Section, Sheet
 
 
 def write_report(sections: Mapping[str, Section], out: Path, to: Path | None = None) -> Path:
-    """Write ``report.html``, ``report.md``, ``made.json``, ``tables/`` and ``figures/``; return the page's path.
-
-    Parameters
-    ----------
-    sections
-        From `lim2.paper.run.sections_of`.
-    out
-        The folder of the results.
-    to
-        Where to write; default: there.
-    """
+    """Write ``report.html``, ``report.md``, ``made.json``, ``tables/`` and ``figures/``; return the page's path."""
     to = out if to is None else to
     shown = list(sections.values())
     commands = commands_of(out)
@@ -52,15 +42,7 @@ def write_report(sections: Mapping[str, Section], out: Path, to: Path | None = N
 
 
 def page_of(sections: Sequence[Section], commands: Sequence[str], made: Mapping[str, list[str]]) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    sections
-        Of the experiments.
-    commands, made
-        What asked for the runs; versions and machines.
-    """
+    """Return the page."""
     explored = _explored(sections)
     points = points_of_curves(sum(len(one.tables.rows) for one in explored.values()))
     return render(
@@ -80,13 +62,7 @@ def page_of(sections: Sequence[Section], commands: Sequence[str], made: Mapping[
 
 
 def headline(sections: Sequence[Section]) -> str:
-    """Return the outcome in a sentence.
-
-    Parameters
-    ----------
-    sections
-        Of the experiments.
-    """
+    """Return the outcome in a sentence."""
     claims = [claim for section in sections for claim in section.claims]
     judged = [claim for claim in claims if claim.holds is not None]
     if not judged:
@@ -97,13 +73,7 @@ def headline(sections: Sequence[Section]) -> str:
 
 
 def commands_of(out: Path) -> list[str]:
-    """Return the commands that asked for the runs in a folder, each once.
-
-    Parameters
-    ----------
-    out
-        The folder of the results.
-    """
+    """Return the commands that asked for the runs in a folder, each once."""
     stores = [Store(out / folder) for folder in dict.fromkeys(e.folder for e in EXPERIMENTS.values())]
     plans = [plan for store in stores if (store.folder / "plans").is_dir() for plan in store.plans()]
     plans.sort(key=lambda plan: int(plan["asked"]))
@@ -150,13 +120,7 @@ def _explored(sections: Sequence[Section]) -> dict[str, Explored]:
 
 
 def latex_of(sheet: Sheet) -> str:
-    """Return a table for LaTeX: what is shown, without what is below it.
-
-    Parameters
-    ----------
-    sheet
-        The table.
-    """
+    """Return a table for LaTeX: what is shown, without what is below it."""
     marks = {"better": r"$^{\blacktriangle}$", "worse": r"$^{\blacktriangledown}$"}
     rows = [
         [latex.bold(latex.escaped(cell.text), cell.bold) + marks.get(cell.mark, "") for cell in row]
@@ -166,15 +130,7 @@ def latex_of(sheet: Sheet) -> str:
 
 
 def markdown_of(sections: Sequence[Section], commands: Sequence[str], made: Mapping[str, list[str]]) -> str:
-    """Return the report as Markdown.
-
-    Parameters
-    ----------
-    sections
-        Of the experiments.
-    commands, made
-        What asked for the runs; versions and machines.
-    """
+    """Return the report as Markdown."""
     lines = ["# The paper's experiments, rerun", "", headline(sections), ""]
     for section in sections:
         lines += [f"## {section.title}", "", section.setup, "", *(f"- {note}" for note in section.notes), ""]
@@ -195,28 +151,13 @@ def markdown_of(sections: Sequence[Section], commands: Sequence[str], made: Mapp
 
 
 def claim_lines(claims: Sequence[Claim], page: str = "") -> list[str]:
-    """Return claims of the paper as a table in Markdown, each with links to its figure and its numbers.
-
-    Parameters
-    ----------
-    claims
-        Of one or of several sections.
-    page
-        The report, from where the table stands; empty on the report itself.
-    """
+    """Return claims of the paper as a table in Markdown, each with links to its figure and its numbers."""
     rows = [[claim.text, claim.source, claim.verdict, claim.evidence, links(claim, page)] for claim in claims]
     return markdown.table(["claim of the paper", "where in the paper", "verdict", "evidence", "shown by"], rows, left=5)
 
 
 def links(claim: Claim, page: str = "") -> str:
     """Return links to what shows a claim's numbers, as Markdown.
-
-    Parameters
-    ----------
-    claim
-        The claim.
-    page
-        The report, from where the links stand.
 
     Examples
     --------
@@ -227,13 +168,7 @@ def links(claim: Claim, page: str = "") -> str:
 
 
 def sheet_lines(sheet: Sheet) -> list[str]:
-    """Return a table as lines of Markdown.
-
-    Parameters
-    ----------
-    sheet
-        The table.
-    """
+    """Return a table as lines of Markdown."""
     return markdown.table(list(sheet.head), [[_cell(cell) for cell in row] for row in sheet.rows], left=sheet.left)
 
 

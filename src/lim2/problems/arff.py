@@ -34,21 +34,11 @@ _SPECIAL = {"n": "\n", "t": "\t", "r": "\r"}
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column of an ARFF file.
-
-    Parameters
-    ----------
-    name
-        Name of the attribute.
-    kind
-        Kind of the values.
-    values
-        The names that a nominal column may hold.
-    """
+    """A column of an ARFF file."""
 
     name: str
     kind: Kind
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()  # of a nominal column
 
     @property
     def zero(self) -> str | None:
@@ -60,11 +50,6 @@ def read_arff(path: Path) -> tuple[pl.DataFrame, tuple[Attribute, ...]]:
     """Return the table of an ARFF file, and its columns.
 
     Columns of numbers are Float64, all others text; missing values are null.
-
-    Parameters
-    ----------
-    path
-        A plain, .gz or .xz file.
 
     Examples
     --------

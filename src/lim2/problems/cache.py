@@ -34,38 +34,16 @@ FOLDER = ".lim2-cache"
 
 @dataclass(frozen=True)
 class Table:
-    """A parsed dataset.
+    """A parsed dataset."""
 
-    Parameters
-    ----------
-    codes
-        Its columns; one of a fixed set of values holds their numbers, which are read much faster.
-    schema
-        A table without rows whose columns have their true types, Enum for a fixed set of values.
-    paths
-        The files it came from.
-    notes
-        Remarks on unusual files.
-    """
-
-    codes: pl.DataFrame
-    schema: pl.DataFrame
+    codes: pl.DataFrame  # values of a fixed set as their numbers, which are read much faster
+    schema: pl.DataFrame  # no rows; the true types of the columns, Enum for a fixed set of values
     paths: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, frame: pl.DataFrame, paths: tuple[Path, ...] = (), notes: tuple[str, ...] = ()) -> Table:
-        """Return the table of a frame.
-
-        Parameters
-        ----------
-        frame
-            Columns with their true types.
-        paths
-            The files it came from.
-        notes
-            Remarks on unusual files.
-        """
+        """Return the table of a frame."""
         import polars as pl
 
         return cls(frame.with_columns(pl.col(pl.Enum).to_physical()), frame.clear(), paths, notes)
@@ -76,13 +54,7 @@ class Table:
         return self.codes.height
 
     def take(self, rows: NDArray[np.int64] | None = None) -> pl.DataFrame:
-        """Return some rows, or all, with columns of their true types.
-
-        Parameters
-        ----------
-        rows
-            The numbers of the rows; None for all.
-        """
+        """Return some rows, or all, with columns of their true types."""
         import polars as pl
 
         drawn = self.codes if rows is None else self.codes[rows]
@@ -103,25 +75,7 @@ def parsed(
     files: Sequence[str] | None = None,
     again: bool = False,
 ) -> Table:
-    """Return a dataset's table, parsed now or before.
-
-    Parameters
-    ----------
-    name
-        The problem.
-    facts
-        Documented properties of the dataset.
-    parse
-        Function from the paths of the files, which may be compressed, to the table.
-    data
-        The folder with the files; None for `LIM2_DATA`, then the user's cache.
-    verify
-        Whether contents that are not the published ones, nor known otherwise, are an error.
-    files
-        The files to read; None for those of `facts`.
-    again
-        Parse even if there is a cached table.
-    """
+    """Return a dataset's table, parsed now or before."""
     files = facts.files if files is None else files
     paths = locate(name, files, data)
     sums = [remembered_sha256(path) for path in paths]
@@ -136,13 +90,7 @@ def parsed(
 
 
 def cache_folders(path: Path) -> list[Path]:
-    """Return the folders for a cached table: that of the file if writable, and the user's cache.
-
-    Parameters
-    ----------
-    path
-        A dataset's file.
-    """
+    """Return the folders for a cached table: that of the file if writable, and the user's cache."""
     beside = [path.parent / FOLDER] if writable(path.parent) else []
     return [*beside, user_cache() / "parsed"]
 

@@ -20,66 +20,30 @@ from lim2.problems.sources import SOURCES
 
 @dataclass(frozen=True)
 class Presence:
-    """Presence of a dataset on this machine.
-
-    Parameters
-    ----------
-    state
-        `"here"`: all files; `"part"`: some of its files; `"missing"`: none.
-    paths
-        Files on this machine.
-    size
-        Size of the files in bytes.
-    """
+    """Presence of a dataset on this machine."""
 
     state: Literal["here", "part", "missing"]
     paths: tuple[Path, ...]
-    size: int
+    size: int  # bytes
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Result of checking one set of a dataset's files.
-
-    Parameters
-    ----------
-    name
-        The problem.
-    paths
-        The files.
-    default
-        Whether they are the files that are read by default.
-    rows
-        Number of rows.
-    n_features, n_arms
-        The size of a context, and the number of arms.
-    classes
-        Number of rows of each class.
-    notes
-        Remarks, such as that the file is a known part of the published one.
-    error
-        Error message; empty if there is none.
-    """
+    """Result of checking one set of a dataset's files."""
 
     name: str
     paths: tuple[Path, ...]
-    default: bool = True
+    default: bool = True  # whether they are the files that are read by default
     rows: int = 0
     n_features: int = 0
     n_arms: int = 0
-    classes: tuple[int, ...] = ()
+    classes: tuple[int, ...] = ()  # rows of each class
     notes: tuple[str, ...] = ()
     error: str = ""
 
 
 def datasets(names: Sequence[str] = ()) -> list[tuple[Entry, Facts]]:
-    """Return the registered datasets of those names, or all.
-
-    Parameters
-    ----------
-    names
-        Names of datasets; empty: all.
-    """
+    """Return the registered datasets of those names, or all."""
     chosen: Iterable[Entry] = [find_entry(name) for name in names] if names else entries()
     found = [(entry, entry.facts) for entry in chosen if entry.facts is not None]
     without = [entry.name for entry in chosen if entry.facts is None] if names else []
@@ -89,15 +53,7 @@ def datasets(names: Sequence[str] = ()) -> list[tuple[Entry, Facts]]:
 
 
 def presence(facts: Facts, data: Folder = None) -> Presence:
-    """Return the presence of a dataset on this machine.
-
-    Parameters
-    ----------
-    facts
-        Documented properties of the dataset.
-    data
-        The folder to look into; None for `LIM2_DATA`, then the user's cache.
-    """
+    """Return the presence of a dataset on this machine."""
     best = Presence("missing", (), 0)
     for files in (facts.files, *facts.alternatives):
         paths = tuple(path for file in files if (path := find(file, data)) is not None)
@@ -110,15 +66,7 @@ def presence(facts: Facts, data: Folder = None) -> Presence:
 
 
 def copies(facts: Facts, paths: Sequence[Path]) -> list[str]:
-    """Return descriptions of files that are known but not the published ones.
-
-    Parameters
-    ----------
-    facts
-        Documented properties of the dataset.
-    paths
-        Files of the dataset on this machine.
-    """
+    """Return descriptions of files that are known but not the published ones."""
     names = {Path(file).name: SOURCES[file] for file in _all_files(facts) if file in SOURCES}
     notes = []
     for path in paths:
@@ -130,15 +78,7 @@ def copies(facts: Facts, paths: Sequence[Path]) -> list[str]:
 
 
 def check(entry: Entry, data: Folder = None) -> list[Finding]:
-    """Parse every set of a dataset's files on this machine, and compare it with the documentation.
-
-    Parameters
-    ----------
-    entry
-        The dataset.
-    data
-        The folder to look into; None for `LIM2_DATA`, then the user's cache.
-    """
+    """Parse every set of a dataset's files on this machine, and compare it with the documentation."""
     facts = entry.facts
     if facts is None or entry.parse is None:
         raise ValueError(f"{entry.name} is not a dataset with files; it needs none")

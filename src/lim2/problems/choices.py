@@ -128,23 +128,7 @@ def choice_problem(
     replace: bool = False,
     notes: Sequence[str] = (),
 ) -> ItemProblem:
-    """Make a problem of a table in long format whose columns are known to be there.
-
-    Parameters
-    ----------
-    name
-        Name of the problem.
-    frame
-        One row per alternative.
-    path
-        Path for error messages.
-    situation, alternative, chosen, context, item, categorical, rounds, seed
-        The same as for `from_choices`.
-    replace
-        Whether a situation may come again.
-    notes
-        Remarks on the source.
-    """
+    """Make a problem of a table in long format whose columns are known to be there."""
     import polars as pl
 
     if not item:

@@ -30,26 +30,8 @@ def classification(
 ) -> Problem:
     """Draw rows of a table with labels, and make a problem of them.
 
-    Parameters
-    ----------
-    name
-        The problem.
-    table
-        Table with the labels 0 .. n_arms - 1 in the column `label`; every other column is a feature.
-    arm_names
-        The classes.
-    rounds
-        Number of rows to draw.
-    seed
-        The problem's seed.
-    standardize
-        Scaling of the contexts: `"sample"`, `"online"` or None.
-    replace
-        Whether a row may come again.
-    rewards
-        Reward of each arm (column) for each class (row); None: 1 for the correct class, else 0.
-    settings
-        The problem's own settings, kept with it.
+    The labels 0 .. n_arms - 1 are in the column `label`; every other column is a feature. `rewards` has the reward of
+    each arm (column) for each class (row); None: 1 for the right arm, else 0.
     """
     rows = draw_rows(table.height, rounds, seed, replace=replace, name=name)
     drawn = table.take(rows)
@@ -72,11 +54,6 @@ def encoded(frame: pl.DataFrame) -> tuple[Array, tuple[str, ...]]:
 
     Numeric columns stay; one of a fixed set of values becomes a column of 0 and 1 for each value of that set,
     whether or not it occurs in these rows. Missing numbers become NaN; a missing value of a set is 0 in all.
-
-    Parameters
-    ----------
-    frame
-        Columns of numbers, and of the type Enum.
 
     Examples
     --------

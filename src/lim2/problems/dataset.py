@@ -59,29 +59,11 @@ def _index(labels: pl.Series, values: tuple[str, ...]) -> pl.Series:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset of classes.
-
-    Parameters
-    ----------
-    name
-        Name for `lim2.problems.load`.
-    summary
-        One line that describes it.
-    arms
-        Names of the arms; empty if they depend on the settings.
-    layout
-        Columns of its file, with their roles.
-    facts
-        Documented properties.
-    parse
-        Function from the paths of the files and the layout to the table.
-    rounds
-        Default number of rounds.
-    """
+    """A dataset of classes."""
 
     name: str
     summary: str
-    arms: tuple[str, ...]
+    arms: tuple[str, ...]  # empty if they depend on the settings
     layout: Layout
     facts: Facts
     parse: Callable[[Sequence[Path], Layout], pl.DataFrame] = parse_one

@@ -76,13 +76,7 @@ def _dataset(entry: Entry, facts: Facts) -> tuple[str, ...]:
 
 
 def synthetic_table(kind: Kind = "synthetic") -> str:
-    """Return the table of the problems without files, in Markdown.
-
-    Parameters
-    ----------
-    kind
-        `"synthetic"` or `"world"`.
-    """
+    """Return the table of the problems without files, in Markdown."""
     rows = [
         (
             f"`{entry.name}`",
@@ -102,13 +96,7 @@ def _markdown(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def renewed(text: str) -> str:
-    """Return a page with new tables.
-
-    Parameters
-    ----------
-    text
-        The page, with the two marks of each table in it.
-    """
+    """Return a page with new tables."""
     tables = {
         "datasets": datasets_table(),
         "items": items_table(),

@@ -16,13 +16,6 @@ Standardize = Literal["sample", "online"] | None
 def stream(seed: int, purpose: str) -> np.random.Generator:
     """Return a separate generator for one purpose, so that draws for one do not change the others.
 
-    Parameters
-    ----------
-    seed
-        The problem's seed.
-    purpose
-        Any word; another word gives an independent stream.
-
     Examples
     --------
     >>> stream(0, "rows").integers(1000), stream(0, "noise").integers(1000)
@@ -40,19 +33,6 @@ def draw_rows(
     name: str = "the data",
 ) -> NDArray[np.int64]:
     """Return the numbers of the rows to play, in the order in which to play them.
-
-    Parameters
-    ----------
-    available
-        Number of available rows.
-    rounds
-        Number of rows to draw.
-    seed
-        The problem's seed.
-    replace
-        Whether a row may come again.
-    name
-        The problem, for the message when too many are asked for.
 
     Examples
     --------
@@ -77,16 +57,11 @@ def draw_rows(
 def standardized(contexts: NDArray[Any], how: Standardize) -> Array:
     """Return the contexts with mean 0 and standard deviation 1 in every column.
 
+    `"sample"`: moments over all rows, as in the paper. `"online"`: over the rows up to and including each one, so
+    that nothing of the future is used. None: as they are.
+
     A constant column becomes 0. A missing value (NaN) becomes the mean of what its column has, which is 0
     once standardised.
-
-    Parameters
-    ----------
-    contexts
-        (rounds, n_features).
-    how
-        `"sample"`: moments over all the rows given, as in the paper. `"online"`: each row by the moments of
-        the rows up to and including it, so that nothing of the future is used. None: as they are.
 
     Examples
     --------
@@ -163,13 +138,6 @@ def ordered_product(X: Array, W: Array) -> Array:
 
     BLAS sums in an order of its own on every processor, so its last bits differ between machines.
 
-    Parameters
-    ----------
-    X
-        (n, d).
-    W
-        (d, k).
-
     Examples
     --------
     >>> import numpy as np
@@ -184,13 +152,6 @@ def ordered_product(X: Array, W: Array) -> Array:
 
 def one_per_right_arm(labels: NDArray[Any], n_arms: int) -> Array:
     """Return the rewards of a classification problem: 1 for the arm that is the label, else 0.
-
-    Parameters
-    ----------
-    labels
-        The class of each round, 0 .. n_arms - 1.
-    n_arms
-        The number of classes.
 
     Examples
     --------

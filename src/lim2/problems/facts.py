@@ -17,65 +17,29 @@ LABEL = "label"
 
 @dataclass(frozen=True)
 class Rows:
-    """Number of rows of a source, in total and per class.
+    """Number of rows of a source, in total and per class."""
 
-    Parameters
-    ----------
-    rows
-        The number of rows after those that are dropped.
-    balance
-        The number of rows of each arm's class, in the order of the arms; empty where there are no classes.
-    """
-
-    rows: int
-    balance: tuple[int, ...] = ()
+    rows: int  # after those that are dropped
+    balance: tuple[int, ...] = ()  # rows of each class, in the order of the arms
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Documented properties of a dataset.
+    """Documented properties of a dataset."""
 
-    Parameters
-    ----------
-    title
-        Name in the paper's tables.
-    files
-        The files it is read from; the details are in `lim2.problems.sources`.
-    n_features, n_arms
-        The size of a context and the number of arms, as loaded by default.
-    paper_features
-        The size of a context in the paper's table.
-    published
-        Rows and classes of the published files; None where that is not known.
-    copies
-        Rows and classes of other contents that are known.
-    preprocessing
-        Preprocessing from the files to contexts and rewards.
-    difference
-        Why `n_features` is not the paper's.
-    features_vary
-        Whether the size of a context depends on which part of the published file is there.
-    alternatives
-        Other sets of files that it may be read from.
-    n_item_features
-        The size of an item, where the arms are items; `n_arms` is then the largest number of candidates.
-    n_rounds
-        Number of rounds in the published files; None: the number of rows.
-    """
-
-    title: str
+    title: str  # in the paper's tables
     files: tuple[str, ...]
     n_features: int
     n_arms: int
-    paper_features: str
-    published: Rows | None
+    paper_features: str  # the size of a context in the paper's table
+    published: Rows | None  # None where that is not known
     preprocessing: str
-    copies: tuple[Rows, ...] = ()
-    difference: str = ""
-    features_vary: bool = False
-    alternatives: tuple[tuple[str, ...], ...] = ()
-    n_item_features: int | None = None
-    n_rounds: int | None = None
+    copies: tuple[Rows, ...] = ()  # other contents that are known
+    difference: str = ""  # why n_features is not the paper's
+    features_vary: bool = False  # with the part of the published file that is there
+    alternatives: tuple[tuple[str, ...], ...] = ()  # other sets of files that it may be read from
+    n_item_features: int | None = None  # where the arms are items; n_arms is then the largest number of candidates
+    n_rounds: int | None = None  # None: the number of rows
 
     @property
     def most_rounds(self) -> int | None:
@@ -85,15 +49,7 @@ class Facts:
         return self.published.rows
 
     def check(self, frame: pl.DataFrame, path: Path) -> None:
-        """Raise a `DataError` unless rows and classes are as documented.
-
-        Parameters
-        ----------
-        frame
-            The parsed table.
-        path
-            The file to name.
-        """
+        """Raise a `DataError` unless rows and classes are as documented."""
         known = [rows for rows in (self.published, *self.copies) if rows is not None]
         found = Rows(frame.height, balance(frame, self.n_arms))
         if not known or any(_agree(found, rows) for rows in known):
@@ -120,15 +76,7 @@ def _agree(found: Rows, documented: Rows) -> bool:
 
 
 def balance(frame: pl.DataFrame, n_arms: int) -> tuple[int, ...]:
-    """Return the number of rows of each class as text; empty without classes.
-
-    Parameters
-    ----------
-    frame
-        A table, with or without a column of labels 0 .. n_arms - 1.
-    n_arms
-        The number of classes.
-    """
+    """Return the number of rows of each class as text; empty without classes."""
     if LABEL not in frame.columns:
         return ()
     counts: dict[int, int] = dict(frame[LABEL].value_counts().iter_rows())
@@ -137,13 +85,6 @@ def balance(frame: pl.DataFrame, n_arms: int) -> tuple[int, ...]:
 
 def described(counts: Sequence[int], names: Sequence[str] = ()) -> str:
     """Return class counts as a short text.
-
-    Parameters
-    ----------
-    counts
-        Rows of each class.
-    names
-        The classes.
 
     Examples
     --------

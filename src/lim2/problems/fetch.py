@@ -26,13 +26,7 @@ Progress = Callable[[int, int | None], None]
 
 
 def target_folder(data: Folder = None) -> Path:
-    """Return the folder for downloads: the one given, else `LIM2_DATA` if writable, else the user's cache.
-
-    Parameters
-    ----------
-    data
-        A folder that the caller names.
-    """
+    """Return the folder for downloads: the one given, else `LIM2_DATA` if writable, else the user's cache."""
     if data is not None:
         return Path(data).expanduser()
     first = folders()[0]
@@ -42,19 +36,7 @@ def target_folder(data: Folder = None) -> Path:
 
 
 def fetch(source: Source, folder: Path, *, progress: Progress | None = None, again: bool = False) -> Path:
-    """Download a file into a folder, unless it exists, and return its path.
-
-    Parameters
-    ----------
-    source
-        Source of the file.
-    folder
-        Target folder.
-    progress
-        Function called with the progress.
-    again
-        Download even if the file exists.
-    """
+    """Download a file into a folder, unless it exists, and return its path."""
     there = find(source.file, folder)
     if there is not None and not again:
         return there
@@ -83,15 +65,7 @@ def fetch(source: Source, folder: Path, *, progress: Progress | None = None, aga
 
 
 def by_hand(source: Source, folder: Path) -> str:
-    """Return instructions for getting a file by hand.
-
-    Parameters
-    ----------
-    source
-        The file.
-    folder
-        Target folder.
-    """
+    """Return instructions for getting a file by hand."""
     return (
         f"Get {source.file} from {source.page} in another way (plain, .gz or .xz) and put it at "
         f"{folder / source.file}, or into a folder that LIM2_DATA names."
@@ -171,15 +145,7 @@ class BrokenTransferError(OSError):
 
 
 class Resuming:
-    """Downloader for pooch that resumes interrupted transfers, in this run or the next.
-
-    Parameters
-    ----------
-    part
-        Path of the partial download.
-    progress
-        Function called with the progress.
-    """
+    """Downloader for pooch that resumes interrupted transfers, in this run or the next."""
 
     def __init__(self, part: Path, progress: Progress | None = None) -> None:
         self.part = part
@@ -187,19 +153,7 @@ class Resuming:
         self.progress = progress or (lambda *_: None)
 
     def __call__(self, url: str, output_file: Any, pooch: Any, check_only: bool = False) -> None:  # noqa: ARG002
-        """Download a file for pooch.
-
-        Parameters
-        ----------
-        url
-            Address of the file.
-        output_file
-            Target file, given by pooch.
-        pooch
-            Not used.
-        check_only
-            Not used.
-        """
+        """Download a file for pooch."""
         import requests
 
         for attempt in range(1, ATTEMPTS + 1):

@@ -36,13 +36,7 @@ def user_cache() -> Path:
 
 
 def folders(data: Folder = None) -> list[Path]:
-    """Return the folders in which datasets are looked for, the first first.
-
-    Parameters
-    ----------
-    data
-        A folder that the caller names. Then no other is looked into.
-    """
+    """Return the folders in which datasets are looked for, the first first."""
     if data is not None:
         return [Path(data).expanduser()]
     chosen = os.environ.get("LIM2_DATA")
@@ -50,15 +44,7 @@ def folders(data: Folder = None) -> list[Path]:
 
 
 def find(file: str, data: Folder = None) -> Path | None:
-    """Return the path of a dataset's file, plain or compressed, or None if it is nowhere.
-
-    Parameters
-    ----------
-    file
-        The original's name, such as `shuttle.trn`.
-    data
-        The folder to look into; None for `LIM2_DATA`, then the user's cache.
-    """
+    """Return the path of a dataset's file, plain or compressed, or None if it is nowhere."""
     for folder in folders(data):
         for ending in ENDINGS:
             path = folder / f"{file}{ending}"
@@ -68,17 +54,7 @@ def find(file: str, data: Folder = None) -> Path | None:
 
 
 def locate(problem: str, files: Sequence[str], data: Folder = None) -> list[Path]:
-    """Return the paths of all the files of a dataset, or tell which one to put where.
-
-    Parameters
-    ----------
-    problem
-        The dataset, for the message.
-    files
-        The originals' names.
-    data
-        The folder to look into; None for `LIM2_DATA`, then the user's cache.
-    """
+    """Return the paths of all the files of a dataset, or tell which one to put where."""
     found = {file: find(file, data) for file in files}
     missing = [file for file, path in found.items() if path is None]
     if missing:
@@ -94,13 +70,7 @@ def locate(problem: str, files: Sequence[str], data: Folder = None) -> list[Path
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file, decompressing by its ending; a truncated or damaged one is a `DataError`.
-
-    Parameters
-    ----------
-    path
-        A plain, .gz or .xz file.
-    """
+    """Open a file, decompressing by its ending; a truncated or damaged one is a `DataError`."""
     openers = {".gz": gzip.open, ".xz": lzma.open}
     try:
         with openers.get(path.suffix, open)(path, "rb") as file:  # type: ignore[operator]
@@ -116,11 +86,6 @@ def plain(path: Path) -> Iterator[Path]:
     """Yield the path of the uncompressed file: the file itself, or a temporary copy.
 
     Parsers read from disk, so that memory never holds both the text and the table.
-
-    Parameters
-    ----------
-    path
-        A plain, .gz or .xz file.
     """
     if path.suffix not in ENDINGS[1:]:
         yield path
@@ -134,15 +99,7 @@ def plain(path: Path) -> Iterator[Path]:
 
 
 def digest(path: Path, kind: str = "sha256") -> str:
-    """Return a checksum of a file's content, decompressed.
-
-    Parameters
-    ----------
-    path
-        A plain, .gz or .xz file.
-    kind
-        `"sha256"`; `"md5"` where a publisher gives no better one.
-    """
+    """Return a checksum of a file's content, decompressed."""
     checksum = hashlib.new(kind, usedforsecurity=False)
     with opened(path) as file:
         while chunk := file.read(_CHUNK):
@@ -151,13 +108,7 @@ def digest(path: Path, kind: str = "sha256") -> str:
 
 
 def remembered_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file's content, from memory while its size and time of change are the same.
-
-    Parameters
-    ----------
-    path
-        A plain, .gz or .xz file.
-    """
+    """Return the SHA-256 of a file's content, from memory while its size and time of change are the same."""
     stat = path.stat()
     whole = str(path.resolve())
     state = [whole, stat.st_size, stat.st_mtime_ns]
@@ -174,28 +125,14 @@ def remembered_sha256(path: Path) -> str:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that another process sees either all of it or the one before.
-
-    Parameters
-    ----------
-    path
-        Path of the file.
-    content
-        Content of the file.
-    """
+    """Write a file so that another process sees either all of it or the one before."""
     with unfinished(path) as part:
         part.write_bytes(content)
 
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
-    """Yield a path to write to, and move the file to `path` on success.
-
-    Parameters
-    ----------
-    path
-        Final path of the file. Its folder must exist.
-    """
+    """Yield a path to write to, and move the file to `path` on success."""
     # Not mkstemp: its files are closed to everybody else, and a cache beside shared data is to be shared.
     part = path.with_name(f".{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
     try:
@@ -210,10 +147,5 @@ def writable(folder: Path) -> bool:
 
     A folder whose permissions allow writing to nobody was made so on purpose. The system lets root write
     there all the same; lim2 does not.
-
-    Parameters
-    ----------
-    folder
-        An existing folder.
     """
     return os.access(folder, os.W_OK | os.X_OK) and bool(folder.stat().st_mode & 0o222)

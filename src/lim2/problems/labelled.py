@@ -36,21 +36,7 @@ def labelled(
     standardize: Standardize = "sample",
     notes: Sequence[str] = (),
 ) -> Problem:
-    """Make a classification problem of a table.
-
-    Parameters
-    ----------
-    frame
-        The table.
-    label, categorical, drop, max_categories, rounds, seed, standardize
-        The same as for `from_csv`.
-    path
-        The file to name in errors.
-    name
-        Name of the problem.
-    notes
-        Further remarks.
-    """
+    """Make a classification problem of a table."""
     import polars as pl
 
     label = label_of(path, frame, label)
@@ -92,14 +78,7 @@ def labelled(
 def label_of(path: Path, frame: pl.DataFrame, label: str | int) -> str:
     """Return the name of the column with the classes.
 
-    Parameters
-    ----------
-    path
-        The file to name in errors.
-    frame
-        The table.
-    label
-        Name of the column, or its position: 0 for the first, -1 for the last.
+    A position counts from 0, or from -1 at the end.
 
     Examples
     --------
@@ -115,17 +94,7 @@ def label_of(path: Path, frame: pl.DataFrame, label: str | int) -> str:
 
 
 def check_columns(path: Path, frame: pl.DataFrame, wanted: Sequence[str]) -> None:
-    """Raise a `DataError` for the first column that a table does not have.
-
-    Parameters
-    ----------
-    path
-        The file to name.
-    frame
-        The table.
-    wanted
-        The names of columns.
-    """
+    """Raise a `DataError` for the first column that a table does not have."""
     for column in wanted:
         if column not in frame.columns:
             shown = ", ".join(frame.columns[:20]) + (", ..." if frame.width > 20 else "")
@@ -143,19 +112,7 @@ def _check_label(path: Path, frame: pl.DataFrame, label: str, categorical: Seque
 def feature_columns(
     path: Path, frame: pl.DataFrame, categorical: set[str], max_categories: int
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return the columns as numbers and Enums, and what to report of them.
-
-    Parameters
-    ----------
-    path
-        The file to name in errors.
-    frame
-        Columns of the table.
-    categorical
-        Columns of numbers whose values are names.
-    max_categories
-        Largest number of distinct values of a text column.
-    """
+    """Return the columns as numbers and Enums, and what to report of them."""
     import polars as pl
 
     columns, notes = [], []
@@ -192,19 +149,7 @@ def feature_columns(
 
 
 def rows_to_play(available: int, rounds: Rounds, seed: int | None, name: str) -> NDArray[np.int64]:
-    """Return the rows to play: drawn and shuffled by a seed, or the first ones in their order.
-
-    Parameters
-    ----------
-    available
-        Number of available rows.
-    rounds
-        Number of rows to use.
-    seed
-        None for their order.
-    name
-        Name for error messages.
-    """
+    """Return the rows to play: drawn and shuffled by a seed, or the first ones in their order."""
     if seed is not None:
         return draw_rows(available, rounds, seed, name=name)
     n = available if rounds == "all" else rounds

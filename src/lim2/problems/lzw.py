@@ -8,11 +8,6 @@ MAGIC = b"\x1f\x9d"
 def unpacked(data: bytes) -> bytes:
     """Return the content of a `.Z` file, as written by the program `compress`.
 
-    Parameters
-    ----------
-    data
-        The whole file.
-
     Examples
     --------
     >>> unpacked(bytes.fromhex("1f9d9061c40404"))

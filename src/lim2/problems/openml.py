@@ -39,15 +39,7 @@ MOST_VALUES = 100  # of a nominal column
 
 @dataclass(frozen=True)
 class Task:
-    """A task whose files are here.
-
-    Parameters
-    ----------
-    id
-        Number of the task.
-    folder
-        The folder ``openml`` that has its files.
-    """
+    """A task whose files are here."""
 
     id: int  # what OpenML calls it
     folder: Path
@@ -195,15 +187,7 @@ def from_openml(
 
 
 def find_task(task: int, data: Folder = None) -> Task:
-    """Return a task that was fetched.
-
-    Parameters
-    ----------
-    task
-        Number of the task.
-    data
-        The folder of the datasets; None for `LIM2_DATA`, then the user's cache.
-    """
+    """Return a task that was fetched."""
     looked = [folder / "openml" for folder in folders(data)]
     for folder in looked:
         if (folder / f"task-{task}.json").is_file():
@@ -233,21 +217,6 @@ def fetch_task(
 
     The MD5 that OpenML publishes is that of the ARFF file, which is therefore what is fetched. Of the Parquet file no
     checksum is published: its columns are compared with those that OpenML lists.
-
-    Parameters
-    ----------
-    task
-        The task's number.
-    data
-        The folder of the datasets; None for `LIM2_DATA` if writable, else the user's cache.
-    server
-        Address of the REST interface.
-    parquet
-        Fetch the Parquet file in place of the ARFF file.
-    again
-        Fetch again, even if the files exist.
-    progress
-        Function called with the progress.
     """
     folder = target_folder(data) / "openml"
     _ask(server, f"task/{task}", folder / f"task-{task}.json", again=again)
@@ -272,15 +241,7 @@ def fetch_task(
 
 
 def fetch_study(study: int, data: Folder = None, *, server: str = SERVER, again: bool = False) -> list[int]:
-    """Return the tasks of a study (a benchmark suite) of OpenML, such as 99, OpenML-CC18.
-
-    Parameters
-    ----------
-    study
-        Number of the study.
-    data, server, again
-        The same as for `fetch_task`.
-    """
+    """Return the tasks of a study (a benchmark suite) of OpenML, such as 99, OpenML-CC18."""
     kept = target_folder(data) / "openml" / f"study-{study}.json"
     _ask(server, f"study/{study}", kept, again=again)
     tasks = _kept(kept, "study").get("tasks") or {}

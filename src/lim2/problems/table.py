@@ -17,30 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """Expected content of a column.
-
-    Parameters
-    ----------
-    name
-        Name of the column, in the header if there is one.
-    kind
-        Whole numbers, numbers, or text.
-    low, high
-        The smallest and largest number allowed.
-    values
-        The only values allowed, as they are written in the file.
-    missing
-        Text that stands for a missing value; None: values must not be missing.
-    role
-        Use of the column in a dataset of classes: a number, one of a set of values, the class, or none.
-    """
+    """Expected content of a column."""
 
     name: str
     kind: Literal["int", "float", "text"] = "float"
     low: float = -math.inf
     high: float = math.inf
-    values: tuple[str, ...] | None = None
-    missing: str | None = None
+    values: tuple[str, ...] | None = None  # the only values allowed, as written in the file
+    missing: str | None = None  # text that stands for a missing value; None: values must not be missing
     role: Literal["number", "category", "label", "unused"] = "number"
 
     @property
@@ -50,11 +34,6 @@ class Column:
 
     def complaint(self, field: str) -> str | None:
         """Return the error of one field of a file, or None.
-
-        Parameters
-        ----------
-        field
-            The text between two separators.
 
         Examples
         --------
@@ -82,27 +61,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a file.
-
-    Parameters
-    ----------
-    columns
-        Columns of the table, in order.
-    separator
-        Separator of the fields.
-    header
-        Whether the line before the first row holds the columns' names.
-    skip
-        Number of lines before the header.
-    spaces
-        Whether fields have spaces around them.
-    """
+    """Layout of a file."""
 
     columns: tuple[Column, ...]
     separator: str = ","
     header: bool = False
-    skip: int = 0
-    spaces: bool = False
+    skip: int = 0  # lines before the header
+    spaces: bool = False  # whether fields have spaces around them
 
     @property
     def names(self) -> list[str]:
@@ -111,17 +76,7 @@ class Layout:
 
 
 def read(path: Path, layout: Layout, *, shown: Path | None = None) -> pl.DataFrame:
-    """Read a text file as a table; anything that the layout doesn't allow is a `DataError`.
-
-    Parameters
-    ----------
-    path
-        A plain file.
-    layout
-        Expected layout.
-    shown
-        The path to name in errors, when `path` is a temporary copy.
-    """
+    """Read a text file as a table; anything that the layout doesn't allow is a `DataError`."""
     import polars as pl
 
     shown = shown or path
@@ -221,44 +176,20 @@ def _allowed(frame: pl.DataFrame, layout: Layout) -> bool:
 
 
 def compact(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a table with every whole number in the smallest type that holds its column.
-
-    Parameters
-    ----------
-    frame
-        A table.
-    """
+    """Return a table with every whole number in the smallest type that holds its column."""
     whole = {name for name, dtype in frame.schema.items() if dtype.is_integer()}
     return frame.with_columns(column.shrink_dtype() for column in frame.iter_columns() if column.name in whole)
 
 
 def coded(frame: pl.DataFrame, column: str, values: Sequence[str]) -> pl.DataFrame:
-    """Return a table with one column as the type Enum of the given values.
-
-    Parameters
-    ----------
-    frame
-        A table.
-    column
-        Text, or whole numbers.
-    values
-        Every value that it has.
-    """
+    """Return a table with one column as the type Enum of the given values."""
     import polars as pl
 
     return frame.with_columns(pl.col(column).cast(pl.String).cast(pl.Enum(list(values))))
 
 
 def occurring(frame: pl.DataFrame, column: str) -> list[str]:
-    """Return the values that a column has anywhere, in order: numbers as numbers, text as text.
-
-    Parameters
-    ----------
-    frame
-        The whole table.
-    column
-        Text, or whole numbers.
-    """
+    """Return the values that a column has anywhere, in order: numbers as numbers, text as text."""
     return [str(value) for value in frame[column].drop_nulls().unique().sort()]
 
 
@@ -271,17 +202,7 @@ def _check_header(path: Path, layout: Layout, shown: Path) -> None:
 
 
 def compare_names(found: Sequence[str], expected: Sequence[str], shown: Path, *, line: int) -> None:
-    """Raise a `DataError` that names the first column which is not the expected one.
-
-    Parameters
-    ----------
-    found, expected
-        The names of the columns.
-    shown
-        The file.
-    line
-        The line of the header.
-    """
+    """Raise a `DataError` that names the first column which is not the expected one."""
     for number, (name, wanted) in enumerate(zip(found, expected, strict=False), start=1):
         if name.strip() != wanted:
             raise DataError(

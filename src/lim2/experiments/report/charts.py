@@ -19,106 +19,53 @@ DIGITS = 5  # of a number in a page
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis.
-
-    Parameters
-    ----------
-    title
-        What it measures.
-    log
-        Whether it is logarithmic.
-    unit
-        Of its numbers.
-    low, high
-        What is in view at first; None for all there is.
-    ticks
-        Where to mark it; empty for where it suits.
-    names
-        Of the places 0, 1, ..., where it has names and no numbers.
-    """
+    """An axis."""
 
     title: str
     log: bool = False
     unit: Unit = ""
-    low: float | None = None
+    low: float | None = None  # in view at first; None for all
     high: float | None = None
     ticks: Sequence[float] = ()
-    names: Sequence[str] = ()
+    names: Sequence[str] = ()  # of the places 0, 1, ... of an axis without numbers
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve.
-
-    Parameters
-    ----------
-    label, shade
-        Of the agent, and the number of its colour.
-    x, y
-        Where it goes.
-    half
-        The half width of its band; empty for none.
-    dashed
-        Whether it is a reference.
-    marked
-        Whether its points are marked; the band is then drawn as bars.
-    """
+    """A curve."""
 
     label: str
     shade: int
     x: Numbers
     y: Numbers
-    half: Numbers = ()
-    dashed: bool = False
-    marked: bool = False
+    half: Numbers = ()  # half width of its band; empty for none
+    dashed: bool = False  # a reference
+    marked: bool = False  # points are marked, and the band is drawn as bars
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of dots and their mean.
-
-    Parameters
-    ----------
-    label, shade
-        Of the agent, and the number of its colour.
-    mean, half
-        The mean and the half width of its interval; 0 for none.
-    dots
-        Values, each with its name.
-    ring
-        A value to compare the mean with.
-    verdict
-        ``"better"``, ``"worse"`` or nothing: what a test says of the mean. It decides the mark's form.
-    """
+    """A row of dots and their mean."""
 
     label: str
     shade: int
     mean: float | None
-    half: float = 0.0
-    dots: Sequence[tuple[float, str]] = ()
-    ring: float | None = None
+    half: float = 0.0  # half width of the interval; 0 for none
+    dots: Sequence[tuple[float, str]] = ()  # values, each with its name
+    ring: float | None = None  # a value to compare the mean with
+    # "better", "worse" or "": what a test says; it decides the form of the mark
     verdict: Literal["", "better", "worse"] = ""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point.
-
-    Parameters
-    ----------
-    label, shade
-        Of the agent, and the number of its colour.
-    x, y
-        Where it is.
-    half
-        Of its vertical bar; 0 for none.
-    """
+    """A point."""
 
     label: str
     shade: int
     x: float
     y: float
-    half: float = 0.0
+    half: float = 0.0  # half the height of its bar; 0 for none
 
 
 @dataclass(frozen=True)
@@ -160,17 +107,7 @@ Chart = Lines | Rows | Points
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure.
-
-    Parameters
-    ----------
-    name
-        Of its files.
-    caption
-        What it shows.
-    charts
-        Its panels, from left to right.
-    """
+    """A figure."""
 
     name: str
     caption: str
@@ -192,11 +129,6 @@ def _named(chart: Chart) -> Sequence[Line | Row | Point]:
 def as_data(chart: Chart) -> dict[str, Any]:
     """Return a chart for the page's script.
 
-    Parameters
-    ----------
-    chart
-        Any.
-
     Examples
     --------
     >>> as_data(Points("T", Axis("x"), Axis("y"), [Point("LiM2", 0, 1.0, 2 / 3)]))["points"]
@@ -207,11 +139,6 @@ def as_data(chart: Chart) -> dict[str, Any]:
 
 def rounded(value: Any) -> Any:
     """Return what JSON can hold, with numbers of five digits; what is not finite becomes None.
-
-    Parameters
-    ----------
-    value
-        Numbers, texts, arrays, lists and dicts.
 
     Examples
     --------

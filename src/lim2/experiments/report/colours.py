@@ -29,13 +29,6 @@ KEPT = (
 def colours(sources: Mapping[str, str], given: Mapping[str, int] | None = None) -> dict[str, int]:
     """Return the number of each agent's shade; -1 is grey. Numbers past the last shade take the same shades again.
 
-    Parameters
-    ----------
-    sources
-        What makes each agent, by label.
-    given
-        Numbers that some labels have already.
-
     Examples
     --------
     >>> colours({"mine": "my:Agent", "LiM2": "LiM2", "wide": "LiM2", "Uniform": "Uniform"})

@@ -21,21 +21,7 @@ COLUMNS = ("version", "code", "python", "numpy", "scipy", "system", "processor",
 
 @dataclass(frozen=True)
 class About:
-    """A problem of the report.
-
-    Parameters
-    ----------
-    label
-        Its name.
-    text
-        What it is, with settings.
-    facts
-        Rounds, arms, features, runs, delay and batch.
-    notes
-        What a reader should know of the data.
-    entries
-        Its table.
-    """
+    """A problem of the report."""
 
     label: str
     text: str
@@ -51,33 +37,7 @@ class About:
 
 @dataclass(frozen=True)
 class Content:
-    """All that a report says.
-
-    Parameters
-    ----------
-    tables
-        Its numbers.
-    problems
-        Its problems.
-    headline
-        The outcome in a sentence or two.
-    size
-        How much was run.
-    date
-        When the last run was done.
-    commands
-        The command lines that asked for it.
-    agents
-        What each agent is, with settings, by label.
-    machine
-        Versions and machine; more than one value where runs differ.
-    failures
-        Runs that failed, as dicts.
-    alerts
-        What a reader should know before trusting it.
-    warnings
-        What agents warned of: (where, what).
-    """
+    """All that a report says."""
 
     tables: Tables
     problems: list[About]
@@ -86,24 +46,14 @@ class Content:
     date: str
     commands: list[str]
     agents: dict[str, str]
-    machine: dict[str, list[str]]
+    machine: dict[str, list[str]]  # more than one value where runs differ
     failures: list[dict[str, Any]]
-    alerts: list[str]
-    warnings: list[tuple[str, str]]
+    alerts: list[str]  # what a reader should know before trusting it
+    warnings: list[tuple[str, str]]  # (where, what)
 
 
 def content_of(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows: list[Row]) -> Content:
-    """Gather what a report says.
-
-    Parameters
-    ----------
-    store
-        Where the results are.
-    runs, failures
-        From `Store.frames`.
-    rows
-        From `summarize`.
-    """
+    """Gather what a report says."""
     tables = Tables(runs, rows)
     cells = store.cells()
     texts = {cell.problem: cell.problem_text for cell in cells}
@@ -123,17 +73,7 @@ def content_of(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows: l
 
 
 def about(tables: Tables, problem: str, text: str) -> About:
-    """Return what a report says of a problem.
-
-    Parameters
-    ----------
-    tables
-        The runs.
-    problem
-        Its label.
-    text
-        What it is, with settings.
-    """
+    """Return what a report says of a problem."""
     entries = tables.of(problem)
     group = tables.group(problem, entries[0].row["agent"])
     first = group.row(0, named=True)

@@ -27,17 +27,7 @@ OTHER = shade(0)  # of the second test's bars
 
 @dataclass(frozen=True)
 class Section:
-    """What a report says about agents over many datasets.
-
-    Parameters
-    ----------
-    analysis
-        Its numbers.
-    sentences
-        What they mean.
-    diagram
-        The critical-difference diagram.
-    """
+    """What a report says about agents over many datasets."""
 
     analysis: Analysis
     sentences: list[str]
@@ -79,13 +69,7 @@ class Section:
         return text
 
     def markdown(self, figure: str) -> list[str]:
-        """Return the lines of a Markdown section.
-
-        Parameters
-        ----------
-        figure
-            Where the figure is.
-        """
+        """Return the lines of a Markdown section."""
         agents = self.analysis.agents
         lines = [*self.sentences, "", f"![Critical-difference diagram]({figure})", "", *table(self.head, self.rows), ""]
         lines += [
@@ -101,15 +85,7 @@ class Section:
 
 
 def section(tables: Tables, feedback: Feedback) -> Section | None:
-    """Return the section of results of one delay and batch; None where there are too few datasets or agents.
-
-    Parameters
-    ----------
-    tables
-        The results.
-    feedback
-        Which delay and batch.
-    """
+    """Return the section of results of one delay and batch; None where there are too few datasets or agents."""
     found = analysed(tables)
     return None if found is None else Section(found, sentences(found), diagram(found, feedback))
 
@@ -130,13 +106,7 @@ def _interval(ends: tuple[float, float] | None, places: int) -> str:
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """Return what the numbers mean, in sentences.
-
-    Parameters
-    ----------
-    analysis
-        The numbers.
-    """
+    """Return what the numbers mean, in sentences."""
     k, n = len(analysis.places), len(analysis.problems)
     first = analysis.places[0]
     said = [f"{n} datasets, {k} agents; a dataset is one observation. {first.agent} has the best mean rank."]
@@ -172,15 +142,7 @@ def _p(p: float) -> str:
 
 
 def diagram(analysis: Analysis, feedback: Feedback) -> Figure:
-    """Draw the critical-difference diagram: mean ranks on an axis, bars over agents that do not differ significantly.
-
-    Parameters
-    ----------
-    analysis
-        The numbers.
-    feedback
-        Which delay and batch; the title has it.
-    """
+    """Draw the critical-difference diagram: mean ranks, and bars over agents that do not differ significantly."""
     bars = [(group, "-") for group in analysis.nemenyi] + [(group, (0, (1.6, 0.8))) for group in analysis.wilcoxon]
     k = len(analysis.places)
     rows = -(-k // 2)

@@ -51,28 +51,12 @@ STYLE: Any = {
 
 
 def write_drawn(drawn: Drawn, folder: Path, name: str = "") -> None:
-    """Draw a figure, and write it as SVG and PNG.
-
-    Parameters
-    ----------
-    drawn
-        What it shows.
-    folder, name
-        Where, and the name of the files; default: the figure's own.
-    """
+    """Draw a figure, and write it as SVG and PNG."""
     write_figure(figure_of(drawn.charts), folder, name or drawn.name)
 
 
 def write_figure(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as SVG and PNG, the same bytes for the same figure.
-
-    Parameters
-    ----------
-    figure
-        As drawn.
-    folder, name
-        Where, and the name of the files.
-    """
+    """Write a figure as SVG and PNG, the same bytes for the same figure."""
     write(folder / f"{name}.svg", as_svg(figure).encode())
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=DPI, facecolor="white")
@@ -80,13 +64,7 @@ def write_figure(figure: Figure, folder: Path, name: str) -> None:
 
 
 def as_svg(figure: Figure) -> str:
-    """Return a figure as SVG, the same text for the same figure.
-
-    Parameters
-    ----------
-    figure
-        As drawn.
-    """
+    """Return a figure as SVG, the same text for the same figure."""
     text = StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "lim2"}):
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
@@ -94,13 +72,7 @@ def as_svg(figure: Figure) -> str:
 
 
 def figure_of(charts: Sequence[Chart]) -> Figure:
-    """Draw charts side by side, with a legend below where curves have names.
-
-    Parameters
-    ----------
-    charts
-        One or more.
-    """
+    """Draw charts side by side, with a legend below where curves have names."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=_size(charts))
         for place, chart in enumerate(charts):
@@ -253,15 +225,7 @@ def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
 
 
 def few_ticks(axis: Side, text: Callable[[float, int | None], str]) -> None:
-    """Mark a logarithmic axis at 1, 10, 100, or where that is too little at 1, 2, 5, 10 as well.
-
-    Parameters
-    ----------
-    axis
-        Of a figure whose limits are set.
-    text
-        Writes a number.
-    """
+    """Mark a logarithmic axis at 1, 10, 100, or where that is too little at 1, 2, 5, 10 as well."""
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 100 else (1.0, 2.0, 5.0), numticks=12))
     axis.set_minor_locator(NullLocator())
@@ -269,27 +233,13 @@ def few_ticks(axis: Side, text: Callable[[float, int | None], str]) -> None:
 
 
 def margins(figure: Figure, left: float = 0.75) -> None:
-    """Set the margins; finding them by drawing everything first would take most of the time.
-
-    Parameters
-    ----------
-    figure
-        As drawn.
-    left
-        Room at the left, in inches.
-    """
+    """Set the margins; finding them by drawing everything first would take most of the time."""
     width, height = figure.get_size_inches()
     figure.subplots_adjust(left=left / width, right=1 - 0.27 / width, bottom=0.5 / height, top=1 - 0.28 / height)
 
 
 def with_legend(figure: Figure) -> None:
-    """Add a legend below.
-
-    Parameters
-    ----------
-    figure
-        As drawn.
-    """
+    """Add a legend below."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
     own = dict(zip(reversed(labels), reversed(handles), strict=True))  # a name once, in the order of the chart
     if not own:

@@ -26,15 +26,7 @@ def escaped(text: str) -> str:
 
 
 def tables(content: Tables, feedback: Feedback = IMMEDIATE) -> dict[str, str]:
-    """Return the paper's two tables: normalised scores, and rewards with their standard deviations.
-
-    Parameters
-    ----------
-    content
-        The numbers, of one delay and batch.
-    feedback
-        Which; it is said in a comment, and the problems' labels have it.
-    """
+    """Return the paper's two tables: normalised scores, and rewards with their standard deviations."""
     late = f"% {feedback.text}\n" if feedback.text else ""
     return {"normalized": late + _normalized(content), "rewards": late + _rewards(content)}
 
@@ -90,17 +82,7 @@ def _rewards(content: Tables) -> str:
 
 
 def tabular(head: Sequence[str], groups: Sequence[Sequence[Sequence[str]]], left: int = 1) -> str:
-    """Return a table, with a rule between groups of rows.
-
-    Parameters
-    ----------
-    head
-        Names of the columns, as text.
-    groups
-        Cells, as LaTeX.
-    left
-        How many columns are text; the others are numbers.
-    """
+    """Return a table, with a rule between groups of rows."""
     parts = [[[escaped(name) for name in head]], *groups]
     body = "\n\\midrule\n".join("\n".join(r" & ".join(cells) + r" \\" for cells in part) for part in parts)
     columns = "l" * left + "r" * (len(head) - left)

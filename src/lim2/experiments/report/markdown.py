@@ -16,15 +16,6 @@ FIGURES = ("cumulative-regret", "regret-per-round", "reward-against-time", "memo
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     r"""Return the lines of a table.
 
-    Parameters
-    ----------
-    head
-        Names of the columns.
-    rows
-        Cells.
-    left
-        How many columns are text; the others are numbers.
-
     Examples
     --------
     >>> print(*table(["a", "b"], [["x|y", "1"]]), sep="\n")
@@ -38,17 +29,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
 
 
 def report(content: Content, slug: Callable[[str], str], over: Mapping[Feedback, list[str]]) -> str:
-    """Return the report.
-
-    Parameters
-    ----------
-    content
-        What it says.
-    slug
-        Makes a label a part of a file's name.
-    over
-        The lines about agents over many datasets, by delay and batch.
-    """
+    """Return the report."""
     lines = ["# lim2 bench", "", f"{content.size}. {content.date}", "", content.headline, ""]
     lines += [f"> **Note:** {alert}" for alert in content.alerts]
     if content.problems:

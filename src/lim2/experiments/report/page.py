@@ -32,21 +32,7 @@ def render(
     loaders: Sequence[str] = (),
     **context: Any,
 ) -> str:
-    """Return a page.
-
-    Parameters
-    ----------
-    template
-        Its name.
-    figures
-        All figures that the template shows.
-    sets
-        Runs to explore, by name, from `lim2.experiments.report.runs.data_of`.
-    loaders
-        Packages that have templates, before this one.
-    context
-        What the template takes.
-    """
+    """Return a page."""
     data = {
         "metrics": [asdict(metric) for metric in METRICS],
         "charts": {f"{name}/{i}": as_data(chart) for name, drawn in figures for i, chart in enumerate(drawn.charts)},

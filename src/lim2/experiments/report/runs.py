@@ -23,19 +23,7 @@ BINS = 25  # of what happens in a round, at most
 
 @dataclass(frozen=True)
 class Metric:
-    """What can be chosen to be shown.
-
-    Parameters
-    ----------
-    key
-        Its name in the data.
-    title
-        Its name on the page.
-    unit
-        Of its numbers.
-    higher
-        Whether more is better.
-    """
+    """What can be chosen to be shown."""
 
     key: str
     title: str
@@ -56,11 +44,6 @@ METRICS = (
 def points_of_curves(cells: int) -> int:
     """Return how many points each curve may have, so that a page stays small whatever was run.
 
-    Parameters
-    ----------
-    cells
-        How many (problem, agent) the page shows.
-
     Examples
     --------
     >>> points_of_curves(72), points_of_curves(200), points_of_curves(5000)
@@ -70,17 +53,7 @@ def points_of_curves(cells: int) -> int:
 
 
 def data_of(tables: Tables, shades: Mapping[str, int], points: int) -> dict[str, Any]:
-    """Return the runs of some tables.
-
-    Parameters
-    ----------
-    tables
-        The runs.
-    shades
-        The numbers of the agents' colours.
-    points
-        Of a curve.
-    """
+    """Return the runs of some tables."""
     numbers = {agent: i for i, agent in enumerate(tables.agents)}
     grids: dict[tuple[float, ...], int] = {}  # rounds of curves, each once
     agents = [{"name": a, "shade": shades[a], "reference": a in tables.references} for a in tables.agents]
@@ -148,15 +121,7 @@ def _curves(group: pl.DataFrame, points: int) -> Iterator[tuple[str, tuple[Array
 
 
 def curves_of(group: pl.DataFrame, column: str, at: str = "curve_round") -> tuple[Array, Array] | None:
-    """Return the rounds and the curves of some runs, (runs, points); None where they have none in common.
-
-    Parameters
-    ----------
-    group
-        Runs of a (problem, agent).
-    column, at
-        Of the curves, and of their rounds.
-    """
+    """Return the rounds and the curves of some runs, (runs, points); None where they have none in common."""
     curves, rounds = group[column].to_list(), group[at].to_list()
     if not rounds or not rounds[0] or any(one != rounds[0] for one in rounds):
         return None
@@ -166,15 +131,7 @@ def curves_of(group: pl.DataFrame, column: str, at: str = "curve_round") -> tupl
 
 
 def per_round(rounds: Array, values: Array, bins: int = BINS) -> tuple[Array, Array, Array]:
-    """Return the middle of each of some bins, and mean and half width of what happens in a round of it.
-
-    Parameters
-    ----------
-    rounds, values
-        Cumulative curves, from `curves_of`.
-    bins
-        How many, at most.
-    """
+    """Return the middle of each of some bins, and mean and half width of what happens in a round of it."""
     edges = np.unique(np.linspace(0, len(rounds), min(bins, len(rounds)) + 1).astype(int))[1:] - 1
     at = np.concatenate([[0.0], rounds[edges]])
     reached = np.concatenate([np.zeros((len(values), 1)), values[:, edges]], axis=1)

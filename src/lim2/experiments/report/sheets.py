@@ -10,13 +10,7 @@ RUNS = ("problem", "agent", "seed", "rounds", "reward", "regret", "optimal_rate"
 
 
 def frames(tables: Tables) -> dict[str, pl.DataFrame]:
-    """Return the leaderboard, the results of every (problem, agent), and every run.
-
-    Parameters
-    ----------
-    tables
-        The numbers, of one delay and batch.
-    """
+    """Return the leaderboard, the results of every (problem, agent), and every run."""
     names = ("rank", "agent", "mean", "median", "mean_rank", "p", "us_per_round", "peak_mb")
     board = [{name: getattr(standing, name) for name in names} for standing in tables.leaderboard]
     entries = [

@@ -17,17 +17,7 @@ Shades = Mapping[str, int]
 
 
 def of_problem(tables: Tables, problem: str, shades: Shades) -> Iterator[Drawn]:
-    """Give the figures of a problem, for files: a page makes its own of the runs.
-
-    Parameters
-    ----------
-    tables
-        All results.
-    problem
-        Its label.
-    shades
-        The numbers of the agents' colours.
-    """
+    """Give the figures of a problem, for files: a page makes its own of the runs."""
     agents = [entry.row["agent"] for entry in tables.of(problem)]
     late = feedback_of(tables.of(problem)[0].row)
     regret, rate, memory = [], [], []
@@ -81,17 +71,7 @@ def _in_view(tops: Sequence[tuple[bool, float]]) -> float:
 
 
 def overview(tables: Tables, shades: Shades, feedback: Feedback = IMMEDIATE) -> Iterator[Drawn]:
-    """Give the figures over all problems.
-
-    Parameters
-    ----------
-    tables
-        All results of one delay and batch.
-    shades
-        The numbers of the agents' colours.
-    feedback
-        Which delay and batch, for the titles.
-    """
+    """Give the figures over all problems."""
     standings = tables.leaderboard
     rows = [
         Row(s.agent, shades[s.agent], s.mean, dots=[(v, p) for p, v in s.scores.items() if v is not None])
@@ -112,17 +92,7 @@ def overview(tables: Tables, shades: Shades, feedback: Feedback = IMMEDIATE) -> 
 
 
 def across(tables: Tables, problem: str, shades: Shades) -> Drawn:
-    """Return the rewards of a problem with every delay and batch.
-
-    Parameters
-    ----------
-    tables
-        All results.
-    problem
-        Its label, without delay and batch.
-    shades
-        The numbers of the agents' colours.
-    """
+    """Return the rewards of a problem with every delay and batch."""
     places = list(tables.parts)
     lines = []
     for agent, rows in tables.across[problem].items():

@@ -19,17 +19,7 @@ from lim2.experiments.summary import Row
 
 
 def write_report(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows: list[Row]) -> None:
-    """Write ``report.html``, ``report.md``, ``figures/`` and ``tables/`` into a folder of results.
-
-    Parameters
-    ----------
-    store
-        Where the results are.
-    runs, failures
-        From `Store.frames`.
-    rows
-        From `summarize`.
-    """
+    """Write ``report.html``, ``report.md``, ``figures/`` and ``tables/`` into a folder of results."""
     content = content_of(store, runs, failures, rows)
     tables, shades = content.tables, shades_of(runs)
     write(store.folder / "report.html", page_of(content, shades).encode())
@@ -59,29 +49,13 @@ def _sections(content: Content) -> dict[Feedback, datasets.Section]:
 
 
 def shades_of(runs: pl.DataFrame, given: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Return the numbers of the agents' colours.
-
-    Parameters
-    ----------
-    runs
-        From `Store.frames`.
-    given
-        Those that are decided already.
-    """
+    """Return the numbers of the agents' colours."""
     sources = dict(runs.select("agent", "agent_source").unique(maintain_order=True).iter_rows())
     return colours.colours(sources, given)
 
 
 def page_of(content: Content, shades: dict[str, int]) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    content
-        What it says.
-    shades
-        The numbers of the agents' colours.
-    """
+    """Return the page."""
     tables = content.tables
     overviews, compared = _overviews(content, shades), _compared(content, shades)
     data = data_of(tables, shades, points_of_curves(len(tables.rows)))

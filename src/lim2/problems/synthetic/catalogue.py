@@ -27,6 +27,9 @@ def catalogue(
 ) -> ItemProblem:
     """Draw a catalogue with arrivals.
 
+    `arrivals` items are added until the last round; `eligible` ones can be chosen in a round; `embedding` is their
+    size.
+
     A user is four numbers. An item has a category, one of ten, and an embedding. Whether a user clicks on an item
     depends on a bilinear form of the user and of both (its taste), and a little on the item alone (its appeal): without
     products of user and item nothing linear can personalise. The catalogue grows evenly over the run; every item of
@@ -34,21 +37,6 @@ def catalogue(
 
     Contexts are the four numbers in their own units. Items are ten 0/1 columns and the embedding; as dictionaries
     they have the keys `category` and `embedding`.
-
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_items
-        The size of the catalogue in the first round.
-    arrivals
-        Number of items added until the last round.
-    eligible
-        Number of eligible items per round.
-    embedding
-        The size of an item's embedding.
 
     Examples
     --------

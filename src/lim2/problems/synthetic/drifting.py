@@ -27,26 +27,12 @@ def drifting(
 ) -> Problem:
     """Draw a world whose expected rewards change under way, while the contexts stay of one kind.
 
+    In a changed wheel the arms have swapped places. In the nonlinear world rewards are 0 or 1 with the expected
+    reward as the probability, and `noise` is that of `nonlinear`. `options` are further settings of the world, such
+    as `{"n_features": 5}`.
+
     `changes + 1` worlds are drawn. With abrupt changes each rules for an equal share of the rounds. With
     gradual ones the expected rewards pass from each to the next in a straight line, over the whole time.
-
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    world
-        Kind of world. In a changed wheel the arms have swapped places.
-    change
-        `"abrupt"` or `"gradual"`.
-    changes
-        Number of changes.
-    noise
-        The standard deviation of the rewards given the context; in the nonlinear world rewards are 0 or 1
-        with the expected reward as the probability, and noise is that of `nonlinear`.
-    options
-        Further settings of the world, such as `{"n_features": 5}`.
 
     Examples
     --------

@@ -12,14 +12,7 @@ from lim2.problems.registry import register
 def weights(seed: int, n_features: int, n_arms: int, nonzero: int | None = None) -> Array:
     """Draw the weights of the arms, (n_features, n_arms), each arm's of norm 1.
 
-    Parameters
-    ----------
-    seed
-        The same seed gives the same weights.
-    n_features, n_arms
-        The shape.
-    nonzero
-        Number of nonzero weights of each arm; None: all.
+    Each arm has `nonzero` weights that are not 0; None: all.
     """
     rng = stream(seed, "weights")
     W = rng.standard_normal((n_features, n_arms))
@@ -32,28 +25,12 @@ def weights(seed: int, n_features: int, n_arms: int, nonzero: int | None = None)
 
 
 def gaussian_contexts(seed: int, rounds: int, n_features: int) -> Array:
-    """Draw standard normal contexts.
-
-    Parameters
-    ----------
-    seed
-        The same seed gives the same contexts.
-    rounds, n_features
-        The shape.
-    """
+    """Draw standard normal contexts."""
     return stream(seed, "contexts").standard_normal((rounds, n_features))
 
 
 def check_shape(n_features: int, n_arms: int, noise: float) -> None:
-    """Raise a ValueError for a world that cannot be.
-
-    Parameters
-    ----------
-    n_features, n_arms
-        At least 1.
-    noise
-        At least 0.
-    """
+    """Raise a ValueError for a world that cannot be."""
     if n_features < 1 or n_arms < 1:
         raise ValueError(f"n_features and n_arms must be at least 1, not {n_features} and {n_arms}")
     if not noise >= 0:
@@ -64,18 +41,9 @@ def check_shape(n_features: int, n_arms: int, noise: float) -> None:
 def linear(rounds: int, seed: int, n_features: int = 20, n_arms: int = 5, noise: float = 0.1) -> Problem:
     """Draw a linear world.
 
-    Contexts are standard normal, the weights of each arm have norm 1, so expected rewards have variance 1.
+    `noise` is the standard deviation of the rewards given the context.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_features, n_arms
-        The size of a context and the number of arms.
-    noise
-        The standard deviation of the rewards given the context.
+    Contexts are standard normal, the weights of each arm have norm 1, so expected rewards have variance 1.
 
     Examples
     --------

@@ -21,13 +21,6 @@ class Scores:
 
     Rectified units, because the processor's exponentials and tangents differ in the last bit between
     machines.
-
-    Parameters
-    ----------
-    seed
-        The same seed gives the same function.
-    n_features, n_arms, hidden
-        Sizes of the network.
     """
 
     def __init__(self, seed: int, n_features: int, n_arms: int, hidden: int) -> None:
@@ -40,13 +33,7 @@ class Scores:
         self.mean, self.std = reference.mean(axis=0), reference.std(axis=0)
 
     def __call__(self, contexts: Array) -> Array:
-        """Return the scores, (rounds, n_arms).
-
-        Parameters
-        ----------
-        contexts
-            (rounds, n_features).
-        """
+        """Return the scores, (rounds, n_arms)."""
         features = np.maximum(ordered_product(contexts, self.inner) + self.bias, 0.0)
         scores: Array = (ordered_product(features, self.outer) - self.mean) / self.std
         return scores
@@ -64,24 +51,12 @@ def nonlinear(
 ) -> Problem:
     """Draw a nonlinear classification world.
 
+    `margin` is by how much the best score exceeds the second at least, in standard deviations of a score; contexts
+    closer to a boundary are not drawn. `noise` is the probability that another class than the right one pays.
+    `hidden` is the width of the network: the wider, the more intricate the boundaries.
+
     A random network scores the classes, and the class with the highest score is right. The right arm pays 1,
     the others 0.
-
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_features, n_arms
-        The size of a context and the number of arms.
-    margin
-        By how much the best score exceeds the second at least, in standard deviations of a score; contexts
-        that are closer to a boundary are not drawn. 0 for all contexts.
-    noise
-        The probability that another class than the right one, any of them, pays.
-    hidden
-        The width of the network: the wider, the more intricate the boundaries.
 
     Examples
     --------
@@ -116,19 +91,7 @@ def nonlinear(
 
 
 def apart(seed: int, rounds: int, n_features: int, scores: Scores, margin: float) -> tuple[Array, NDArray[np.int64]]:
-    """Draw contexts whose best class is ahead by the margin; return them and those classes.
-
-    Parameters
-    ----------
-    seed
-        The same seed gives the same contexts.
-    rounds, n_features
-        The shape.
-    scores
-        Scores of the classes.
-    margin
-        Smallest lead of the best class.
-    """
+    """Draw contexts whose best class is ahead by the margin; return them and those classes."""
     rng = stream(seed, "contexts")
     batch = max(rounds, 1000)
     kept: list[Array] = []
@@ -156,15 +119,6 @@ def apart(seed: int, rounds: int, n_features: int, scores: Scores, margin: float
 def expected_of(right: NDArray[np.int64], n_arms: int, noise: float) -> Array:
     """Return the expected rewards when another class pays with the probability `noise`.
 
-    Parameters
-    ----------
-    right
-        The right class of each round.
-    n_arms
-        The number of classes.
-    noise
-        The probability of another class.
-
     Examples
     --------
     >>> import numpy as np
@@ -178,19 +132,7 @@ def expected_of(right: NDArray[np.int64], n_arms: int, noise: float) -> Array:
 
 
 def flipped(seed: int, right: NDArray[np.int64], n_arms: int, noise: float) -> NDArray[np.int64]:
-    """Return the class that pays in each round: the right one, or with the probability `noise` another.
-
-    Parameters
-    ----------
-    seed
-        The problem's seed.
-    right
-        The right class of each round.
-    n_arms
-        The number of classes.
-    noise
-        The probability of another class.
-    """
+    """Return the class that pays in each round: the right one, or with the probability `noise` another."""
     if n_arms == 1:
         return right
     rng = stream(seed, "noise")

@@ -19,18 +19,7 @@ def sparse_linear(
 ) -> Problem:
     """Draw a sparse linear world.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_features, n_arms
-        The size of a context and the number of arms.
-    nonzero
-        Number of features that matter to an arm; they differ between arms.
-    noise
-        The standard deviation of the rewards given the context.
+    `nonzero` features matter to an arm; they differ between arms. `noise` is the standard deviation of the rewards.
 
     Examples
     --------

@@ -19,21 +19,12 @@ def wheel(
 ) -> Problem:
     """Draw a wheel bandit of Riquelme et al. (2018).
 
+    Inside the radius `delta`, from 0 to 1, nothing is to be found: the closer to 1, the harder. `means` are those of
+    the first arm, of another arm outside its rim, and of another arm in its rim; `sigma` is the standard deviation of
+    all rewards.
+
     Contexts are uniform in the unit disc. Inside the radius `delta` the first arm is best, by a little.
     Outside of it one of the other four, by far: each has its quadrant.
-
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    delta
-        The radius inside which nothing is to be found, from 0 to 1. The closer to 1, the harder.
-    means
-        The mean rewards: of the first arm, of another arm outside its rim, of another arm in its rim.
-    sigma
-        The standard deviation of all rewards.
 
     References
     ----------
