@@ -1,4 +1,4 @@
-"""Two processes over one home, played by two services: what one does to a bandit, the other must not stumble over."""
+"""Two processes over one catalog, played by two services: each survives what the other does to a bandit."""
 
 import math
 from collections.abc import Iterator
@@ -154,7 +154,7 @@ def test_a_bandit_that_goes_while_it_is_opened_does_not_keep_others_from_being_l
     one, two = processes
     one.call("PUT", "/v1/bandits/gone", {})
     one.call("PUT", SHOP, {})
-    open_log = two.service.home.open_log
+    open_log = two.service.catalog.open_log
 
     def opened(name: str, stored: Stored) -> Any:
         log = open_log(name, stored)
@@ -163,7 +163,7 @@ def test_a_bandit_that_goes_while_it_is_opened_does_not_keep_others_from_being_l
             log.close()  # which a folder's log would notice by itself
         return log
 
-    monkeypatch.setattr(two.service.home, "open_log", opened)
+    monkeypatch.setattr(two.service.catalog, "open_log", opened)
     two.service.registry._looked = -math.inf
     two.look()
     assert set(two.service.registry.opened) == {"personalizer", "shop"}
@@ -196,7 +196,7 @@ def learned(process: Process, event: str) -> None:
 
 def begin_a_log(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     """Delete all decisions, as far as it is done while others may still use the old log."""
-    monkeypatch.setattr(process.service.home, "delete_log", lambda *_: None)
+    monkeypatch.setattr(process.service.catalog, "delete_log", lambda *_: None)
     assert process.call("DELETE", f"{P}/logs")[0] == 204
 
 
@@ -279,6 +279,6 @@ def test_a_description_of_the_same_bandit_keeps_it_open(processes: tuple[Process
     def later(stored: Stored) -> Stored:
         return msgspec.structs.replace(stored, spec=msgspec.structs.replace(stored.spec, keep_days=3.0))
 
-    one.service.home.change("personalizer", later)
+    one.service.catalog.change("personalizer", later)
     two.look()
     assert two.service.personalizer is hosted and hosted.stored.spec.keep_days == 3.0

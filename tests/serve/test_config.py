@@ -12,8 +12,8 @@ import pytest
 from helpers.waiting import PATIENCE
 
 from lim2.log import LogFileError
+from lim2.serve.catalog import FileCatalog, open_catalog
 from lim2.serve.config import ConfigError, load
-from lim2.serve.home import Folders, open_home
 from lim2.serve.keys import Keys, keys_of
 from lim2.serve.run import listening, prepared
 
@@ -51,8 +51,8 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_key_is_made_once_and_kept_for_its_owner_only(tmp_path: Path) -> None:
-    key = Folders(tmp_path / "data").key()
-    assert len(key) >= 40 and Folders(tmp_path / "data").key() == key
+    key = FileCatalog(tmp_path / "data").key()
+    assert len(key) >= 40 and FileCatalog(tmp_path / "data").key() == key
     file = tmp_path / "data" / "api-key"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert sorted(path.name for path in file.parent.iterdir()) == ["api-key", "bandits"]
@@ -64,13 +64,13 @@ def test_a_new_data_folder_is_for_its_owner_only_and_an_old_one_stays_as_it_is(t
         if before is not None:
             folder.mkdir(parents=True)
             folder.chmod(before)
-        open_home(load(environment={}, given={"data": str(folder)})).close()
+        open_catalog(load(environment={}, given={"data": str(folder)})).close()
         assert stat.S_IMODE(folder.stat().st_mode) == after
 
 
 def test_two_keys_so_that_one_can_be_replaced(tmp_path: Path) -> None:
     given = {"api_key": "the-old-key", "api_key_2": "the-new-key", "data": str(tmp_path)}
-    keys, first = keys_of(load(environment={}, given=given), Folders(tmp_path))
+    keys, first = keys_of(load(environment={}, given=given), FileCatalog(tmp_path))
     assert first == "the-old-key"
     assert [keys.role(key) for key in ("the-old-key", "the-new-key", "")] == ["full", "full", None]
 
@@ -142,7 +142,7 @@ def test_a_learner_that_is_not_there_is_refused_before_anything_is_written(tmp_p
 
 
 def test_a_broken_description_is_named(tmp_path: Path) -> None:
-    folders = Folders(tmp_path)
+    folders = FileCatalog(tmp_path)
     (folders.folder("shop")).mkdir()
     (folders.folder("shop") / "bandit.json").write_text("{")
     with pytest.raises(LogFileError, match=r"shop/bandit\.json is not the description of a bandit: .*backup"):

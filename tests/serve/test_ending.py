@@ -53,7 +53,7 @@ def test_an_evaluation_that_is_cut_off_has_failed(service: Service, monkeypatch:
     with TestClient(application(service), headers=headers) as client:
         contract = {"name": "n", "startTime": "2020-01-01", "endTime": "2120-01-01"}
         assert client.put("/personalizer/evaluations/e", json=contract).status_code == 200
-    again = Hosted("personalizer", service.home)
+    again = Hosted("personalizer", service.catalog)
     found = evaluations.JOBS.get(again, "e")
     again.close()
     over.set()

@@ -17,7 +17,7 @@ from serve.running import KEY, Running
 
 import lim2
 from lim2.serve import spec as specs
-from lim2.serve.home import Folders
+from lim2.serve.catalog import FileCatalog
 
 KILLS = int(os.environ.get("LIM2_SERVE_KILLS", "3"))  # `make test` is content with a few
 CLIENTS = 4
@@ -93,7 +93,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_learned_twice(synchronous: 
         settled = log.state.rewards + log.state.defaults  # a slow machine outlasts the wait for a reward
         position = log.position
         # What was learned over all lives is what a fresh model learns from the log, each reward once.
-        fresh = specs.made(Folders(data).read("personalizer").spec)
+        fresh = specs.made(FileCatalog(data).read("personalizer").spec)
         assert log.replay(fresh) == settled
     assert live.rounds == settled == fresh.rounds == position
     question = ({"x": 1.0}, {one["id"]: one["features"][0] for one in ACTIONS})

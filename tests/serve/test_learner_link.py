@@ -249,7 +249,7 @@ def test_models_of_another_service_are_followed_and_never_back(linked: Linked) -
     assert (one.hosted().rounds, one.hosted().leads) == (4, True)
     newest = one.hosted().decider
     mine._release()
-    other = Hosted("shop", answering._home, publish_every=0.0)
+    other = Hosted("shop", answering._catalog, publish_every=0.0)
     try:
         other._stand()  # another service learns it from now on
         one.look()
@@ -274,7 +274,7 @@ def test_models_of_another_service_are_followed_while_the_process_that_learns_do
     link._hang_up()
     mine = answering._registry.opened["shop"]
     mine._release()  # as the server of a database does with one that stands still
-    other = Hosted("shop", answering._home, publish_every=0.0)
+    other = Hosted("shop", answering._catalog, publish_every=0.0)
     try:
         one.rewarded("b")
         other.step()

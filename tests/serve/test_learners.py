@@ -12,8 +12,8 @@ from serve.stores import fresh_database
 from serve.test_hosted import rewarded
 
 from lim2.log import LostLeaseError
+from lim2.serve.catalog import Catalog, open_catalog
 from lim2.serve.config import load
-from lim2.serve.home import Home, open_home
 from lim2.serve.hosted import Hosted
 from lim2.serve.spec import BanditSpec, Stored
 
@@ -32,16 +32,16 @@ def asked(store: str, query: str) -> Any:
         return connection.execute(query).fetchall()
 
 
-def made(store: str) -> Home:
-    home = open_home(load(environment={}, given={"store": store}))
-    home.create("shop", Stored(spec=BanditSpec(seed=0), created=0.0, log=home.log_name("shop", 0)))
-    return home
+def made(store: str) -> Catalog:
+    catalog = open_catalog(load(environment={}, given={"store": store}))
+    catalog.create("shop", Stored(spec=BanditSpec(seed=0), created=0.0, log=catalog.log_name("shop", 0)))
+    return catalog
 
 
 def test_one_that_has_lost_its_lock_can_neither_publish_nor_say_where_batches_end() -> None:
     with fresh_database() as store:
-        home = made(store)
-        first, second = (Hosted("shop", home, publish_every=1e9) for _ in range(2))
+        catalog = made(store)
+        first, second = (Hosted("shop", catalog, publish_every=1e9) for _ in range(2))
         rewarded(second, 8)
         assert first.step() == 8 and first.leads  # and published at once, since nothing was before
         lost, bandit = first._lease, first._bandit
@@ -62,15 +62,15 @@ def test_one_that_has_lost_its_lock_can_neither_publish_nor_say_where_batches_en
         assert second.step() == 4
         first.close()
         second.close()
-        home.close()
+        catalog.close()
 
 
 def test_a_session_that_falls_silent_is_ended_by_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lim2.log.postgres.lease.SESSION_TIMEOUT_SECONDS", 1)
     monkeypatch.setattr("lim2.log.postgres.lease.HEARTBEAT_SECONDS", 3600.0)
     with fresh_database() as store:
-        home = made(store)
-        hosted = Hosted("shop", home)
+        catalog = made(store)
+        hosted = Hosted("shop", catalog)
         hosted._stand()  # and does nothing for which it would need the lease: the server may be the quicker one
         lease = hosted._lease
         assert lease is not None
@@ -78,7 +78,7 @@ def test_a_session_that_falls_silent_is_ended_by_the_server(monkeypatch: pytest.
         monkeypatch.setattr("lim2.log.postgres.lease.SESSION_TIMEOUT_SECONDS", 600)
         assert hosted.step() == 0 and hosted.leads and hosted._lease is not lease  # it has got a new one
         hosted.close()
-        home.close()
+        catalog.close()
 
 
 def _leads(learner: Running) -> bool:

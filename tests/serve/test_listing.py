@@ -28,7 +28,7 @@ def service(tmp_path: Path, store: str | None) -> Service:
     made = Service(load(environment={}, given=own), lambda: (PERSONALIZER,))
     spec = BanditSpec(arms=["a", "b"], algorithm="LinearTS")
     for name in NAMES:
-        assert made.home.create(name, Stored(spec=spec, created=1.0, log=made.home.log_name(name, 0))) is None
+        assert made.catalog.create(name, Stored(spec=spec, created=1.0, log=made.catalog.log_name(name, 0))) is None
     return made
 
 

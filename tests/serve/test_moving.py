@@ -11,9 +11,9 @@ from serve.stores import fresh_database
 from starlette.testclient import TestClient
 
 from lim2.serve.app import application
+from lim2.serve.catalog import FileCatalog, open_catalog
+from lim2.serve.catalog.postgres import PostgresCatalog
 from lim2.serve.config import ConfigError, load
-from lim2.serve.home import Folders, open_home
-from lim2.serve.home.postgres import PostgresHome
 from lim2.serve.run import prepared
 from lim2.serve.service import Service
 
@@ -31,10 +31,10 @@ def url() -> Iterator[str]:
 
 @contextmanager
 def served(data: Path, store: str | None = None) -> Iterator[TestClient]:
-    """Give a client of a service over a folder, or over a database; its key is the one that its home has made."""
+    """Give a client of a service over a folder, or over a database; its key is the one that its catalog has made."""
     given = {"data": str(data), "synchronous": "normal", "store": store}
     service = Service(load(environment={}, given=given))
-    with TestClient(application(service), headers={KEY: service.home.key()}) as client:
+    with TestClient(application(service), headers={KEY: service.catalog.key()}) as client:
         client.app_state["service"] = service
         yield client
 
@@ -100,13 +100,13 @@ def shown(client: TestClient) -> dict[str, Any]:
 
 def models(data: Path, store: str | None = None) -> dict[str, Any]:
     """Return which logs there are and how far they are, the latest models, and the ones that bandits start from."""
-    home = open_home(load(environment={}, given={"data": str(data), "store": store}))
+    catalog = open_catalog(load(environment={}, given={"data": str(data), "store": store}))
     found = {}
-    for name in home.names():
-        with home.open_log(name, home.read(name)) as log:
+    for name in catalog.names():
+        with catalog.open_log(name, catalog.read(name)) as log:
             model = log.model()
-            found[name] = (log.id, log.position, model, home.documents(name, "start").get("start-1.lim2"))
-    home.close()
+            found[name] = (log.id, log.position, model, catalog.documents(name, "start").get("start-1.lim2"))
+    catalog.close()
     return found
 
 
@@ -166,9 +166,9 @@ def test_a_move_that_was_interrupted_is_repeated(tmp_path: Path, url: str, monke
 
     for left in (0, 1):  # tidied up after an exception, and not after a kill
         with monkeypatch.context() as own, pytest.raises(KilledError):
-            own.setattr(PostgresHome, "adopt", killed)
+            own.setattr(PostgresCatalog, "adopt", killed)
             if left:
-                own.setattr(PostgresHome, "delete_log", lambda *_: None)
+                own.setattr(PostgresCatalog, "delete_log", lambda *_: None)
             run("move", data, url, "one")
         assert logs() == left
     assert run("move", data, url, "one")[0] == 0
@@ -201,16 +201,16 @@ def test_a_personalizer_that_nobody_has_used_is_in_nobody_s_way(tmp_path: Path, 
 
 def test_a_folder_is_not_served_while_its_bandits_are_moved(tmp_path: Path) -> None:
     config = load(environment={}, given={"data": str(tmp_path)})
-    home = Folders(tmp_path, alone=True)
+    catalog = FileCatalog(tmp_path, alone=True)
     with pytest.raises(ConfigError, match="cannot be used: its bandits are being moved"):
         prepared(config)
-    home.close()
+    catalog.close()
     prepared(config)
 
 
 def test_what_cannot_be_moved(tmp_path: Path, url: str) -> None:
     status, said = run("move", tmp_path / "nowhere", url)
     assert status == 2 and "is not a data folder" in said and not (tmp_path / "nowhere").exists()
-    Folders(tmp_path).close()
+    FileCatalog(tmp_path).close()
     status, said = run("move", tmp_path, "sqlite:somewhere")
     assert status == 2, said

@@ -167,13 +167,13 @@ def test_former_names_of_the_share_are_refused_by_the_new_one(client: TestClient
 def test_what_cannot_be_made_leaves_nothing(spec: Any, client: TestClient, service: Service) -> None:
     assert client.put(f"{BASE}/wrong", json=spec).status_code == 400
     assert client.get(f"{BASE}/wrong").status_code == 404
-    assert service.home.names() == ["personalizer"]
+    assert service.catalog.names() == ["personalizer"]
 
 
 @pytest.mark.parametrize("name", ["..", ".hidden", "a/b", "%2e%2e", "ä", "x" * 65, "a b"])
 def test_names_stay_within_the_folder(name: str, client: TestClient, service: Service) -> None:
     assert client.put(f"{BASE}/{name}", json={}).status_code in (400, 404, 405)
-    assert service.home.names() == ["personalizer"]
+    assert service.catalog.names() == ["personalizer"]
 
 
 @over_all

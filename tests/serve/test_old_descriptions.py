@@ -14,9 +14,9 @@ from starlette.testclient import TestClient
 
 from lim2.exploration.epsilon import LOGGED
 from lim2.serve.app import application
+from lim2.serve.catalog import FileCatalog
 from lim2.serve.config import load
 from lim2.serve.errors import ApiError
-from lim2.serve.home import Folders
 from lim2.serve.service import Service
 from lim2.serve.spec import made, read_stored
 
@@ -37,8 +37,8 @@ def as_before(content: str) -> str:
 
 def write_as_before(service: Service, store: str | None, name: str) -> None:
     if store is None:
-        assert isinstance(service.home, Folders)
-        path = service.home.folder(name) / "bandit.json"
+        assert isinstance(service.catalog, FileCatalog)
+        path = service.catalog.folder(name) / "bandit.json"
         path.write_text(as_before(path.read_text()))
         return
     with psycopg.connect(store) as connection:
@@ -71,7 +71,7 @@ def test_they_open_and_decide_with_their_share(described: Service) -> None:
         assert min(made["propensities"]) >= 0.25 - 1e-12
         changed = client.patch("/v1/bandits/arms", json={"epsilon": 0.3}).json()
         assert changed["spec"]["epsilon"] == 0.3
-    assert described.home.read("arms").spec.epsilon == 0.3
+    assert described.catalog.read("arms").spec.epsilon == 0.3
 
 
 @over_all

@@ -21,8 +21,8 @@ import lim2
 from lim2.log import StoreUnavailableError
 from lim2.serve import spec as specs
 from lim2.serve.app import application
+from lim2.serve.catalog import open_catalog
 from lim2.serve.config import load
-from lim2.serve.home import open_home
 from lim2.serve.learner_link import Link
 from lim2.serve.service import Service
 
@@ -146,8 +146,8 @@ def _says_so(refusing: Running, spooling: Running, learner: Running) -> None:
 
 
 def _check(store: str, folder: Path, before: list[Any], decisions: dict[str, str]) -> None:
-    home = open_home(load(environment={}, given={"store": store}))
-    log = home.open_log("shop", home.read("shop"))
+    catalog = open_catalog(load(environment={}, given={"store": store}))
+    log = catalog.open_log("shop", catalog.read("shop"))
     for id, arm in decisions.items():
         assert log.get(id).arm == arm
     assert log.get("before 2").arm == before[2]["arm"]
@@ -162,10 +162,10 @@ def _check(store: str, folder: Path, before: list[Any], decisions: dict[str, str
     assert (state.rewards, state.pending) == (7, len(decisions) + len(before) + 2 - 7)
     refused = [json.loads(line) for line in (folder / "spooling/spool/rejected.jsonl").read_text().splitlines()]
     assert [(one["kind"], one["ids"]) for one in refused] == [("insert", ["before 2"])]
-    fresh = specs.made(home.read("shop").spec)
+    fresh = specs.made(catalog.read("shop").spec)
     assert log.replay(fresh) == 7
     log.close()
-    home.close()
+    catalog.close()
 
 
 def test_rewards_that_waited_for_the_database_come_before_what_is_overdue(
@@ -191,7 +191,7 @@ def test_rewards_that_waited_for_the_database_come_before_what_is_overdue(
             assert client.post(f"{SHOP}/decide", json={"id": id, "items": ITEMS}).status_code == 200
         for service, client, id in zip(services, (one, two), "ab", strict=True):
             service.learner.look()
-            service.home.outage.begin(StoreUnavailableError("it has gone"))
+            service.catalog.outage.begin(StoreUnavailableError("it has gone"))
             assert client.post(f"{SHOP}/reward", json={"id": id, "reward": 1.0}).json() == {"outcome": "spooled"}
         clock.now += 60
         answering._registry.opened["shop"].has_news()

@@ -10,8 +10,8 @@ from serve.stores import fresh_database
 from serve.test_hosted import rewarded
 
 from lim2.log import StoreUnavailableError
+from lim2.serve.catalog.postgres import PostgresCatalog
 from lim2.serve.config import load
-from lim2.serve.home.postgres import PostgresHome
 from lim2.serve.hosted import Hosted
 from lim2.serve.on_ray.owner import Owner
 from lim2.serve.spec import BanditSpec, Stored
@@ -28,9 +28,9 @@ def url() -> Iterator[str]:
 
 
 @pytest.fixture
-def home(url: str) -> Iterator[PostgresHome]:
+def catalog(url: str) -> Iterator[PostgresCatalog]:
     """Give bandits that have learned all there is. Two keep decisions for a month, one of them has older ones."""
-    made = PostgresHome(url, Outage(), "normal")
+    made = PostgresCatalog(url, Outage(), "normal")
     for name in NAMES:
         spec = BanditSpec(seed=0, algorithm="LinearTS", keep_days=None if name == "forever" else 30.0)
         made.create(name, Stored(spec=spec, created=0.0, log=made.log_name(name, 0)))
@@ -45,17 +45,17 @@ def home(url: str) -> Iterator[PostgresHome]:
 
 
 @pytest.fixture
-def owner(url: str, home: PostgresHome) -> Iterator[Owner]:
+def owner(url: str, catalog: PostgresCatalog) -> Iterator[Owner]:
     given = {"store": url, "on": "ray", "synchronous": "normal", "ray": {"models": 10}}
     made = Owner(load(environment={}, given=given), 0, 1)
     yield made
     made._registry.close()
-    made._home.close()
+    made._catalog.close()
 
 
-def rows(home: PostgresHome) -> dict[str, int]:
+def rows(catalog: PostgresCatalog) -> dict[str, int]:
     """Return how many events of each bandit can be read."""
-    return {one.name: one.state.rewards for one in home.page("", 100, {}) if one.name in NAMES}
+    return {one.name: one.state.rewards for one in catalog.page("", 100, {}) if one.name in NAMES}
 
 
 def opened(owner: Owner) -> set[str]:
@@ -65,28 +65,28 @@ def opened(owner: Owner) -> set[str]:
     return set(owner.state["open"])
 
 
-def test_idle_bandits_are_opened_to_delete_what_is_too_old(owner: Owner, home: PostgresHome) -> None:
-    assert home.aged(time.time()) == ["month"]
-    home.looked({name: home.stamp(name) for name in home.names()})  # type: ignore[misc]
-    assert rows(home) == {"forever": 3, "month": 3, "young": 3}
-    while rows(home)["month"]:
+def test_idle_bandits_are_opened_to_delete_what_is_too_old(owner: Owner, catalog: PostgresCatalog) -> None:
+    assert catalog.aged(time.time()) == ["month"]
+    catalog.looked({name: catalog.stamp(name) for name in catalog.names()})  # type: ignore[misc]
+    assert rows(catalog) == {"forever": 3, "month": 3, "young": 3}
+    while rows(catalog)["month"]:
         assert opened(owner) & set(NAMES) == {"month"}
-    assert rows(home) == {"forever": 3, "month": 0, "young": 3}
-    assert home.aged(time.time()) == []
-    assert home.aged(time.time() + 31 * DAY) == ["young"]
+    assert rows(catalog) == {"forever": 3, "month": 0, "young": 3}
+    assert catalog.aged(time.time()) == []
+    assert catalog.aged(time.time() + 31 * DAY) == ["young"]
 
 
 def test_an_owner_survives_a_database_that_goes_in_the_midst_of_a_look(
-    owner: Owner, home: PostgresHome, monkeypatch: pytest.MonkeyPatch
+    owner: Owner, catalog: PostgresCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(_: Any) -> None:
         raise StoreUnavailableError("stopped by the test")
 
-    home.change("forever", lambda stored: msgspec.structs.replace(stored, created=1.0))
+    catalog.change("forever", lambda stored: msgspec.structs.replace(stored, created=1.0))
     with monkeypatch.context() as patch:
-        patch.setattr(owner._home, "looked", away)
-        while owner._home.outage.since is None:
+        patch.setattr(owner._catalog, "looked", away)
+        while owner._catalog.outage.since is None:
             opened(owner)
-    while "forever" in home.waiting(time.time()):  # it has not been noted yet
+    while "forever" in catalog.waiting(time.time()):  # it has not been noted yet
         opened(owner)
-    assert owner._home.outage.since is None
+    assert owner._catalog.outage.since is None

@@ -14,7 +14,7 @@ from helpers.waiting import until
 from serve.running import KEY, Running
 
 import lim2
-from lim2.serve.home import Folders
+from lim2.serve.catalog import FileCatalog
 
 MANY = 40  # connections, of which each of two processes gets some
 ITEMS = {"a": {"kind": "x"}, "b": {"kind": "y"}}
@@ -51,7 +51,7 @@ def test_several_processes_share_the_logs_and_one_learns(tmp_path: Path) -> None
 def is_free(data: Path) -> bool:
     """Return whether no process uses a folder."""
     try:
-        Folders(data, alone=True).close()
+        FileCatalog(data, alone=True).close()
     except ValueError:
         return False
     return True

@@ -14,8 +14,8 @@ from serve.stores import fresh_database
 
 import lim2
 from lim2.serve import spec as specs
+from lim2.serve.catalog import open_catalog
 from lim2.serve.config import load
-from lim2.serve.home import open_home
 from lim2.serve.spec import BanditSpec
 
 KILLS = int(os.environ.get("LIM2_REPLICA_KILLS", "2"))  # 50 is the whole attack, in about a minute
@@ -120,8 +120,8 @@ def _published(store: str) -> int:
 
 def _check(store: str, clients: list[Client], spec: dict[str, Any]) -> None:
     """Compare what was acknowledged with the log, and the log with the last model."""
-    home = open_home(load(environment={}, given={"store": store}))
-    log = home.open_log("shop", home.read("shop"))
+    catalog = open_catalog(load(environment={}, given={"store": store}))
+    log = catalog.open_log("shop", catalog.read("shop"))
     settled = 0
     for client in clients:
         assert len(client.decided) == client.sent >= VISITORS
@@ -141,7 +141,7 @@ def _check(store: str, clients: list[Client], spec: dict[str, Any]) -> None:
     assert log.replay(fresh) == learned == live.rounds
     assert _learned(live) == _learned(fresh)
     log.close()
-    home.close()
+    catalog.close()
 
 
 def _learned(bandit: Any) -> bytes:

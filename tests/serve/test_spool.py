@@ -12,7 +12,7 @@ from serve.stores import fresh_database
 from lim2.decision import Decision
 from lim2.log import DecisionLog, StoreUnavailableError, TakenIdError, UnknownDecisionError
 from lim2.log.store import Store, Tables
-from lim2.serve.home.postgres import PostgresHome
+from lim2.serve.catalog.postgres import PostgresCatalog
 from lim2.serve.spec import BanditSpec, Stored
 from lim2.serve.spool import GuardedStore, Outage, Spool
 from lim2.serve.spool import spool as spooling
@@ -64,17 +64,17 @@ class Decider:
 
     def __init__(self, url: str, folder: Path, limit: int = 10**9) -> None:
         self.spool = Spool(folder, limit)
-        self.home = PostgresHome(url, Outage(self.spool), "normal")
-        if "shop" not in self.home.names():
-            self.home.create("shop", Stored(spec=SUM, created=0.0, log=self.home.log_name("shop", 0)))
-        self.log: DecisionLog = self.home.open_log("shop", self.home.read("shop"))
+        self.catalog = PostgresCatalog(url, Outage(self.spool), "normal")
+        if "shop" not in self.catalog.names():
+            self.catalog.create("shop", Stored(spec=SUM, created=0.0, log=self.catalog.log_name("shop", 0)))
+        self.log: DecisionLog = self.catalog.open_log("shop", self.catalog.read("shop"))
 
     def lose(self) -> None:
-        self.home.outage.begin(AWAY)
+        self.catalog.outage.begin(AWAY)
 
     def regain(self, open: Callable[[str, str], Store] | None = None) -> None:
-        self.spool.replay(open or self.home.store_of)
-        self.home.outage.end()
+        self.spool.replay(open or self.catalog.store_of)
+        self.catalog.outage.end()
 
     def decide(self, id: str | None, arm: str = "a") -> Any:
         made = Decision(arm, 0.5, ("a", "b"), [0.0, 0.0], [1.0, 1.0], [0.5, 0.5])  # type: ignore[arg-type]
@@ -97,12 +97,12 @@ class Decider:
             assert found is not None
             return tables.rewards(found.seq)
 
-        found: list[tuple[float, str | None]] = self.home.store_of("shop", self.home.read("shop").log).look(work)
+        found: list[tuple[float, str | None]] = self.catalog.store_of("shop", self.catalog.read("shop").log).look(work)
         return found
 
     def close(self) -> None:
         self.log.close()
-        self.home.close()
+        self.catalog.close()
 
 
 @pytest.fixture(scope="module")
@@ -145,15 +145,15 @@ def test_what_was_committed_before_a_process_was_killed_is_not_done_again(decide
             raise AWAY
 
     with pytest.raises(StoreUnavailableError):
-        decider.regain(lambda bandit, log: Killed(decider.home.store_of(bandit, log)))  # type: ignore[arg-type, return-value]
+        decider.regain(lambda bandit, log: Killed(decider.catalog.store_of(bandit, log)))  # type: ignore[arg-type, return-value]
     assert [value for value, _ in decider.kept("k1")] == [1.0, 1.0, 1.0]
     decider.spool.close()
     other = Spool(tmp_path / "spool", 10**9)  # the next process
     assert len(files(tmp_path)) == 1
-    other.replay(decider.home.store_of)
+    other.replay(decider.catalog.store_of)
     assert [value for value, _ in decider.kept("k1")] == [1.0, 1.0, 1.0]
     assert files(tmp_path) == rejected(tmp_path) == []
-    head = decider.home.store_of("shop", decider.home.read("shop").log).look(lambda tables: tables._head())  # type: ignore[attr-defined]
+    head = decider.catalog.store_of("shop", decider.catalog.read("shop").log).look(lambda tables: tables._head())  # type: ignore[attr-defined]
     assert not any(key.startswith("spool") for key in head)
 
 
@@ -211,12 +211,12 @@ def test_a_reward_waits_for_a_decision_on_the_disk_of_another_process(
     assert decider.reward("o2", 0.25) == "spooled"  # an outage has just ended: the decision may come
     with pytest.raises(UnknownDecisionError):
         decider.log.get("o1")
-    decider.spool.replay(decider.home.store_of)
+    decider.spool.replay(decider.catalog.store_of)
     decider.spool.close()
     again = Spool(tmp_path / "spool", 10**9)  # after a restart
-    again.replay(decider.home.store_of)
+    again.replay(decider.catalog.store_of)
     other.regain()
-    again.replay(decider.home.store_of)
+    again.replay(decider.catalog.store_of)
     assert (decider.kept("o1"), decider.kept("o2")) == ([(0.5, None)], [(0.25, None)])
     assert files(tmp_path) == rejected(tmp_path) == []
     monkeypatch.setattr(spooling, "PATIENCE", 0.0)
@@ -224,7 +224,7 @@ def test_a_reward_waits_for_a_decision_on_the_disk_of_another_process(
     third.lose()
     third.regain()
     assert third.reward("never", 1.0) == "spooled"
-    third.spool.replay(decider.home.store_of)
+    third.spool.replay(decider.catalog.store_of)
     assert [(one["ids"], one["rewards"]) for one in rejected(tmp_path)] == [(["never"], [["never", 1.0, None]])]
     assert files(tmp_path) == []
     monkeypatch.setattr(spooling, "RECENT", 0.0)
@@ -237,9 +237,9 @@ def test_a_reward_waits_for_a_decision_on_the_disk_of_another_process(
 def test_writes_of_a_bandit_that_was_deleted_are_refused(decider: Decider, tmp_path: Path) -> None:
     decider.lose()
     decider.decide("g1")
-    home = PostgresHome(decider.home._url, Outage())
-    home.delete("shop")
-    home.close()
+    catalog = PostgresCatalog(decider.catalog._url, Outage())
+    catalog.delete("shop")
+    catalog.close()
     decider.regain()
     assert [one["ids"] for one in rejected(tmp_path)] == [["g1"]]
     assert files(tmp_path) == []
@@ -275,7 +275,7 @@ def test_a_standby_counts_as_away(decider: Decider, url: str, tmp_path: Path) ->
     import psycopg
 
     decider.decide("f1")
-    address = decider.home.address_of(decider.home.read("shop").log)
+    address = decider.catalog.address_of(decider.catalog.read("shop").log)
     with psycopg.connect(url, autocommit=True, options="-c default_transaction_read_only=off") as connection:
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
@@ -284,7 +284,7 @@ def test_a_standby_counts_as_away(decider: Decider, url: str, tmp_path: Path) ->
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         assert decider.decide("f2").arm == "a"
-        assert decider.home.outage.since is not None and len(files(tmp_path)) == 1
+        assert decider.catalog.outage.since is not None and len(files(tmp_path)) == 1
         with pytest.raises(StoreUnavailableError, match=r"cannot be written: .* or it is a standby"):
             DecisionLog(address)
         with DecisionLog(address, read_only=True) as log:
@@ -305,7 +305,7 @@ def test_a_database_that_does_not_answer_counts_as_away(
     with psycopg.connect(url) as connection:  # whose transaction holds what others need
         connection.execute("SELECT FROM lim2.logs FOR UPDATE")
         assert decider.reward("h1", 1.0, name="click") == "spooled"
-        assert decider.home.outage.since is not None
+        assert decider.catalog.outage.since is not None
         connection.rollback()
     decider.regain()
     assert decider.kept("h1") == [(1.0, "click")]  # though it was written after all

@@ -31,16 +31,16 @@ def move(
     """
     with plain_errors(*ERRORS):
         with needs("lim2 move", "serve"):
-            from lim2.serve.home import Folders
+            from lim2.serve.catalog import FileCatalog
             from lim2.serve.spool import Outage
         with needs("lim2 move", "postgres"):
-            from lim2.serve.home.postgres import PostgresHome
+            from lim2.serve.catalog.postgres import PostgresCatalog
             from lim2.serve.moving import move as move_one
             from lim2.serve.moving import need
         if not (Path(data) / "bandits").is_dir():
             raise ValueError(f"{data} is not a data folder of lim2 serve: it has no folder 'bandits'")
-        source = Folders(data, alone=True)
-        target = PostgresHome(store, Outage())
+        source = FileCatalog(data, alone=True)
+        target = PostgresCatalog(store, Outage())
         try:
             known = source.names()
             if unknown := [name for name in names or [] if name not in known]:

@@ -104,8 +104,8 @@ def opened(service: Service) -> None:
     service
         The service that decides.
     """
-    if NAME in service.home.names():
-        own = service.home.read(NAME).spec
+    if NAME in service.catalog.names():
+        own = service.catalog.read(NAME).spec
         if msgspec.structs.replace(own, **{name: getattr(SPEC, name) for name in CHANGEABLE}) == SPEC:
             return
     service.registry.create(NAME, SPEC)

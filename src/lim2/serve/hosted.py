@@ -16,7 +16,7 @@ from lim2.log.microbatching import DecisionBatcher
 from lim2.log.pruning import prune
 from lim2.opening import from_bytes
 from lim2.serve import spec as specs
-from lim2.serve.home import Home, NoBanditError, StaleError
+from lim2.serve.catalog import Catalog, NoBanditError, StaleError
 from lim2.serve.learner_link import Report
 from lim2.serve.refusals import refusals
 from lim2.serve.spec import START, Stored
@@ -38,7 +38,7 @@ class Hosted:
     ----------
     name
         Of the bandit.
-    home
+    catalog
         Where it lives.
     learns
         Whether this process may learn.
@@ -55,7 +55,7 @@ class Hosted:
     def __init__(
         self,
         name: str,
-        home: Home,
+        catalog: Catalog,
         *,
         learns: bool = True,
         decides: bool = True,
@@ -63,11 +63,11 @@ class Hosted:
         wake: Callable[[], None] = lambda: None,
         ask: Ask | None = None,
     ) -> None:
-        self.name, self.home, self.learns, self.decides = name, home, learns, decides
+        self.name, self.catalog, self.learns, self.decides = name, catalog, learns, decides
         self.publish_every, self._wake, self._ask = publish_every, wake, ask
-        self.stamp = home.stamp(name)
-        self.stored = home.read(name)
-        self.log = home.open_log(name, self.stored)
+        self.stamp = catalog.stamp(name)
+        self.stored = catalog.read(name)
+        self.log = catalog.open_log(name, self.stored)
         self.position, self.rounds, self.modified = 0, 0, self.stored.created
         self.leads = False
         self.own_failure: str | None = None  # why a step failed here, if it did
@@ -102,7 +102,7 @@ class Hosted:
     @property
     def due(self) -> bool:
         """Whether a step is worth while: there is something new, or one should look whether there is."""
-        if self._news or not self.home.tells:
+        if self._news or not self.catalog.tells:
             return True
         return time.monotonic() - self._stepped >= (OFTEN if self.learns else SELDOM)
 
@@ -223,7 +223,7 @@ class Hosted:
                 self.refresh()  # another process has begun another log
             return work(stored)
 
-        self.home.change(self.name, changed)
+        self.catalog.change(self.name, changed)
 
     def close(self, publish: bool = True) -> None:
         """Let go of the log.
@@ -345,7 +345,7 @@ class Hosted:
 
     def _own(self, bandit: Bandit) -> Bandit:
         """Return a bandit that decides from a stream of its own: no two processes draw the same numbers."""
-        if self.home.shared or self._ask is not None:
+        if self.catalog.shared or self._ask is not None:
             bandit.agent.reseed(None)
         return bandit
 
@@ -372,17 +372,17 @@ class Hosted:
         return fresh, position
 
     def _start(self, id: str) -> Bandit:
-        content = self.home.documents(self.name, START).get(id)
+        content = self.catalog.documents(self.name, START).get(id)
         if content is None:
-            if self.home.stamp(self.name) != self.stamp:
+            if self.catalog.stamp(self.name) != self.stamp:
                 raise StaleError(f"the bandit {self.name!r} was changed meanwhile")
             raise LookupError(
-                f"the model {id!r}, from which the bandit {self.name!r} starts, is not in {self.home.name}"
+                f"the model {id!r}, from which the bandit {self.name!r} starts, is not in {self.catalog.name}"
             )
         bandit: Bandit = from_bytes(content)
         return bandit
 
-    # The home
+    # The catalog
 
     def refresh(self) -> None:
         """Read the description again if it has changed; NoBanditError as for :meth:`step`."""
@@ -392,14 +392,14 @@ class Hosted:
 
     def _refresh(self) -> None:
         """Read the description again if it has changed: another process, or another request, may have written it."""
-        stamp = self.home.stamp(self.name)
+        stamp = self.catalog.stamp(self.name)
         if stamp == self.stamp:
             return
-        before, now = self.stored, self.home.read(self.name)
+        before, now = self.stored, self.catalog.read(self.name)
         if now.created != before.created:
             raise NoBanditError(f"the bandit {self.name!r} was deleted, and another one has its name")
         if now.log != before.log:
-            new = self.home.open_log(self.name, now)
+            new = self.catalog.open_log(self.name, now)
             self._release()
             self._unlisten()
             old, self.log, self._version, self.mark = self.log, new, 0, -1

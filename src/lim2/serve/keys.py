@@ -5,8 +5,8 @@ import hmac
 import time
 from collections.abc import Iterable, Mapping
 
+from lim2.serve.catalog import Catalog
 from lim2.serve.config import Config
-from lim2.serve.home import Home
 
 COOKIE = "lim2_session"
 SESSION = 7 * 24 * 3600  # seconds
@@ -127,16 +127,16 @@ def cookie_of(headers: Mapping[bytes, bytes]) -> str | None:
     return None
 
 
-def keys_of(config: Config, home: Home) -> tuple[Keys, str]:
-    """Return the keys of a service, and its first one; without a configured one, its home makes and keeps it.
+def keys_of(config: Config, catalog: Catalog) -> tuple[Keys, str]:
+    """Return the keys of a service, and its first one; without a configured one, its catalog makes and keeps it.
 
     Parameters
     ----------
     config
         The settings.
-    home
-        Home of the bandits.
+    catalog
+        Catalog of the bandits.
     """
-    first = config.api_key or home.key()
+    first = config.api_key or catalog.key()
     full = [first] + ([config.api_key_2] if config.api_key_2 else [])
     return Keys(full, config.read_keys), first

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from lim2.info import Info
 from lim2.log import StoreUnavailableError
-from lim2.serve.home import NoBanditError
+from lim2.serve.catalog import NoBanditError
 from lim2.serve.hosted import Hosted
 from lim2.serve.learner_link import Answer, Link, LinkError, Question
 from lim2.serve.registry import Registry
@@ -103,14 +103,14 @@ class Learner:
 
     def reach(self) -> bool:
         """Return whether the database is there; if it is back, do what has waited for it, and open all bandits."""
-        home = self._registry.home
-        outage = home.outage
+        catalog = self._registry.catalog
+        outage = catalog.outage
         spool, away = outage.spool, outage.since is not None
         try:
             if away:
-                home.ping()
+                catalog.ping()
             if spool is not None and spool.pending:
-                spool.replay(home.store_of)
+                spool.replay(catalog.store_of)
             outage.end()
             if self._registry.started:
                 self._registry.discover()
@@ -196,7 +196,7 @@ class Learner:
             self._registry.let_go(hosted, publish=False)
             return 0
         except StoreUnavailableError as error:
-            self._registry.home.outage.begin(error)
+            self._registry.catalog.outage.begin(error)
             return 0
         except Exception as error:
             notes = "; ".join(getattr(error, "__notes__", ()))

@@ -22,8 +22,8 @@ import msgspec
 
 from lim2.info import Info
 from lim2.log import LogError
+from lim2.serve.catalog import NoBanditError, open_catalog
 from lim2.serve.config import Config
-from lim2.serve.home import NoBanditError, open_home
 from lim2.serve.hosted import Hosted
 from lim2.serve.learner import Learner
 from lim2.serve.learner_link import Answer, Lesson, Question, Report
@@ -76,9 +76,9 @@ class Answering:
     """
 
     def __init__(self, config: Config) -> None:
-        self._home = open_home(config)
-        every = SHARED if self._home.shared else ALONE
-        self._registry = Registry(config, self._home, publish_every=every)
+        self._catalog = open_catalog(config)
+        every = SHARED if self._catalog.shared else ALONE
+        self._registry = Registry(config, self._catalog, publish_every=every)
         self._tally = Tally()
         self._learner = Learner(self._registry, self._tally, config.poll)
         self._marks = itertools.count(time.time_ns())  # no two processes give the same
@@ -154,7 +154,7 @@ class Answering:
     def close(self) -> None:
         """Publish what was learned, and let go of all bandits."""
         self._registry.close()
-        self._home.close()
+        self._catalog.close()
 
 
 Packed = tuple[Answer, list[memoryview]]

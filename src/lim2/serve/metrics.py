@@ -224,7 +224,7 @@ class Metrics:
         Parameters
         ----------
         outage
-            Of the service's home.
+            Of the service's catalog.
         """
         self._away.set(0.0 if outage.since is None else max(time.time() - outage.since, 0.001))
         spool = outage.spool

@@ -14,8 +14,8 @@ from lim2.log import DecisionLog
 from lim2.log.copying import compare, copy
 from lim2.log.store import open_store
 from lim2.serve import spec as specs
-from lim2.serve.home import Folders, Home, NoBanditError
-from lim2.serve.home.postgres import TOKEN, PostgresHome
+from lim2.serve.catalog import Catalog, FileCatalog, NoBanditError
+from lim2.serve.catalog.postgres import TOKEN, PostgresCatalog
 from lim2.serve.spec import START, Stored
 
 # What is to be done with a bandit: move it; nothing, since an earlier move did it; or nothing, since there is nothing.
@@ -29,7 +29,7 @@ class _Document(msgspec.Struct):
     id: str
 
 
-def need(source: Folders, target: PostgresHome, name: str) -> Need:
+def need(source: FileCatalog, target: PostgresCatalog, name: str) -> Need:
     """Return what is to be done with a bandit; raise a ValueError if the database has another one of its name.
 
     Every service has a bandit for Personalizer's endpoints. One that was never used gives way.
@@ -61,7 +61,7 @@ def need(source: Folders, target: PostgresHome, name: str) -> Need:
     )
 
 
-def move(source: Folders, target: PostgresHome, name: str, check: Check) -> str:
+def move(source: FileCatalog, target: PostgresCatalog, name: str, check: Check) -> str:
     """Move a bandit that needs it, and return what was moved; a ValueError if another one got its name meanwhile.
 
     Parameters
@@ -105,7 +105,7 @@ def _copy(old: DecisionLog, address: str, check: Check, stored: Stored) -> str:
     return f"{state.position} events and {state.pending} pending decisions. {verified}"
 
 
-def _documents(source: Folders, name: str, stored: Stored) -> Iterator[tuple[str, str, bytes]]:
+def _documents(source: FileCatalog, name: str, stored: Stored) -> Iterator[tuple[str, str, bytes]]:
     """Yield kind, id and content of the documents of a bandit."""
     if stored.start_file is not None:
         content = source.documents(name, START).get(stored.start_file)
@@ -116,22 +116,22 @@ def _documents(source: Folders, name: str, stored: Stored) -> Iterator[tuple[str
             yield kind, msgspec.json.decode(content, type=_Document).id, content
 
 
-def _there(target: PostgresHome, name: str) -> Stored | None:
+def _there(target: PostgresCatalog, name: str) -> Stored | None:
     try:
         return target.read(name)
     except NoBanditError:
         return None
 
 
-def _has_another(target: PostgresHome, name: str) -> ValueError:
+def _has_another(target: PostgresCatalog, name: str) -> ValueError:
     return ValueError(f"{target.name} has got another bandit {name!r} meanwhile: delete one of the two")
 
 
-def _is_unused(home: Home, name: str, stored: Stored) -> bool:
+def _is_unused(catalog: Catalog, name: str, stored: Stored) -> bool:
     """Return whether a bandit is the one behind Personalizer's endpoints, and as it was made."""
     own = stored.personalizer
     if own is None or own.edited is not None or stored.revision:
         return False
-    with home.open_log(name, stored) as log:
+    with catalog.open_log(name, stored) as log:
         state = log.state
     return not state.position and not state.pending

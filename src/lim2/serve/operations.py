@@ -12,8 +12,8 @@ import msgspec
 
 from lim2.log import StoreUnavailableError
 from lim2.log.errors import GoneLogError
+from lim2.serve.catalog import NoBanditError, StaleError
 from lim2.serve.errors import ApiError, not_found
-from lim2.serve.home import NoBanditError, StaleError
 from lim2.serve.keys import FULL, cookie_of
 from lim2.serve.registry import PERSONALIZER
 from lim2.serve.request_parts import check_version, decoded, query_of, read_body

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from lim2.evaluation.estimators import mean_of, snips
 from lim2.log.reading import LogState
 from lim2.serve import wire
+from lim2.serve.catalog import Listed
 from lim2.serve.history import complete, recent
-from lim2.serve.home import Listed
 from lim2.serve.hosted import Hosted
 from lim2.serve.registry import Registry
 from lim2.serve.spec import Stored
@@ -56,9 +56,9 @@ def listed(registry: Registry, after: str, limit: int) -> wire.Bandits:
     """
     opened = dict(registry.opened)
     logs = {name: hosted.log for name, hosted in opened.items()}
-    found = registry.home.page(after, limit + 1, logs)
+    found = registry.catalog.page(after, limit + 1, logs)
     page = [_listed(one, opened.get(one.name)) for one in found[:limit]]
-    return wire.Bandits(page, found[limit - 1].name if len(found) > limit else None, registry.home.count())
+    return wire.Bandits(page, found[limit - 1].name if len(found) > limit else None, registry.catalog.count())
 
 
 def _listed(one: Listed, hosted: Hosted | None) -> wire.BanditInfo:

@@ -1,4 +1,4 @@
-"""The bandits that a process has open. Their home is the truth; every process opens what it finds there."""
+"""The bandits that a process has open. Their catalog is the truth; every process opens what it finds there."""
 
 import asyncio
 import contextlib
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from lim2.log import LogFileError
 from lim2.log.errors import GoneLogError
 from lim2.serve import spec as specs
+from lim2.serve.catalog import Catalog, LeftLogError, NoBanditError
 from lim2.serve.config import Config
 from lim2.serve.errors import ApiError, not_found
-from lim2.serve.home import Home, LeftLogError, NoBanditError
 from lim2.serve.hosted import Ask, Hosted
 from lim2.serve.spec import CATEGORIES, BanditSpec, PersonalizerSettings, Stored
 
@@ -29,8 +29,8 @@ class Registry:
     ----------
     config
         Settings of the service.
-    home
-        Home of the bandits.
+    catalog
+        Catalog of the bandits.
     wanted
         Returns the names of the bandits that are to be open, whether or not somebody has asked for them. None: all.
     publish_every
@@ -40,14 +40,14 @@ class Registry:
     def __init__(
         self,
         config: Config,
-        home: Home,
+        catalog: Catalog,
         wanted: Callable[[], Iterable[str]] | None = None,
         publish_every: float | None = None,
     ) -> None:
-        self.config, self.home = config, home
-        alone = config.workers == 1 and config.role == "all" and not home.shared
+        self.config, self.catalog = config, catalog
+        alone = config.workers == 1 and config.role == "all" and not catalog.shared
         self._publish_every = (ALONE if alone else SHARED) if publish_every is None else publish_every
-        self._wanted, self.opens_all = wanted or home.names, wanted is None
+        self._wanted, self.opens_all = wanted or catalog.names, wanted is None
         self.opened: dict[str, Hosted] = {}
         self._opening = threading.RLock()  # Python may collect what lets go of a bandit at any time
         self.started = False  # whether all bandits have been opened that were there at the start
@@ -69,8 +69,8 @@ class Registry:
 
     def start(self) -> None:
         """Open the bandits that are wanted, and make the one behind Personalizer's endpoints."""
-        if PERSONALIZER not in self.home.names():
-            self.home.create(PERSONALIZER, personalizer_of(self.config, self.home.log_name(PERSONALIZER, 0)))
+        if PERSONALIZER not in self.catalog.names():
+            self.catalog.create(PERSONALIZER, personalizer_of(self.config, self.catalog.log_name(PERSONALIZER, 0)))
         self._open_all(self._wanted())
         self.started = True
 
@@ -117,10 +117,10 @@ class Registry:
         spec
             What it is.
         """
-        log = self.home.log_name(specs.checked_name(name), 0)
+        log = self.catalog.log_name(specs.checked_name(name), 0)
         specs.made(spec)  # what cannot be made is refused before anything is written
         try:
-            there = self.home.create(name, Stored(spec=spec, created=specs.now(), log=log))
+            there = self.catalog.create(name, Stored(spec=spec, created=specs.now(), log=log))
         except LogFileError:
             raise
         except LeftLogError as error:
@@ -145,7 +145,7 @@ class Registry:
         if name == PERSONALIZER:
             raise ApiError(409, "OperationNotAllowed", "Personalizer's endpoints need this bandit; reset its model")
         try:
-            self.home.delete(specs.checked_name(name))
+            self.catalog.delete(specs.checked_name(name))
         except NoBanditError as error:
             raise not_found(str(error)) from error
         self.renew(name)
@@ -211,7 +211,7 @@ class Registry:
             role = self.config.role
             made = Hosted(
                 name,
-                self.home,
+                self.catalog,
                 learns=role != "decide" and self._ask is None,
                 decides=role != "learn",
                 publish_every=self._publish_every,

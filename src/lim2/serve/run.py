@@ -20,11 +20,11 @@ import uvicorn
 from lim2.evaluation.evaluate import OverlapWarning
 from lim2.log import StoreUnavailableError
 from lim2.serve import spec as specs
+from lim2.serve.catalog import open_catalog
+from lim2.serve.catalog.files import KEY
 from lim2.serve.config import Config, ConfigError
 from lim2.serve.connections import Guarded
 from lim2.serve.errors import ApiError
-from lim2.serve.home import open_home
-from lim2.serve.home.folders import KEY
 from lim2.serve.keys import keys_of
 from lim2.serve.learner_link import link_of_environment
 from lim2.serve.learner_process import SETTINGS, learner_process
@@ -122,21 +122,21 @@ def prepared(config: Config) -> tuple[str, str]:
     except ApiError as error:
         raise ConfigError(f"[personalizer] cannot be used: {error.__cause__ or error}") from error
     try:
-        home = open_home(config)
+        catalog = open_catalog(config)
         try:
-            _, key = keys_of(config, home)
+            _, key = keys_of(config, catalog)
             with contextlib.suppress(StoreUnavailableError):
-                home.ping()
+                catalog.ping()
         finally:
-            home.close()
+            catalog.close()
     except StoreUnavailableError as error:
         advice = "start the database; or set LIM2_API_KEY, and the service starts without it and waits for it"
         why = " ".join(str(error.__cause__ or error).split())
-        raise ConfigError(f"the database {home.name} cannot be reached: {why}; {advice}") from error
+        raise ConfigError(f"the database {catalog.name} cannot be reached: {why}; {advice}") from error
     except OSError as error:
         advice = "--data takes another folder"
         raise ConfigError(f"the data folder {config.data} cannot be used: {error.strerror}; {advice}") from error
-    return home.name, key
+    return catalog.name, key
 
 
 def listening(config: Config) -> socket.socket:
@@ -173,7 +173,7 @@ def _bound(host: str, port: int, setting: str) -> socket.socket:
     return own
 
 
-def announce(config: Config, port: int, home: str, key: str) -> None:
+def announce(config: Config, port: int, catalog: str, key: str) -> None:
     """Print the addresses of the service, and its key if it was generated.
 
     Parameters
@@ -182,7 +182,7 @@ def announce(config: Config, port: int, home: str, key: str) -> None:
         The settings.
     port
         Port on which it listens.
-    home
+    catalog
         Folder or database of the bandits.
     key
         The first key.
@@ -190,9 +190,9 @@ def announce(config: Config, port: int, home: str, key: str) -> None:
     host = f"[{config.host}]" if ":" in config.host else config.host
     print(f"lim2 serves http://{host}:{port}")
     print(f"  dashboard  http://{host}:{port}/")
-    print(f"  data       {home}")
+    print(f"  data       {catalog}")
     if config.api_key is None:
-        where = f"{home}/{KEY}" if config.store is None else "the database"
+        where = f"{catalog}/{KEY}" if config.store is None else "the database"
         print(f"  API key    {key}  (generated at the first start, stored in {where})")
     else:
         print("  API key    as configured")

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lim2.serve.catalog import open_catalog
 from lim2.serve.config import Config
 from lim2.serve.errors import ApiError
-from lim2.serve.home import open_home
 from lim2.serve.hosted import Hosted
 from lim2.serve.keys import Keys, keys_of
 from lim2.serve.labour import Labour
@@ -36,10 +36,10 @@ class Service:
         self, config: Config, wanted: Callable[[], Iterable[str]] | None = None, link: Link | None = None
     ) -> None:
         self.config = config
-        self.home = open_home(config)
-        self.keys: Keys = keys_of(config, self.home)[0]
+        self.catalog = open_catalog(config)
+        self.keys: Keys = keys_of(config, self.catalog)[0]
         self.metrics = Metrics()
-        self.registry = Registry(config, self.home, wanted)
+        self.registry = Registry(config, self.catalog, wanted)
         self.learner = Learner(self.registry, self.metrics, config.poll, link)
         self.learner.reach()  # if the database is unreachable, bandits are opened when it is back
         self.labour = Labour()
@@ -62,7 +62,7 @@ class Service:
         Every bandit can decide by all that was learned before the start; and the database is there, or what is to be
         written is kept on disk until it is back.
         """
-        outage = self.home.outage
+        outage = self.catalog.outage
         works = outage.since is None or (outage.spool is not None and self.config.role != "learn")
         caught_up = self.registry.started and all(hosted.caught_up for hosted in self.registry.open)
         return self.learner.alive and caught_up and works and not self.draining
@@ -79,7 +79,7 @@ class Service:
         await asyncio.gather(*jobs, return_exceptions=True)
         await asyncio.to_thread(self.learner.stop)
         await asyncio.to_thread(self.registry.close)
-        await asyncio.to_thread(self.home.close)
+        await asyncio.to_thread(self.catalog.close)
         logger.info("stopped")
 
     def in_background(self, work: Any) -> None:

@@ -118,7 +118,7 @@ async def health(_: Call) -> wire.Health:
 async def readiness(call: Call) -> Reply:
     """Report whether requests should be sent to this process."""
     service = call.service
-    since, spool = service.home.outage.since, service.home.outage.spool
+    since, spool = service.catalog.outage.since, service.catalog.outage.spool
     found = wire.Readiness(
         ready=service.ready,
         role=service.config.role,
@@ -149,7 +149,7 @@ def scraped(service: Service) -> bytes:
     service
         The service whose metrics are returned.
     """
-    service.metrics.look_at_outage(service.home.outage)
+    service.metrics.look_at_outage(service.catalog.outage)
     service.metrics.look_at_learner(service.learner.answers)
     for hosted in service.registry.open:
         with contextlib.suppress(StoreUnavailableError, GoneLogError):  # the metrics say the first
@@ -211,7 +211,7 @@ def live(service: Service, name: str) -> wire.Live:
         Name of a bandit that is open in this process.
     """
     hosted = service.registry.opened[name]
-    return wire.Live(info_of(hosted), service.home.count())
+    return wire.Live(info_of(hosted), service.catalog.count())
 
 
 def _operation(name: str, path: str, handler: Any, method: str = "GET", **rest: Any) -> Operation:

@@ -1,4 +1,4 @@
-"""What a bandit of the service is: its description, as clients give it and as its home keeps it."""
+"""What a bandit of the service is: its description, as clients give it and as its catalog keeps it."""
 
 import re
 import time
@@ -109,7 +109,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     start_file
         The document with the model that it starts from; None: a fresh one.
     log
-        The name of its log, within its home. Deleting all decisions begins another.
+        The name of its log, within its catalog. Deleting all decisions begins another.
     personalizer
         What Personalizer's clients ask for; None for a bandit of the native protocol.
     """

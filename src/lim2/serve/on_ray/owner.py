@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from lim2.log import StoreUnavailableError
+from lim2.serve.catalog import open_catalog
+from lim2.serve.catalog.postgres import PostgresCatalog
 from lim2.serve.config import Config
-from lim2.serve.home import open_home
-from lim2.serve.home.postgres import PostgresHome
 from lim2.serve.learner import Learner
 from lim2.serve.metrics import Metrics
 from lim2.serve.registry import Registry
@@ -55,10 +55,10 @@ class Owner:
 
     def __init__(self, config: Config, number: int, owners: int) -> None:
         config = msgspec.structs.replace(config, role="learn", poll=LOOK)
-        home = open_home(config)
-        assert isinstance(home, PostgresHome)
-        self.number, self._owners, self._most, self._home = number, owners, config.ray.models, home
-        self._registry = Registry(config, home, self._wanted)
+        catalog = open_catalog(config)
+        assert isinstance(catalog, PostgresCatalog)
+        self.number, self._owners, self._most, self._catalog = number, owners, config.ray.models, catalog
+        self._registry = Registry(config, catalog, self._wanted)
         self._learner = Learner(self._registry, Metrics(), config.poll)
         self._used: dict[str, float] = {}  # when each open bandit last had something to learn
         self._stamps: dict[str, int] = {}  # of descriptions at which this owner has still to look
@@ -78,7 +78,7 @@ class Owner:
         self._learner.wake()
         self._thread.join()
         self._registry.close()
-        self._home.close()
+        self._catalog.close()
 
     @property
     def alive(self) -> bool:
@@ -110,7 +110,7 @@ class Owner:
         try:
             self._note_looks()
         except StoreUnavailableError as error:  # they are noted when it is back
-            self._home.outage.begin(error)
+            self._catalog.outage.begin(error)
         before = time.monotonic() - IDLE
         for name in [name for name, last in self._used.items() if last < before]:
             self._close(name)
@@ -118,7 +118,7 @@ class Owner:
 
     def _wanted(self) -> list[str]:
         """Return the bandits to open, of this owner, that have something to do; close others to make room."""
-        waiting = self._home.waiting(time.time())
+        waiting = self._catalog.waiting(time.time())
         self._stamps = {name: stamp for name, stamp in waiting.items() if self._owns(name)}
         opened, now = self._registry.opened, time.monotonic()
         new = [name for name in self._stamps if name not in opened]
@@ -132,7 +132,7 @@ class Owner:
     def _some_aged(self) -> list[str]:
         """Return some bandits whose decisions have been kept for too long: who learns a bandit deletes them."""
         if time.monotonic() - self._cared >= CARE:
-            self._aged = [name for name in self._home.aged(time.time()) if self._owns(name)]
+            self._aged = [name for name in self._catalog.aged(time.time()) if self._owns(name)]
             self._cared = time.monotonic()
         some, self._aged = self._aged[:FEW], self._aged[FEW:]
         return some
@@ -146,8 +146,8 @@ class Owner:
             hosted = self._registry.opened.get(name)
             if hosted is not None and hosted.leads and hosted.stamp == stamp and hosted.failure is None:
                 done[name] = stamp
-        if done and self._home.outage.since is None:
-            self._home.looked(done)
+        if done and self._catalog.outage.since is None:
+            self._catalog.looked(done)
         self._stamps = {name: stamp for name, stamp in self._stamps.items() if name not in done}
 
     def _close(self, name: str) -> None:

@@ -66,7 +66,7 @@ def _restart(hosted: Hosted, content: bytes | None) -> None:
 def _begin(hosted: Hosted, content: bytes | None, more: Callable[[int], dict[str, Any]]) -> Stored:
     """Begin a new revision with a model, or a fresh one, and return the description before."""
     before: list[Stored] = []
-    starts = hosted.home.documents(hosted.name, START)
+    starts = hosted.catalog.documents(hosted.name, START)
 
     def begun(stored: Stored) -> Stored:
         before.append(stored)
@@ -97,9 +97,9 @@ async def delete_logs(call: Call) -> Reply:
     hosted, service = call.service.personalizer, call.service
     old = await asyncio.to_thread(_new_log, hosted)
     await service.stepped(hosted)
-    if service.config.workers > 1 or hosted.home.shared:
+    if service.config.workers > 1 or hosted.catalog.shared:
         await asyncio.sleep(2 * service.config.poll)  # until all processes have let go of the old one
-    await asyncio.to_thread(hosted.home.delete_log, hosted.name, old)
+    await asyncio.to_thread(hosted.catalog.delete_log, hosted.name, old)
     return Reply(status=204)
 
 
@@ -112,6 +112,6 @@ async def refuse_binary_logs(_: Call) -> Reply:
 
 def _new_log(hosted: Hosted) -> str:
     def empty(revision: int) -> dict[str, Any]:
-        return {"log": hosted.home.log_name(hosted.name, revision), "start": 0}
+        return {"log": hosted.catalog.log_name(hosted.name, revision), "start": 0}
 
     return _begin(hosted, hosted.model_file(), empty).log

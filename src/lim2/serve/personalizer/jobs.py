@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from lim2.serve.catalog import Documents
 from lim2.serve.errors import ApiError, bad_request, not_found, shortened
-from lim2.serve.home import Documents
 from lim2.serve.hosted import Hosted
 from lim2.serve.personalizer.times import moment_of
 from lim2.serve.service import Service
@@ -137,7 +137,7 @@ class Jobs(Generic[Job]):
         return {"Evaluation": "evaluation", "FeatureImportance": "feature importance"}[self._what]
 
     def _of(self, hosted: Hosted) -> Documents:
-        return hosted.home.documents(hosted.name, self._documents)
+        return hosted.catalog.documents(hosted.name, self._documents)
 
     def _decoded(self, content: bytes) -> Job:
         job: Job = msgspec.json.decode(content, type=self._kind)

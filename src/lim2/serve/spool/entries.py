@@ -19,7 +19,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     Parameters
     ----------
     bandit, log
-        Names of the bandit, and of its log within its home.
+        Names of the bandit, and of its log within its catalog.
     kind
         ``"insert"``, ``"reward"`` or ``"activate"``.
     values

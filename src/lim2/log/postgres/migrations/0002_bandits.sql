@@ -1,4 +1,4 @@
--- Bandits of the service: see `lim2.serve.home`. A description is JSON; its stamp changes whenever it is written.
+-- Bandits of the service: see `lim2.serve.catalog`. A description is JSON; its stamp changes whenever it is written.
 CREATE SEQUENCE lim2.stamps;
 CREATE TABLE lim2.bandits (
     name text COLLATE "C" PRIMARY KEY,

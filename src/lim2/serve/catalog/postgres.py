@@ -19,8 +19,8 @@ from lim2.log.postgres.removing import remove_log
 from lim2.log.postgres.sql import STATE
 from lim2.log.postgres.states import state_of
 from lim2.log.store import Result, Store
-from lim2.serve.home.home import Added, Listed, NoBanditError, no_bandit
-from lim2.serve.home.logs import new_log
+from lim2.serve.catalog.base import Added, Listed, NoBanditError, no_bandit
+from lim2.serve.catalog.logs import new_log
 from lim2.serve.spec import Stored, kept_for, read_stored
 from lim2.serve.spool import GuardedStore, Outage
 
@@ -50,7 +50,7 @@ WHERE b.name > %s ORDER BY b.name LIMIT %s
 TOKEN = 4  # bytes that tell a log from an earlier one of a bandit of the same name
 
 
-class PostgresHome:
+class PostgresCatalog:
     """The bandits of a database.
 
     Parameters

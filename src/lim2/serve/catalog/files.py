@@ -15,8 +15,8 @@ import msgspec
 from lim2.log import DecisionLog, LogFileError
 from lim2.log.errors import GoneLogError
 from lim2.log.store import Store
-from lim2.serve.home.home import Added, LeftLogError, Listed, NoBanditError, no_bandit
-from lim2.serve.home.logs import new_log
+from lim2.serve.catalog.base import Added, LeftLogError, Listed, NoBanditError, no_bandit
+from lim2.serve.catalog.logs import new_log
 from lim2.serve.spec import START, Stored, read_stored
 from lim2.serve.spool import Outage
 
@@ -26,7 +26,7 @@ USED = ".used"  # a file of which those who use the folder have a lock
 BESIDE = ("", "-wal", "-shm", "-leader", "-leader-journal")  # the files of an SQLite log
 
 
-class Folders:
+class FileCatalog:
     """The bandits of a folder.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What the service needs of the place where its bandits live. All processes that share a home see the same bandits."""
+"""Where the bandits of a service are. All processes that share a catalog see the same bandits."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import Literal, NamedTuple, Protocol
@@ -66,7 +66,7 @@ class Documents(Protocol):
         """Remove one; it need not be there."""
 
 
-class Home(Protocol):
+class Catalog(Protocol):
     """Where bandits live: descriptions, documents and logs. Any thread may use it.
 
     What a method has returned survives the process. NoBanditError: there is no bandit of the name.
