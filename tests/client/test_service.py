@@ -74,7 +74,7 @@ def test_everything_that_a_bandit_does(server: Running) -> None:
 
 def test_all_bandits_are_listed_page_by_page(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"listed-{number}" for number in range(7)]
-    monkeypatch.setattr(calls, "PAGE", 3)
+    monkeypatch.setattr(calls, "BANDITS_PER_PAGE", 3)
     with lim2.Client(server.url, KEY) as client:
         for name in names:
             client.of(name).create(arms=["a", "b"])

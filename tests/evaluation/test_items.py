@@ -296,9 +296,9 @@ def test_the_regression_over_items_finds_products(monkeypatch: pytest.MonkeyPatc
     late = table.candidates.rows >= 1000
     whole = over_items(table.contexts, items, table.played, rewards, table.candidates, spans)
     assert np.corrcoef(whole[late], exact[late])[0, 1] > 0.999
-    monkeypatch.setattr("lim2.evaluation.models.CHUNK", 100)
+    monkeypatch.setattr("lim2.evaluation.models.ROWS_PER_CHUNK", 100)
     parts = over_items(table.contexts, items, table.played, rewards, table.candidates, spans)
     np.testing.assert_allclose(parts, whole, rtol=1e-9, atol=1e-12)
-    monkeypatch.setattr("lim2.evaluation.models.PRODUCTS", 5)
+    monkeypatch.setattr("lim2.evaluation.models.MAX_PRODUCT_COLUMNS", 5)
     without = over_items(table.contexts, items, table.played, rewards, table.candidates, spans)
     assert np.corrcoef(without[late], exact[late])[0, 1] < 0.5

@@ -23,7 +23,7 @@ from lim2.opening import from_bytes
 
 Outcome = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
 Policy = Literal["baseline", "random", "best", "algorithm"]
-PAGE = 500  # bandits per request of a list
+BANDITS_PER_PAGE = 500
 
 # Deciding
 
@@ -99,10 +99,10 @@ def decide_many(bandit: str, requests: Iterable[Mapping[str, Any]]) -> Call[list
         The arguments of :meth:`decide` without ``active``, as dictionaries:
         ``[{"context": {...}}, {"context": {...}, "key": "ann"}]``.
     """
-    bodies = [_decision(**{**_NOTHING, **_arguments(request)}) for request in requests]
-    # Two tries at the same moment: the later one is refused, and asked to come again.
+    bodies = [_decision(**{**_DEFAULTS, **_arguments(request)}) for request in requests]
+    # Of two attempts at the same moment the later one is refused with 409, and can be repeated.
     call = _post(bandit, "decide_many", {"requests": bodies}, _all_decided)
-    return call._replace(again=(409,))
+    return call._replace(retried_statuses=(409,))
 
 
 # Rewards
@@ -113,10 +113,8 @@ def reward(bandit: str, id: str, reward: float | Mapping[Any, float], *, name: s
 
     Parameters
     ----------
-    id
-        ID of the decision or slate.
     reward
-        The reward; for a slate ``{"slot 2": 1.0}`` or ``{2: 1.0}``.
+        For a slate ``{"slot 2": 1.0}`` or ``{2: 1.0}``.
     name
         Name of this reward, such as ``"click"``. A second reward of the same name is not counted. None: the client
         generates a name for the retries of this call. Give one if your own program may repeat the call.
@@ -130,14 +128,14 @@ def reward(bandit: str, id: str, reward: float | Mapping[Any, float], *, name: s
     """
     body: dict[str, Any] = {"id": id, "name": secrets.token_hex(16) if name is None else name}
     if not isinstance(reward, Mapping):
-        return _post(bandit, "reward", {**body, "reward": checked_reward(reward)}, lambda own: own["outcome"])
-    places = {position: f"slot {position_named(position)}" for position in reward}
-    values = {place: checked_reward(reward[position]) for position, place in places.items()}
+        return _post(bandit, "reward", {**body, "reward": checked_reward(reward)}, lambda answer: answer["outcome"])
+    labels = {position: f"slot {position_named(position)}" for position in reward}
+    values = {label: checked_reward(reward[position]) for position, label in labels.items()}
     if len(values) < len(reward):
         raise ValueError(f"reward must name each position once, got {dict(reward)!r}")
 
-    def outcomes(own: Any) -> dict[Any, Outcome]:
-        return {position: own["outcome"][place] for position, place in places.items()}
+    def outcomes(answer: Any) -> dict[Any, Outcome]:
+        return {position: answer["outcome"][label] for position, label in labels.items()}
 
     return _post(bandit, "reward", {**body, "reward": values}, outcomes)
 
@@ -180,8 +178,8 @@ def reward_many(
     rewards
         Pairs ``(id, reward)`` or triples ``(id, reward, name)``, for decisions, not for slates.
     """
-    body = {"rewards": [_named(*one) for one in rewards]}
-    return _post(bandit, "reward_many", body, lambda own: list(own["outcomes"]))
+    body = {"rewards": [_named(*entry) for entry in rewards]}
+    return _post(bandit, "reward_many", body, lambda answer: list(answer["outcomes"]))
 
 
 def _named(id: str, reward: float, name: str | None = None) -> dict[str, Any]:
@@ -190,14 +188,8 @@ def _named(id: str, reward: float, name: str | None = None) -> dict[str, Any]:
 
 
 def activate(bandit: str, id: str) -> Call[bool]:
-    """Activate a decision that was made with ``active=False``; return whether it is active now.
-
-    Parameters
-    ----------
-    id
-        ID of the decision.
-    """
-    return _post(bandit, "activate", {"id": id}, lambda own: bool(own["activated"]))
+    """Activate a decision that was made with ``active=False``; return whether it is active now."""
+    return _post(bandit, "activate", {"id": id}, lambda answer: bool(answer["activated"]))
 
 
 # Looking
@@ -253,7 +245,7 @@ def create(
     arms: Iterable[Hashable] | Mapping[Hashable, Any] | None = None,
     *,
     algorithm: str = "AdaptiveTS",
-    **more: Any,
+    **options: Any,
 ) -> Call[dict[str, Any]]:
     """Create the bandit; do nothing if the same bandit exists.
 
@@ -263,12 +255,12 @@ def create(
         Names of the arms, or a mapping from name to features. None: items are passed with every call.
     algorithm
         Name of the learning algorithm, one of ``lim2.AGENTS``.
-    **more
+    **options
         ``epsilon``, ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``seed``, ``settings``,
         ``encoder``, ``item_encoder``; see docs/serve.md.
     """
-    own = arms if arms is None else _features(arms) if isinstance(arms, Mapping) else _names(arms)
-    content = dump_json({"arms": own, "algorithm": algorithm, **as_json(more, "a description")})
+    described = arms if arms is None else _features(arms) if isinstance(arms, Mapping) else _names(arms)
+    content = dump_json({"arms": described, "algorithm": algorithm, **as_json(options, "a description")})
     return Call(Request("PUT", _path(bandit), content), _json)
 
 
@@ -288,43 +280,34 @@ def add_arm(bandit: str, name: str, like: str | None = None, *, features: Any = 
 
     Parameters
     ----------
-    name
-        Name of the new arm.
     like
         For arms without features: name of an arm to copy.
     features
         For arms with features: features of the new arm.
     """
-    body: dict[str, Any] = {"name": _name(name)} | ({} if like is None else {"like": _name(like)})
-    own = {} if features is None else {"features": as_json(features, "an arm")}
-    return _post(bandit, "arms", body | own, lambda answer: list(answer["arms"]))
+    body: dict[str, Any] = {"name": _name(name)}
+    if like is not None:
+        body["like"] = _name(like)
+    if features is not None:
+        body["features"] = as_json(features, "an arm")
+    return _post(bandit, "arms", body, lambda answer: list(answer["arms"]))
 
 
 def remove_arm(bandit: str, name: str) -> Call[None]:
-    """Remove an arm; its rewards are no longer learned.
-
-    Parameters
-    ----------
-    name
-        Name of the arm.
-    """
-    return Call(Request("DELETE", f"{_path(bandit)}/arms/{quote(_name(name), safe='')}"), lambda _: None, gone=404)
+    """Remove an arm; its rewards are no longer learned."""
+    return Call(
+        Request("DELETE", f"{_path(bandit)}/arms/{quote(_name(name), safe='')}"), lambda _: None, done_status=404
+    )
 
 
 def delete(bandit: str) -> Call[None]:
     """Delete the bandit, its log and its model."""
-    return Call(Request("DELETE", _path(bandit)), lambda _: None, gone=404)
+    return Call(Request("DELETE", _path(bandit)), lambda _: None, done_status=404)
 
 
 def erase(bandit: str, key: str) -> Call[int]:
-    """Delete all decisions with a key; return the number deleted by the attempt that was answered.
-
-    Parameters
-    ----------
-    key
-        Key of the person concerned.
-    """
-    return _post(bandit, "erase", {"key": key}, lambda own: int(own["erased"]))
+    """Delete all decisions with a key; return the number deleted by the attempt that was answered."""
+    return _post(bandit, "erase", {"key": key}, lambda answer: int(answer["erased"]))
 
 
 def bandits(after: str = "") -> Call[tuple[list[dict[str, Any]], str | None]]:
@@ -335,21 +318,21 @@ def bandits(after: str = "") -> Call[tuple[list[dict[str, Any]], str | None]]:
     after
         Where the page begins; empty for the first.
     """
-    path = f"/v1/bandits?limit={PAGE}&after={quote(after, safe='')}"
+    path = f"/v1/bandits?limit={BANDITS_PER_PAGE}&after={quote(after, safe='')}"
     return Call(Request("GET", path), lambda content: (list(_json(content)["bandits"]), _json(content)["next"]))
 
 
 # Arguments to JSON
 
-_NOTHING: dict[str, Any] = dict.fromkeys(("items", "arms", "id", "key", "metadata")) | {"exploit": False}
+_DEFAULTS: dict[str, Any] = dict.fromkeys(("items", "arms", "id", "key", "metadata")) | {"exploit": False}
 
 
 def _arguments(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments of one of several decisions; raise a ValueError if they are wrong."""
     if not isinstance(request, Mapping) or "context" not in request:
         raise ValueError(f'each request must be a dictionary such as {{"context": {{...}}}}, got {request!r}')
-    if unknown := [name for name in request if name != "context" and name not in _NOTHING]:
-        known = ", ".join(("context", *_NOTHING))
+    if unknown := [name for name in request if name != "context" and name not in _DEFAULTS]:
+        known = ", ".join(("context", *_DEFAULTS))
         raise ValueError(f"a request of decide_many may have {known}, got {unknown[0]!r}")
     return request
 
@@ -406,46 +389,45 @@ def _json(content: bytes) -> Any:
     return json.loads(content)
 
 
-def _decided(own: Any) -> ServedDecision:
+def _decided(answer: Any) -> ServedDecision:
     return ServedDecision(
-        id=own["id"],
-        arm=own["arm"],
-        propensity=own["propensity"],
-        arms=tuple(own["arms"]),
-        propensities=tuple(own["propensities"]),
+        id=answer["id"],
+        arm=answer["arm"],
+        propensity=answer["propensity"],
+        arms=tuple(answer["arms"]),
+        propensities=tuple(answer["propensities"]),
     )
 
 
-def _all_decided(own: Any) -> list[ServedDecision]:
-    return [_decided(one) for one in own["decisions"]]
+def _all_decided(answer: Any) -> list[ServedDecision]:
+    return list(map(_decided, answer["decisions"]))
 
 
-def _ranked(own: Any) -> ServedSlate:
-    arms = tuple(one["arm"] for one in own["ranking"])
-    chances = tuple(one["propensity"] for one in own["ranking"])
+def _ranked(answer: Any) -> ServedSlate:
+    arms, chances = (tuple(entry[key] for entry in answer["ranking"]) for key in ("arm", "propensity"))
     return ServedSlate(
-        own["id"],
+        answer["id"],
         tuple(
-            ServedDecision(id=f"{own['id']}/{place}", arm=arm, propensity=chance, arms=arms, propensities=chances)
-            for place, (arm, chance) in enumerate(zip(arms, chances, strict=True), start=1)
+            ServedDecision(id=f"{answer['id']}/{position}", arm=arm, propensity=chance, arms=arms, propensities=chances)
+            for position, (arm, chance) in enumerate(zip(arms, chances, strict=True), start=1)
         ),
     )
 
 
-def _reasons(own: Any) -> list[Reason]:
-    return [Reason(one["key"], one["value"], one["source"], one["contribution"]) for one in own["reasons"]]
+def _reasons(answer: Any) -> list[Reason]:
+    return [Reason(*(entry[key] for key in ("key", "value", "source", "contribution"))) for entry in answer["reasons"]]
 
 
-def _evaluated(own: Any) -> ServedEvaluation:
+def _evaluated(answer: Any) -> ServedEvaluation:
     estimates = {
-        name: Estimate(own[name]["value"], own[name]["low"], own[name]["high"])
+        name: Estimate(answer[name]["value"], answer[name]["low"], answer[name]["high"])
         for name in ("logged", "ips", "snips", "dr", "gain")
     }
     return ServedEvaluation(
-        policy=own["policy"],
-        decisions=own["decisions"],
-        left_out=own["left_out"],
-        effective_decisions=own["effective_decisions"],
-        warnings=tuple(own["warnings"]),
+        policy=answer["policy"],
+        decisions=answer["decisions"],
+        left_out=answer["left_out"],
+        effective_decisions=answer["effective_decisions"],
+        warnings=tuple(answer["warnings"]),
         **estimates,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from lim2.client import calls
 from lim2.client.errors import UnreachableError, refused
 from lim2.client.exchange import Answer, Call, headers_of, parsed
-from lim2.client.retrying import Patience, Tries
+from lim2.client.retrying import TimeLimits, Tries
 
 if TYPE_CHECKING:
     import ssl
@@ -23,21 +23,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Named:
+class _BanditClient:
     """Base of both clients: a service and the name of a bandit."""
 
     def __init__(self, url: str, bandit: str | None, timeout: float, deadline: float) -> None:
         self.url, self.bandit = url, bandit
-        self._patience = Patience(timeout, deadline).checked()
+        self._limits = TimeLimits(timeout, deadline).checked()
 
     def of(self, bandit: str) -> Self:
-        """Return a client for another bandit of the service. It shares the connections of this client.
-
-        Parameters
-        ----------
-        bandit
-            Name of the other bandit.
-        """
+        """Return a client for another bandit of the service. It shares the connections of this client."""
         other = copy.copy(self)
         other.bandit = bandit
         return other
@@ -69,7 +63,7 @@ def _coroutine(
     return call
 
 
-class Client(_Named):
+class Client(_BanditClient):
     """Client of one bandit of ``lim2 serve``, with the methods of :class:`lim2.Bandit`. It is thread-safe.
 
     A call that fails on the network, or is answered with 429, 502, 503 or 504, is retried with exponential backoff
@@ -144,18 +138,18 @@ class Client(_Named):
 
     def bandits(self) -> list[dict[str, Any]]:
         """Return all bandits of the service with their counts, as :meth:`info` does; asked for page by page."""
-        found, after = self._send(calls.bandits())
+        infos, after = self._send(calls.bandits())
         while after is not None:
             page, after = self._send(calls.bandits(after))
-            found += page
-        return found
+            infos += page
+        return infos
 
     def close(self) -> None:
         """Close the idle connections."""
         self._connections.close()
 
     def _send(self, call: Call[T]) -> T:
-        connections, tries = self._connections, Tries(call, self._patience, time.monotonic())
+        connections, tries = self._connections, Tries(call, self._limits, time.monotonic())
         while True:
             outcome: Answer | Exception
             try:
@@ -174,7 +168,7 @@ class Client(_Named):
         self.close()
 
 
-class AsyncClient(_Named):
+class AsyncClient(_BanditClient):
     """Asynchronous version of :class:`Client`, for one event loop: ``await client.decide(...)``.
 
     Parameters
@@ -232,11 +226,11 @@ class AsyncClient(_Named):
 
     async def bandits(self) -> list[dict[str, Any]]:
         """Return all bandits of the service with their counts, as :meth:`info` does; asked for page by page."""
-        found, after = await self._send(calls.bandits())
+        infos, after = await self._send(calls.bandits())
         while after is not None:
             page, after = await self._send(calls.bandits(after))
-            found += page
-        return found
+            infos += page
+        return infos
 
     async def close(self) -> None:
         """Close the idle connections."""
@@ -245,7 +239,7 @@ class AsyncClient(_Named):
     async def _send(self, call: Call[T]) -> T:
         import asyncio
 
-        streams, tries = self._streams, Tries(call, self._patience, time.monotonic())
+        streams, tries = self._streams, Tries(call, self._limits, time.monotonic())
         while True:
             outcome: Answer | Exception
             try:
@@ -266,7 +260,7 @@ class AsyncClient(_Named):
 
 def _result(call: Call[T], outcome: Answer | Exception, tries: Tries) -> T:
     assert isinstance(outcome, Answer)  # an error that is final was raised
-    if outcome.status < 300 or (outcome.status == call.gone and tries.failures > 1):
+    if outcome.status < 300 or (outcome.status == call.done_status and tries.failures > 1):
         try:
             return call.result(outcome.content)
         except (ValueError, KeyError, TypeError) as error:

@@ -13,40 +13,20 @@ FAILURES = (OSError, http.client.HTTPException)  # a timeout is an OSError
 
 
 class Connections:
-    """Thread-safe pool of connections to one service.
-
-    Parameters
-    ----------
-    address
-        Address of the service.
-    headers
-        Headers of every request.
-    tls
-        SSL context for HTTPS; None: trust the system's certificates.
-    idle
-        Number of idle connections that are kept open.
-    """
+    """Thread-safe pool of connections to one service."""
 
     failures = FAILURES
 
-    def __init__(self, address: Address, headers: dict[str, str], tls: ssl.SSLContext | None, idle: int) -> None:
-        self._address, self._headers, self._most = address, headers, idle
+    def __init__(self, address: Address, headers: dict[str, str], tls: ssl.SSLContext | None, max_idle: int) -> None:
+        self._address, self._headers, self._max_idle = address, headers, max_idle
         self._tls = (tls or ssl.create_default_context()) if address.secure else None
         self._idle: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
         weakref.finalize(self, _close, self._idle)  # of a client that nobody has closed
 
     def exchange(self, request: Request, timeout: float) -> Answer:
-        """Send a request and return its answer; raise one of ``failures`` if there is none.
-
-        Parameters
-        ----------
-        request
-            The request.
-        timeout
-            Seconds for each step: connect, send, receive.
-        """
-        connection = self._taken(timeout)
+        """Send a request and return its answer; raise one of ``failures`` if there is none."""
+        connection = self._connection(timeout)
         try:
             path = self._address.prefix + request.path
             connection.request(request.method, path, request.content, self._headers)
@@ -66,12 +46,12 @@ class Connections:
         with self._lock:
             _close(self._idle)
 
-    def _taken(self, timeout: float) -> http.client.HTTPConnection:
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
         with self._lock:
-            found = self._idle.pop() if self._idle else None
-        if found is not None:
-            found.sock.settimeout(timeout)
-            return found
+            connection = self._idle.pop() if self._idle else None
+        if connection is not None:
+            connection.sock.settimeout(timeout)
+            return connection
         _, host, port, _ = self._address
         if self._tls is not None:
             return http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
@@ -79,7 +59,7 @@ class Connections:
 
     def _keep(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
-            if len(self._idle) < self._most:
+            if len(self._idle) < self._max_idle:
                 self._idle.append(connection)
                 return
         connection.close()

@@ -6,7 +6,7 @@ import json
 
 from lim2.client.exchange import Answer
 
-LONGEST = 300  # characters of an answer that is not the service's own
+MAX_TEXT_CHARACTERS = 300  # of an answer that is not in the format of the service
 
 
 class ClientError(Exception):
@@ -58,8 +58,8 @@ def refused(answer: Answer) -> RefusedError:
     the service answered 502: <h1>Bad Gateway</h1>
     """
     try:
-        own = json.loads(answer.content)["error"]
-        return RefusedError(answer.status, str(own["code"]), str(own["message"]), own.get("target"))
-    except (ValueError, TypeError, KeyError, AttributeError):  # of a proxy, say
-        text = answer.content[:LONGEST].decode("utf-8", "replace").strip()
+        error = json.loads(answer.content)["error"]
+        return RefusedError(answer.status, str(error["code"]), str(error["message"]), error.get("target"))
+    except (ValueError, TypeError, KeyError, AttributeError):  # the answer of a proxy
+        text = answer.content[:MAX_TEXT_CHARACTERS].decode("utf-8", "replace").strip()
         return RefusedError(answer.status, "", text or "the answer is empty")

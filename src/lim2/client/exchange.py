@@ -35,33 +35,16 @@ class Answer(NamedTuple):
 
 
 class Call(NamedTuple, Generic[T]):
-    """A request, and a function from its answer to the result.
-
-    Parameters
-    ----------
-    request
-        The request.
-    result
-        Function from an answer with a status below 300 to the result.
-    again
-        Further statuses after which the call is retried.
-    gone
-        Status of a retry whose earlier attempt succeeded; 0: there is none.
-    """
+    """A request, and a function from its answer to the result."""
 
     request: Request
-    result: Callable[[bytes], T]
-    again: tuple[int, ...] = ()
-    gone: int = 0
+    result: Callable[[bytes], T]  # of the content of an answer with a status below 300
+    retried_statuses: tuple[int, ...] = ()  # beside those that are always retried
+    done_status: int = 0  # of a retry whose earlier attempt succeeded; 0: none
 
 
 def parsed(url: str) -> Address:
     """Return the parsed address of a service; raise a ValueError if it is invalid.
-
-    Parameters
-    ----------
-    url
-        Address of the service, as ``lim2 serve`` prints it.
 
     Examples
     --------
@@ -76,13 +59,7 @@ def parsed(url: str) -> Address:
 
 
 def headers_of(key: str) -> dict[str, str]:
-    """Return the headers of every request.
-
-    Parameters
-    ----------
-    key
-        API key of the service.
-    """
+    """Return the headers of every request."""
     if not key or not key.isascii() or not key.isprintable():
         raise ValueError("key must be an API key of the service, in printable ASCII, as `lim2 serve` prints it")
     return {

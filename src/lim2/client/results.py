@@ -13,16 +13,12 @@ class ServedDecision:
 
     Parameters
     ----------
-    id
-        ID of the decision, used to give its reward.
     arm
         Name of the chosen arm or item.
     propensity
         Probability of choosing it; in a slate, the probability that it comes first.
     arms
-        Names of the eligible arms or items; in a slate, of those in the slate.
-    propensities
-        Propensity of each of them.
+        The eligible arms or items; in a slate, those in the slate.
     """
 
     id: str
@@ -39,9 +35,7 @@ class ServedSlate:
     Parameters
     ----------
     id
-        ID of the slate, used to give rewards by position, such as ``{2: 1.0}``.
-    decisions
-        One decision per position.
+        It gives rewards by position, such as ``reward(id, {2: 1.0})``.
     """
 
     id: str
@@ -76,10 +70,6 @@ class ServedEvaluation:
 
     Parameters
     ----------
-    policy
-        Name of the policy.
-    decisions
-        Number of decisions.
     left_out
         Number of latest decisions that do not count yet: the first of them still waits for its reward.
     effective_decisions

@@ -7,66 +7,41 @@ import ssl
 
 from lim2.client.exchange import Address, Answer, Request
 
-FAILURES = (OSError, EOFError, asyncio.LimitOverrunError, ValueError)  # the last one: what is no HTTP
+FAILURES = (OSError, EOFError, asyncio.LimitOverrunError, ValueError)  # ValueError: the answer is not HTTP
 
 
 class Streams:
-    """Pool of connections to one service, for one event loop.
-
-    Parameters
-    ----------
-    address
-        Address of the service.
-    headers
-        Headers of every request.
-    tls
-        SSL context for HTTPS; None: trust the system's certificates.
-    most
-        Largest number of open connections.
-    """
+    """Pool of connections to one service, for one event loop."""
 
     failures = FAILURES
 
-    def __init__(self, address: Address, headers: dict[str, str], tls: ssl.SSLContext | None, most: int) -> None:
+    def __init__(self, address: Address, headers: dict[str, str], tls: ssl.SSLContext | None, limit: int) -> None:
         self._address = address
         self._tls = (tls or ssl.create_default_context()) if address.secure else None
         host = f"[{address.host}]" if ":" in address.host else address.host
-        own = {"Host": f"{host}:{address.port}", **headers}
-        self._head = "".join(f"{name}: {value}\r\n" for name, value in own.items())
+        fields = {"Host": f"{host}:{address.port}", **headers}
+        self._head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-        self._free = asyncio.Semaphore(most)
+        self._free = asyncio.Semaphore(limit)
         self._loop: asyncio.AbstractEventLoop | None = None  # that of the first request
 
     async def exchange(self, request: Request, timeout: float) -> Answer:
-        """Send a request and return its answer; raise one of ``failures`` if there is none.
-
-        Parameters
-        ----------
-        request
-            The request.
-        timeout
-            Seconds for the whole exchange.
-
-        Raises
-        ------
-        RuntimeError
-            The pool was used in another event loop before.
-        """
+        """Send a request and return its answer; raise one of ``failures`` if there is none."""
         self._loop = self._loop or asyncio.get_running_loop()
         if self._loop is not asyncio.get_running_loop():
             raise RuntimeError("this AsyncClient belongs to another event loop: create one in each asyncio.run")
         async with asyncio.timeout(timeout), self._free:
-            reader, writer = await self._taken()
+            reader, writer = await self._connection()
             try:
                 writer.write(self._message(request))
                 await writer.drain()
-                answer, stays = await received(reader)
+                answer, is_persistent = await received(reader)
             except BaseException as error:
                 writer.transport.abort()
                 if isinstance(error, FAILURES):
                     self._drop()  # the others are likely to be broken as well
                 raise
-            if stays:
+            if is_persistent:
                 self._idle.append((reader, writer))
             else:
                 writer.close()
@@ -84,7 +59,7 @@ class Streams:
         for _, writer in idle:
             writer.transport.abort()
 
-    async def _taken(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if self._idle:
             return self._idle.pop()
         return await asyncio.open_connection(self._address.host, self._address.port, ssl=self._tls)
@@ -97,29 +72,18 @@ class Streams:
 
 
 async def received(reader: asyncio.StreamReader) -> tuple[Answer, bool]:
-    """Return the next answer on a connection, and whether the connection stays open.
-
-    Parameters
-    ----------
-    reader
-        Reader of the connection.
-
-    Raises
-    ------
-    ValueError
-        The data received is not HTTP.
-    """
+    """Return the next answer on a connection, and whether the connection stays open."""
     status, headers = await _head(reader)
     while 100 <= status < 200:  # something is said before the answer
         status, headers = await _head(reader)
-    stays = headers.get("connection", "").lower() != "close"
+    is_persistent = headers.get("connection", "").lower() != "close"
     length = headers.get("content-length")
     if status in (204, 304):
-        return Answer(status, headers, b""), stays
+        return Answer(status, headers, b""), is_persistent
     if headers.get("transfer-encoding", "").lower() == "chunked":
-        return Answer(status, headers, await _chunks(reader)), stays
+        return Answer(status, headers, await _chunks(reader)), is_persistent
     if length is not None:
-        return Answer(status, headers, await reader.readexactly(int(length))), stays
+        return Answer(status, headers, await reader.readexactly(int(length))), is_persistent
     return Answer(status, headers, await reader.read()), False  # until the service closes it
 
 

@@ -17,19 +17,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate with its confidence interval.
-
-    Parameters
-    ----------
-    value
-        The estimate.
-    error
-        Standard error of the estimate.
-    low
-        Lower bound of the confidence interval.
-    high
-        Upper bound of the confidence interval.
-    """
+    """An estimate, its standard error, and its confidence interval from low to high."""
 
     value: float
     error: float
@@ -43,13 +31,6 @@ class Estimate:
 def mean_of(terms: Array, level: float) -> Estimate:
     """Return the mean of terms, with Student's interval.
 
-    Parameters
-    ----------
-    terms
-        Terms, (n,).
-    level
-        Confidence level.
-
     Examples
     --------
     >>> print(mean_of(np.array([0.0, 1.0, 1.0, 0.0, 1.0]), 0.95))
@@ -62,16 +43,8 @@ def mean_of(terms: Array, level: float) -> Estimate:
 def mean_of_bounded(terms: Array, width: float, level: float) -> Estimate:
     """Return the mean of terms, with the empirical Bernstein interval of Maurer and Pontil (2009), theorem 4.
 
-    It is valid for any number of terms, not only asymptotically, and is wider.
-
-    Parameters
-    ----------
-    terms
-        Terms, (n,).
-    width
-        Largest possible term minus the smallest.
-    level
-        Confidence level.
+    It is valid for any number of terms, not only asymptotically, and is wider. ``width`` is the largest possible term
+    minus the smallest.
 
     Examples
     --------
@@ -89,13 +62,6 @@ def mean_of_bounded(terms: Array, width: float, level: float) -> Estimate:
 def snips(weights: Array, rewards: Array, level: float) -> Estimate:
     """Return the self-normalised estimate, with the interval of the delta method.
 
-    Parameters
-    ----------
-    weights, rewards
-        Weights and rewards, (n,).
-    level
-        Confidence level.
-
     Examples
     --------
     >>> print(snips(np.array([2.0, 0.0, 2.0, 0.0]), np.array([1.0, 0.0, 0.5, 1.0]), 0.95))
@@ -112,14 +78,7 @@ def snips(weights: Array, rewards: Array, level: float) -> Estimate:
 def doubly_robust(weights: Array, rewards: Array, predicted: Array, expected: Array) -> Array:
     """Return the terms whose mean is the doubly robust estimate.
 
-    Parameters
-    ----------
-    weights, rewards
-        Weights and rewards, (n,).
-    predicted
-        Prediction of the reward model for the logged arm, made without its reward, (n,).
-    expected
-        Prediction of the policy's mean reward in this context, (n,).
+    ``predicted`` is the model's reward of the logged arm, made without its reward; ``expected`` that of the policy.
     """
     terms: Array = expected + weights * (rewards - predicted)
     return terms
@@ -127,11 +86,6 @@ def doubly_robust(weights: Array, rewards: Array, predicted: Array, expected: Ar
 
 def effective_size(weights: Array) -> float:
     """Return the effective sample size of the weights (Kish).
-
-    Parameters
-    ----------
-    weights
-        Weights, (n,).
 
     Examples
     --------
@@ -143,16 +97,6 @@ def effective_size(weights: Array) -> float:
 
 
 def student(value: float, error: float, n: int, level: float) -> Estimate:
-    """Return an estimate with Student's interval.
-
-    Parameters
-    ----------
-    value, error
-        The estimate and its standard error.
-    n
-        Number of terms.
-    level
-        Confidence level.
-    """
+    """Return an estimate with Student's interval."""
     half = float(special.stdtrit(n - 1, 0.5 + level / 2)) * error
     return Estimate(value, error, value - half, value + half)

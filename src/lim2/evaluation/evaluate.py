@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lim2.checks import shown
 from lim2.evaluation.estimators import Estimate, doubly_robust, mean_of, mean_of_bounded, snips
-from lim2.evaluation.features import regressed
-from lim2.evaluation.models import by_folds, by_past
-from lim2.evaluation.overlap import Overlap, concerns
+from lim2.evaluation.models import by_folds, by_past, regressed
+from lim2.evaluation.overlap import Overlap, doubts
 from lim2.evaluation.policies import Chooser, Rule, probabilities
 from lim2.log import DecisionLog, Table
 
@@ -40,16 +39,10 @@ class Evaluation:
         Doubly robust estimate: unbiased like IPS, and less noisy the better the reward model is.
     gain
         Policy's mean reward minus that of the log, by DR and paired by decision.
-    n
-        Number of decisions.
-    level
-        Confidence level of the intervals.
     effective_size
-        Effective sample size.
+        Number of decisions by the policy itself that would say as much (Kish).
     mean_weight
-        Mean weight. Its expectation is 1 if the propensities are correct and cover the policy's arms.
-    max_weight
-        Largest weight.
+        Its expectation is 1 if the propensities are correct and cover the policy's arms.
     unsupported
         Share of the policy's probability on arms whose logged propensity was 0. NaN if the propensities of arms that
         were not played are unknown.
@@ -112,8 +105,6 @@ def evaluate(
         returns one of the arms, their probabilities, or a dictionary of probabilities; if candidates have features, a
         function of (context, items), where items is a dictionary of features by name. Or an array of probabilities: one
         row per decision and one column for each of ``table.arms``, or one value per candidate of all decisions.
-    level
-        Confidence level.
     model
         Reward model for DR. ``"ridge"``: a linear regression per arm on the contexts; if items are vectors, one
         regression on contexts, items and their products; if contexts are raw, the mean of each arm. ``"logged"``: the
@@ -160,8 +151,8 @@ def evaluate(
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
     usable = table.propensity > 0
-    underflown = len(table) - int(usable.sum())
-    if underflown:
+    n_underflows = len(table) - int(usable.sum())
+    if n_underflows:
         table = table[usable]
     if len(table) < 2:
         raise ValueError(f"evaluation needs at least 2 decisions with rewards, the log has {len(table)}")
@@ -178,8 +169,8 @@ def evaluate(
     else:
         ips, dr = _bounded(by_weight, terms, _largest_weight(chances, weights, table), table, reward_range, level)
     overlap = Overlap.of(weights, chances, table)
-    found = concerns(overlap, chances, weights, table, underflown)
-    for text in found:
+    texts = doubts(overlap, chances, weights, table, n_underflows)
+    for text in texts:
         warnings.warn(text, OverlapWarning, stacklevel=2)
     return Evaluation(
         logged=mean_of(table.rewards, level),
@@ -193,7 +184,7 @@ def evaluate(
         mean_weight=overlap.mean_weight,
         max_weight=overlap.max_weight,
         unsupported=overlap.unsupported,
-        warnings=tuple(found),
+        warnings=tuple(texts),
     )
 
 

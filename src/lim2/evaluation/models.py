@@ -1,31 +1,53 @@
 """Reward models for the doubly robust estimate: ridge regressions, never fitted on the rows that they predict."""
 
+import functools
 from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2.encoding import Encoder
 from lim2.log.candidates import Candidates
+from lim2.log.table import Table
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Splits = list[tuple[Rows, Rows]]  # rows to fit on, rows to predict
 
-PRODUCTS = 256  # of columns of context and item, at most
-CHUNK = 8192  # rows of features at once
+MAX_PRODUCT_COLUMNS = 256  # of context and item; with more, only the columns themselves are used
+ROWS_PER_CHUNK = 8192
+
+
+def regressed(table: Table, splits: Splits) -> Array:
+    """Return the predicted rewards of all candidates, (m,)."""
+    contexts, items = as_columns(table)
+    if items is not None:
+        return over_items(contexts, items, table.played, table.rewards, table.candidates, splits)
+    return by_arm(contexts, table.chosen, table.rewards, table.candidates, splits)
+
+
+def as_columns(table: Table) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Return contexts (n, d) and the candidates' features (m, e) as numbers; None for items without features.
+
+    Raw values are encoded, with numbers scaled by the moments of the whole table.
+    """
+    items = table.candidates.items
+    contexts = _encoded(table.contexts) if table.is_raw else table.contexts.reshape(len(table), -1).astype(np.float64)
+    if items is None:
+        return contexts, None
+    return contexts, _encoded(items) if items.dtype == object else items.astype(np.float64)
+
+
+def _encoded(raws: NDArray[Any]) -> NDArray[np.float64]:
+    encoder = Encoder()
+    known = functools.reduce(encoder.observe, raws, encoder.init())
+    return encoder.encode_many(known, raws)
 
 
 def ridge(contexts: Array, rewards: Array, penalty: float = 1.0) -> Array:
     """Return the weights (d + 1,), one per column and the constant, which is not penalised.
-
-    Parameters
-    ----------
-    contexts, rewards
-        (n, d) and (n,).
-    penalty
-        Penalty on the squared weights.
 
     Examples
     --------
@@ -46,13 +68,6 @@ def by_past(n: int, blocks: int) -> Splits:
 
     Blocks grow, so that few rows are predicted from no data.
 
-    Parameters
-    ----------
-    n
-        Number of rows.
-    blocks
-        Number of blocks.
-
     Examples
     --------
     >>> [(len(past), len(block)) for past, block in by_past(1000, 5)]
@@ -65,13 +80,6 @@ def by_past(n: int, blocks: int) -> Splits:
 
 def by_folds(n: int, folds: int) -> Splits:
     """Return pairs (rows to fit on, rows to predict) for folds of every k-th row: each is predicted from all others.
-
-    Parameters
-    ----------
-    n
-        Number of rows.
-    folds
-        Number of folds.
 
     Examples
     --------
@@ -88,17 +96,6 @@ def by_arm(
     """Return the predicted rewards of candidates, (m,), by one regression per arm, not fitted on the predicted row.
 
     The prediction for an arm without data is the mean over all arms; without any data it is 0.
-
-    Parameters
-    ----------
-    contexts, chosen, rewards
-        (n, d), (n,) and (n,).
-    candidates
-        Eligible arms of each row.
-    splits
-        Pairs (rows to fit on, rows to predict).
-    penalty
-        Penalty of the regression over standardised columns.
     """
     predicted, rows = np.zeros(len(candidates.arms)), candidates.rows
     for fit, apply in splits:
@@ -118,23 +115,7 @@ def over_items(
     contexts: Array, items: Array, played: Rows, rewards: Array, candidates: Candidates, splits: Splits,
     penalty: float = 1.0,
 ) -> Array:  # fmt: skip
-    """Return the predicted rewards of candidates, (m,), by one regression over context, item and, if few, products.
-
-    Parameters
-    ----------
-    contexts, items
-        Arrays (n, d), and (m, e) for all candidates.
-    played
-        Index of the arm played in each row, among the candidates of all rows, (n,).
-    rewards
-        Rewards, (n,).
-    candidates
-        Eligible arms of each row.
-    splits
-        Pairs (rows to fit on, rows to predict).
-    penalty
-        Penalty of the regression over standardised columns.
-    """
+    """Return the predicted rewards of candidates, (m,), by one regression over context, item and, if few, products."""
     predicted, rows = np.zeros(len(items)), candidates.rows
     for fit, apply in splits:
         if not len(fit):
@@ -146,8 +127,8 @@ def over_items(
 
         weights = _ridge_in_parts(joined, fit, played[fit], rewards[fit], penalty)
         places = _places_of(apply, candidates)
-        for some in _parts(places):
-            predicted[some] = joined(rows[some], some) @ weights[:-1] + weights[-1]
+        for part in _parts(places):
+            predicted[part] = joined(rows[part], part) @ weights[:-1] + weights[-1]
     return predicted
 
 
@@ -175,23 +156,23 @@ def _ridge_in_parts(
     """Return the result of `ridge` without holding the features of all rows at once."""
     width = joined(rows[:1], places[:1]).shape[1] + 1
     gram, target = np.zeros((width, width)), np.zeros(width)
-    for some in _parts(np.arange(len(rows))):
-        F = np.ones((len(some), width))
-        F[:, :-1] = joined(rows[some], places[some])
+    for part in _parts(np.arange(len(rows))):
+        F = np.ones((len(part), width))
+        F[:, :-1] = joined(rows[part], places[part])
         gram += F.T @ F
-        target += F.T @ rewards[some]
+        target += F.T @ rewards[part]
     gram[np.diag_indices(len(gram) - 1)] += penalty
     weights: Array = np.linalg.solve(gram, target)
     return weights
 
 
 def _parts(rows: Rows) -> list[Rows]:
-    return np.array_split(rows, 1 + len(rows) // CHUNK)
+    return np.array_split(rows, 1 + len(rows) // ROWS_PER_CHUNK)
 
 
 def _joined(X: Array, Z: Array) -> Array:
-    """Return context and item side by side, with all products of their columns if there are at most `PRODUCTS`."""
-    if X.shape[1] * Z.shape[1] > PRODUCTS:
+    """Return context and item side by side, with all products of their columns if these are few."""
+    if X.shape[1] * Z.shape[1] > MAX_PRODUCT_COLUMNS:
         return np.hstack([X, Z])
     return np.hstack([X, Z, (X[:, :, None] * Z[:, None, :]).reshape(len(X), -1)])
 
@@ -207,7 +188,7 @@ def _places_of(rows: Rows, candidates: Candidates) -> Rows:
 def _grouped(values: Rows, keys: Rows) -> dict[int, Rows]:
     """Return the values of each key, in order."""
     order = np.argsort(keys, kind="stable")
-    found, starts = np.unique(keys[order], return_index=True)
-    if not len(found):  # what is split never has fewer than one part
+    unique, starts = np.unique(keys[order], return_index=True)
+    if not len(unique):  # np.split returns at least one part
         return {}
-    return dict(zip(found.tolist(), np.split(values[order], starts[1:]), strict=True))
+    return dict(zip(unique.tolist(), np.split(values[order], starts[1:]), strict=True))

@@ -28,13 +28,6 @@ Rule = Callable[[Any, Any], Any]
 def probabilities(policy: Chooser | Rule | ArrayLike, table: Table) -> Array:
     """Return the probabilities of the candidates of all rows, (m,); those of a row sum to 1.
 
-    Parameters
-    ----------
-    policy
-        Policy in one of the forms that `evaluate` takes.
-    table
-        The logged decisions.
-
     Examples
     --------
     >>> table = Table.of([[0.0], [1.0]], ["a", "b"], [1.0, 0.0], [0.5, 0.5])
@@ -64,7 +57,7 @@ def _of_agent(agent: Any, table: Table) -> Array:
     candidates = table.candidates
     if candidates.items is not None and is_range(table.arms):
         raise ValueError("the table's items have no names, so they cannot be arms of an agent: use an item agent")
-    known = _known(agent, table)[candidates.arms]
+    known = _has_arms(agent, table)[candidates.arms]
     places = np.flatnonzero(known)
     counts = np.add.reduceat(known, candidates.starts[:-1], dtype=np.intp)
     starts = np.concatenate([[0], np.cumsum(counts)])
@@ -75,9 +68,9 @@ def _of_agent(agent: Any, table: Table) -> Array:
     for pattern, rows in groups.items():
         arms = [table.arms[arm] for arm in np.frombuffer(pattern, dtype=np.intp)]
         if not arms:
-            raise _nothing_known(rows)
-        own = places[starts[rows][:, None] + np.arange(len(arms))]
-        chances[own] = agent.propensities(table.contexts[rows], arms=arms)
+            raise _no_eligible_arm(rows)
+        entries = places[starts[rows][:, None] + np.arange(len(arms))]
+        chances[entries] = agent.propensities(table.contexts[rows], arms=arms)
     return chances
 
 
@@ -87,7 +80,7 @@ def _of_item_agent(agent: Any, table: Table) -> Array:
         raise ValueError("this agent chooses among items, but the table has no vectors of items: Table.of(..., items=)")
     spans = zip(candidates.starts[:-1], candidates.starts[1:], strict=True)
     rows = [
-        _answered(agent.propensities(context, candidates.items[first:last]), last - first)
+        _checked(agent.propensities(context, candidates.items[first:last]), last - first)
         for context, (first, last) in zip(table.contexts, spans, strict=True)
     ]
     return np.concatenate(rows)
@@ -98,18 +91,18 @@ def _of_bandit(bandit: Any, table: Table) -> Array:
         raise ValueError("a lim2.Bandit takes raw contexts, but the table has vectors only: Table.of(..., raw=)")
     if deciders.arms_of(bandit) is None and table.candidates.raw_items is None:
         raise ValueError("this bandit chooses among items, but the table has none that are raw: Table.of(..., items=)")
-    known, chances = _known(bandit, table), np.zeros(len(table.candidates.arms))
+    known, chances = _has_arms(bandit, table), np.zeros(len(table.candidates.arms))
     for row, context in enumerate(table.raw):
         first, last = table.candidates.starts[row : row + 2]
         items = table.items_of(row, raw=True)
         if items is not None:
-            chances[first:last] = _answered(bandit.propensities(context, items), last - first)
+            chances[first:last] = _checked(bandit.propensities(context, items), last - first)
             continue
-        own = first + np.flatnonzero(known[table.candidates.arms[first:last]])
-        if not len(own):
-            raise _nothing_known([row])
-        arms = tuple(table.arms[arm] for arm in table.candidates.arms[own])
-        chances[own] = _answered(bandit.propensities(context, arms=arms), len(own))
+        entries = first + np.flatnonzero(known[table.candidates.arms[first:last]])
+        if not len(entries):
+            raise _no_eligible_arm([row])
+        arms = tuple(table.arms[arm] for arm in table.candidates.arms[entries])
+        chances[entries] = _checked(bandit.propensities(context, arms=arms), len(entries))
     return chances
 
 
@@ -131,27 +124,27 @@ def _of_array(chances: Array, table: Table) -> Array:
             f"the policy's probabilities must have the shape {shape}, one row per decision and one column for each of "
             f"table.arms, or ({m},), one per candidate; got {chances.shape}"
         )
-    own = chances[candidates.rows, candidates.arms]
-    if np.abs(chances.sum(axis=1) - np.bincount(candidates.rows, own, n)).max() > 1e-9:
+    flat = chances[candidates.rows, candidates.arms]
+    if np.abs(chances.sum(axis=1) - np.bincount(candidates.rows, flat, n)).max() > 1e-9:
         raise ValueError("the policy gives a positive probability to an arm that was not eligible in that row")
-    return own
+    return flat
 
 
-def _known(agent: Any, table: Table) -> NDArray[np.bool_]:
+def _has_arms(agent: Any, table: Table) -> NDArray[np.bool_]:
     """Return a mask (K,) of the arms that an agent has; all if it chooses among items."""
     arms = deciders.arms_of(agent)
-    own = None if arms is None else set(arms)
-    return np.array([own is None or arm in own for arm in table.arms], dtype=bool)
+    names = None if arms is None else set(arms)
+    return np.array([names is None or arm in names for arm in table.arms], dtype=bool)
 
 
-def _nothing_known(rows: list[int]) -> ValueError:
+def _no_eligible_arm(rows: list[int]) -> ValueError:
     return ValueError(
         f"the agent has none of the arms that were eligible in row {rows[0]} and {len(rows) - 1} others: leave them "
         f"out of the table, or give the agent those arms"
     )
 
 
-def _answered(answer: ArrayLike, size: int) -> Array:
+def _checked(answer: ArrayLike, size: int) -> Array:
     values = np.asarray(answer, dtype=np.float64)
     if values.shape != (size,):
         raise ValueError(f"propensities must be {size} numbers, one per candidate, got shape {values.shape}")
