@@ -13,7 +13,7 @@ from experiments.item_agents import First, Products, shelves
 import lim2
 from lim2 import problems
 from lim2.experiments import bench
-from lim2.experiments.arms import NoArmError
+from lim2.experiments.delayed import NoArmError
 from lim2.experiments.items import Scale
 from lim2.experiments.names import Spec, given
 from lim2.experiments.plan import Run, rounds_of

@@ -15,9 +15,8 @@ from helpers.kept import RESULTS, with_results
 from lim2 import AGENTS
 from lim2.experiments.benchmark import planned
 from lim2.experiments.names import PlanError, Spec, agent_named
-from lim2.experiments.plan import Run
-from lim2.experiments.renamed import RENAMED, then, today
-from lim2.experiments.store import Store, read
+from lim2.experiments.plan import RENAMED_AGENTS, Run, earlier_name
+from lim2.experiments.store import Store, read, with_current_names
 from lim2.paper import ablation
 from lim2.paper.archive import unpack
 from lim2.paper.experiment import Scale
@@ -38,21 +37,21 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_name_of_today_is_an_agent() -> None:
-    assert set(RENAMED.values()) <= set(AGENTS)
-    assert not set(RENAMED) & set(AGENTS)
+    assert set(RENAMED_AGENTS.values()) <= set(AGENTS)
+    assert not set(RENAMED_AGENTS) & set(AGENTS)
 
 
-@pytest.mark.parametrize("name", RENAMED)
+@pytest.mark.parametrize("name", RENAMED_AGENTS)
 def test_an_earlier_name_is_refused_with_that_of_today(name: str) -> None:
-    with pytest.raises(PlanError, match=f"there is no agent {name!r}; .*{RENAMED[name]}"):
+    with pytest.raises(PlanError, match=f"there is no agent {name!r}; .*{RENAMED_AGENTS[name]}"):
         agent_named(name)
 
 
 def test_then_and_today_are_inverse() -> None:
-    for old, new in RENAMED.items():
-        assert then(new) == old
-        assert today(old) == new
-    assert then("LiM2") == "LiM2"
+    for old, new in RENAMED_AGENTS.items():
+        assert earlier_name(new) == old
+        assert with_current_names(old) == new
+    assert earlier_name("LiM2") == "LiM2"
 
 
 def test_the_key_of_a_run_is_that_of_its_earlier_name() -> None:
@@ -67,7 +66,7 @@ def test_the_key_of_a_run_is_that_of_its_earlier_name() -> None:
 def test_kept_runs_have_the_keys_that_are_computed_today(name: str) -> None:
     for row in read([RESULTS / "runs" / f"{name}.parquet"]).iter_rows(named=True):
         specs = [
-            Spec(row[kind], today(row[f"{kind}_source"]), json.loads(row[f"{kind}_settings"]))
+            Spec(row[kind], with_current_names(row[f"{kind}_source"]), json.loads(row[f"{kind}_settings"]))
             for kind in ("problem", "agent")
         ]
         assert Run(specs[0], specs[1], row["rounds"], row["seed"]).key == row["key"]
@@ -97,7 +96,7 @@ def test_nothing_that_is_read_has_an_earlier_name(unpacked: Path) -> None:
         runs, _ = store.frames()
         assert runs.height == pl.read_parquet(RESULTS / "runs" / f"{folder}.parquet").height
         words = [*runs["agent"], *runs["agent_source"], *runs["agent_settings"], json.dumps(store.plans())]
-        assert not re.search("|".join(RENAMED), " ".join(words))
+        assert not re.search("|".join(RENAMED_AGENTS), " ".join(words))
         assert set(runs["agent_source"]) <= set(AGENTS)
 
 

@@ -10,7 +10,7 @@ import pytest
 import lim2
 from lim2 import problems
 from lim2.experiments import PlanError
-from lim2.experiments.arms import NoArmError
+from lim2.experiments.delayed import NoArmError
 from lim2.experiments.feedback import Feedback
 from lim2.experiments.names import Spec, agent_named, given
 from lim2.experiments.plan import Run

@@ -43,14 +43,10 @@ class Results:
 
     Parameters
     ----------
-    folder
-        Folder of the results.
     rows
         Summary per (problem, agent), as in ``summary.json``.
     runs
         Table of all runs, one row each.
-    failures
-        Table of the runs that failed.
     retried
         Number of runs repeated because their process died.
     """
@@ -100,8 +96,6 @@ def bench(
         Number of rounds of every problem. None: each problem's own number.
     runs
         Number of runs, with the seeds `seed`, `seed` + 1, ... All agents play the same draws of a problem.
-    seed
-        Seed of the first run.
     delay
         Number of rounds by which rewards are delayed, see `Feedback`. Lists of delays or batches: all combinations,
         each reported separately.
@@ -109,8 +103,6 @@ def bench(
         Number of decisions in a batch, after which rewards are learned.
     settings
         Settings of agents and problems, by label: ``{"LiM2": {"matching": "sample"}}``.
-    out
-        Folder for the results.
     jobs
         Number of processes. None: one per core.
     on

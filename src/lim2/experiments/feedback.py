@@ -93,15 +93,7 @@ class Feedback:
         return min(rounds, -(-count // self.batch) * self.batch)
 
     def check(self, rounds: int, problem: str) -> None:
-        """Raise a `PlanError` when no reward would be learned before the last decision.
-
-        Parameters
-        ----------
-        rounds
-            Number of rounds.
-        problem
-            Label of the problem, for the message.
-        """
+        """Raise a `PlanError` when no reward would be learned before the last decision."""
         last_block = (rounds - 1) // self.batch * self.batch  # so many rounds are played before it
         if self.text and self.delay >= last_block:
             raise PlanError(

@@ -16,8 +16,8 @@ from lim2.agents import AGENTS, agent_of
 from lim2.algorithms import Algorithm
 from lim2.problems import from_csv, from_openml
 from lim2.problems.openml import find_task
-from lim2.problems.own import labelled_rows
 from lim2.problems.registry import find, names
+from lim2.problems.user_data import labelled_rows
 
 # What the runner gives an agent or a problem; anything else in a signature is a setting.
 GIVEN = {

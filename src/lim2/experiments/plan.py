@@ -13,11 +13,28 @@ from typing import Any
 
 from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.names import PlanError, Spec, check_settings, is_table
-from lim2.experiments.renamed import then
 from lim2.problems.registry import find
 
 FORMAT = 1  # of a run's file; a change makes all runs new
 RESULTS = "0.1.0"  # the version of lim2 since which runs give the same; raised when they do not, see docs/releases.md
+# Agents that had other names when the kept runs were made: earlier -> current name. Digests are computed with the
+# earlier name, so that kept runs are found and not run again.
+RENAMED_AGENTS = {
+    "NeuralLinear-MM": "NeuralLinearMM",
+    "NeuralLinear-Naive": "NeuralLinearNaive",
+    "NeuralLinear-NTK": "NeuralLinearNTK",
+}
+
+
+def earlier_name(agent: str) -> str:
+    """Return the name of an agent that digests are computed with.
+
+    Examples
+    --------
+    >>> earlier_name("NeuralLinearMM"), earlier_name("LiM2")
+    ('NeuralLinear-MM', 'LiM2')
+    """
+    return next((earlier for earlier, current in RENAMED_AGENTS.items() if current == agent), agent)
 
 
 @dataclass(frozen=True)
@@ -26,10 +43,6 @@ class Run:
 
     Parameters
     ----------
-    problem
-        The problem.
-    agent
-        The agent.
     rounds
         Number of rounds; ``"all"``: every row of a table.
     seed
@@ -80,10 +93,6 @@ class Plan:
 
     Parameters
     ----------
-    problems
-        The problems.
-    agents
-        The agents.
     rounds
         Number of rounds of each problem, in order; None: its own number.
     seeds
@@ -204,7 +213,7 @@ def short(source: str) -> str:
 
 def _decisive(spec: Spec) -> Mapping[str, Any]:
     # A table is known by what is in it, wherever it lies.
-    source = "csv" if spec.source.startswith("csv:") else then(spec.source)
+    source = "csv" if spec.source.startswith("csv:") else earlier_name(spec.source)
     return {"source": source, "settings": dict(spec.settings), "fingerprint": spec.fingerprint}
 
 

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2._blas import one_thread
-from lim2.experiments import machine
-from lim2.experiments.arms import check_arm, checked
+from lim2.experiments import environment
+from lim2.experiments.delayed import Delayed, check_arm, checked, limits_of
 from lim2.experiments.dictionaries import PlaysDictionaries, make_for_dictionaries
 from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.items import PlaysItems, check_arms, make_for_items
-from lim2.experiments.late import Late, limits_of
 from lim2.experiments.names import Spec, is_table, maker_of, takes
 from lim2.experiments.plan import FORMAT, Run, canonical
 from lim2.problems import ItemProblem, Problem, from_csv, from_openml, load
@@ -82,8 +81,6 @@ def play(
     agent
         Agent with methods ``act`` and ``update``, which take items if the problem has items; for a problem with
         dictionaries ``decide`` and ``update``, as `lim2.Bandit`.
-    problem
-        Problem to play.
     tick
         Function called from time to time with the progress.
     feedback
@@ -159,7 +156,7 @@ def _changes(agent: Any) -> int | None:
 def _stretch(agent: Any, problem: Any, feedback: Feedback) -> Stretch:
     """Return a function that plays some rounds and returns arms, nanoseconds, and when each reward was learned."""
     if feedback != IMMEDIATE or problem.delays is not None or problem.form == "dictionaries":
-        return Late(agent, problem, feedback)
+        return Delayed(agent, problem, feedback)
     return partial(_play_items if isinstance(problem, ItemProblem) else _play_arms, agent, problem)
 
 
@@ -220,8 +217,6 @@ def run_once(run: Run, tick: Tick | None = None) -> Record:
 
     Parameters
     ----------
-    run
-        Run to execute.
     tick
         Function called from time to time with the progress.
     """
@@ -229,8 +224,8 @@ def run_once(run: Run, tick: Tick | None = None) -> Record:
     clock = time.perf_counter()
     record: Record = {
         **identity(run),
-        **machine.here(),
-        "code": machine.code(),
+        **environment.here(),
+        "code": environment.code(),
         "started": began,
     }
     with warnings.catch_warnings(record=True) as caught:
@@ -238,7 +233,7 @@ def run_once(run: Run, tick: Tick | None = None) -> Record:
         try:
             problem = draw(run.problem, run.rounds, run.seed)
             run.feedback.check(problem.rounds, run.problem.label)
-            memory = machine.PeakMemory()
+            memory = environment.PeakMemory()
             agent = make(run.agent, problem, run.seed)
             played = play(agent, problem, tick, run.feedback)
             record |= {"status": "ok", **measured(problem, played), "process_mb": memory.growth_mb()}

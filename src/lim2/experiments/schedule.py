@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
-from lim2.experiments import machine
+from lim2.experiments import environment
 from lim2.experiments.backend import Backend, Died, Finished, Ticked
 from lim2.experiments.plan import Run
 from lim2.experiments.progress import Progress
@@ -78,8 +78,8 @@ class Costs:
 def _dead(run: Run, why: str) -> Record:
     return {
         **identity(run),
-        **machine.here(),
-        "code": machine.code(),
+        **environment.here(),
+        "code": environment.code(),
         "started": datetime.now(UTC),
         "status": "failed",
         "error": f"tried {ATTEMPTS} times, and each time {why}",

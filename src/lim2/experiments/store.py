@@ -27,7 +27,7 @@ import polars as pl
 
 from lim2.experiments.feedback import Feedback
 from lim2.experiments.names import PlanError
-from lim2.experiments.plan import Plan, Run, canonical
+from lim2.experiments.plan import RENAMED_AGENTS, Plan, Run, canonical
 from lim2.experiments.runner import QUANTILES, Record
 from lim2.problems.files import unfinished
 
@@ -146,15 +146,7 @@ class Store:
         return (self.folder / "runs" / run.file).is_file()
 
     def put(self, run: Run, record: Record) -> None:
-        """Write the row of a run atomically; a success replaces an earlier failure.
-
-        Parameters
-        ----------
-        run
-            The run.
-        record
-            Result of `run_once`.
-        """
+        """Write the row of a run atomically; a success replaces an earlier failure."""
         ok = record["status"] == "ok"
         buffer = BytesIO()
         schema = SCHEMA | LATE if run.feedback.changes else SCHEMA
@@ -164,15 +156,7 @@ class Store:
             (self.folder / "failures" / run.file).unlink(missing_ok=True)
 
     def ask(self, plan: Plan, command: Sequence[str] = ()) -> None:
-        """Store a plan.
-
-        Parameters
-        ----------
-        plan
-            The plan.
-        command
-            Command line of the request, for the report.
-        """
+        """Store a plan."""
         cells: dict[tuple[str, str], Cell] = {}
         for run in plan:
             where = (run.label, run.agent.label)
@@ -284,3 +268,16 @@ def write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
         if sys.platform == "win32":
             file.close()  # an open file cannot be moved there
+
+
+def with_current_names(text: str) -> str:
+    """Return a text about kept runs (a name, settings, or a plan as JSON) with the current names of agents.
+
+    Examples
+    --------
+    >>> with_current_names('{"agent": "limited, online", "agent_text": "NeuralLinear-Naive(buffer=100)"}')
+    '{"agent": "limited, online", "agent_text": "NeuralLinearNaive(buffer=100)"}'
+    """
+    for earlier, current in RENAMED_AGENTS.items():
+        text = text.replace(earlier, current)
+    return text

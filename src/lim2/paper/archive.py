@@ -1,7 +1,7 @@
 """All runs of the paper's experiments in a few small files: to be kept, and to go on from.
 
 ``runs/FOLDER.parquet`` has one row per run, ``runs/FOLDER.json`` what was asked for. They may have been made when
-agents had other names (`lim2.experiments.renamed`).
+agents had other names (`lim2.experiments.plan`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import polars as pl
 
 from lim2.experiments.names import PlanError
 from lim2.experiments.plan import short
-from lim2.experiments.renamed import today
-from lim2.experiments.store import Store, read, write
+from lim2.experiments.store import Store, read, with_current_names, write
 from lim2.experiments.summary import summarize
 from lim2.experiments.tables import Tables
 from lim2.paper.run import EXPERIMENTS
@@ -58,7 +57,7 @@ def without_data(text: str) -> str:
 
 def tables_of(kept: Path, folder: str) -> Tables:
     """Return the tables of kept runs as they are, without unpacking them."""
-    named = pl.col("agent", "agent_source").map_elements(today, pl.String)
+    named = pl.col("agent", "agent_source").map_elements(with_current_names, pl.String)
     runs = read([kept / "runs" / f"{folder}.parquet"]).with_columns(named).sort("problem", "agent", "seed")
     return Tables(runs, summarize(runs))
 
@@ -88,7 +87,7 @@ def unpack(kept: Path, out: Path) -> int:
     for folder, file in zip(FOLDERS, files, strict=True):
         if not file.is_file():
             continue
-        named = pl.col("agent", "agent_source", "agent_settings").map_elements(today, pl.String)
+        named = pl.col("agent", "agent_source", "agent_settings").map_elements(with_current_names, pl.String)
         for row in read([file]).with_columns(named).iter_slices(1):
             path = out / folder / "runs" / _file(row)
             if not path.is_file():
@@ -96,7 +95,7 @@ def unpack(kept: Path, out: Path) -> int:
                 row.write_parquet(buffer, compression="zstd")
                 write(path, buffer.getvalue())
                 count += 1
-        for number, plan in enumerate(json.loads(today(file.with_suffix(".json").read_text()))):
+        for number, plan in enumerate(json.loads(with_current_names(file.with_suffix(".json").read_text()))):
             write(out / folder / "plans" / f"kept-{number}.json", json.dumps(plan, indent=1).encode())
     return count
 

@@ -15,8 +15,8 @@ from lim2.problems.draw import draw_rows, standardized
 from lim2.problems.errors import DataError
 from lim2.problems.item_problem import ItemProblem
 from lim2.problems.labelled import check_columns, feature_columns
-from lim2.problems.own import MARKS, read_table
 from lim2.problems.problem import Array, Raw
+from lim2.problems.user_data import MARKS, read_table
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,8 +10,6 @@ class DataError(ValueError):
 
     Parameters
     ----------
-    path
-        The file.
     what
         What is wrong, what was expected, and what to do.
     line

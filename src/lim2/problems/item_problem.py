@@ -23,8 +23,6 @@ class ItemProblem:
 
     Parameters
     ----------
-    name
-        Name of the problem.
     contexts
         Contexts, (rounds, n_features).
     candidates
@@ -57,8 +55,6 @@ class ItemProblem:
         Rounds, counted from 0, from which on the expected rewards follow another rule.
     usual_rewards
         Range of usual rewards, for methods that need one. None: unknown.
-    settings
-        Settings of the problem.
     notes
         Remarks for readers of results, such as dropped rows, imputed values or an incomplete source.
 
@@ -336,8 +332,6 @@ def from_items(
         Expected rewards given context and item. Default: the rewards.
     names
         Names of the candidates of each round.
-    name
-        Name of the problem.
 
     Examples
     --------

@@ -149,8 +149,6 @@ def from_openml(
 
     Parameters
     ----------
-    task
-        Number of the task.
     rounds
         Number of rows to use.
     seed

@@ -22,8 +22,6 @@ class Problem:
 
     Parameters
     ----------
-    name
-        Name of the problem.
     contexts
         Contexts, (rounds, n_features): floats, or token ids for text.
     rewards
@@ -33,8 +31,6 @@ class Problem:
         problem without noise.
     seed
         Seed of the draw. Loading with this seed gives the same arrays.
-    arm_names
-        Names of the arms.
     feature_names
         Names of the columns of the contexts, if known.
     n_tokens
@@ -50,8 +46,6 @@ class Problem:
         Rounds, counted from 0, from which on the expected rewards follow another rule.
     usual_rewards
         Range of usual rewards, for methods that need one. None: unknown.
-    settings
-        Settings of the problem.
     notes
         Remarks for readers of results, such as dropped rows, imputed values or an incomplete source.
 
@@ -170,8 +164,6 @@ class Problem:
 
         Parameters
         ----------
-        chosen
-            Indices of the arms played.
         start
             First of these rounds.
         """
@@ -179,13 +171,7 @@ class Problem:
         return rewards
 
     def expected(self, chosen: NDArray[np.int64]) -> Array:
-        """Return the expected rewards of the arms played in the first rounds.
-
-        Parameters
-        ----------
-        chosen
-            Indices of the arms played.
-        """
+        """Return the expected rewards of the arms played in the first rounds."""
         rewards: Array = self.expected_rewards[np.arange(len(chosen)), chosen]
         return rewards
 

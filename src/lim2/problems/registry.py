@@ -105,13 +105,7 @@ def register(
 
 
 def unregister(name: str) -> None:
-    """Remove a problem from the registry.
-
-    Parameters
-    ----------
-    name
-        Name of the problem.
-    """
+    """Remove a problem from the registry."""
     del _entries[find(name).name]
 
 
@@ -160,8 +154,6 @@ def load(name: str, rounds: Rounds = None, seed: int | None = None, **settings: 
 
     Parameters
     ----------
-    name
-        Name of the problem, one of `lim2.problems.list()`.
     rounds
         Number of rounds. None: the paper's number. `"all"`: all rows of a dataset.
     seed

@@ -13,9 +13,9 @@ from lim2.problems.facts import Facts, Rows
 from lim2.problems.files import Folder, find
 from lim2.problems.item_problem import ItemProblem
 from lim2.problems.labelled import check_columns
-from lim2.problems.own import MARKS, read_table
 from lim2.problems.registry import register
 from lim2.problems.table import compact
+from lim2.problems.user_data import MARKS, read_table
 
 if TYPE_CHECKING:
     import polars as pl

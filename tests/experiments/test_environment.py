@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import lim2
-from lim2.experiments.machine import DECIDING, code
+from lim2.experiments.environment import DECIDING, code
 
 
 def test_what_decides_exists() -> None:

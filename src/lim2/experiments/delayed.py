@@ -1,18 +1,56 @@
-"""Rounds in general: contexts of any form, decisions one by one or in batches, rewards that come later."""
+"""Rounds with contexts of any form, batches of decisions and delayed rewards; and checks of what agents return."""
 
 from __future__ import annotations
 
 import heapq
+import operator
 import time
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lim2.experiments.arms import Array, NoArmError, check_arm
 from lim2.experiments.feedback import Feedback
 from lim2.problems import ItemProblem, Problem
 
 Arguments = tuple[Any, ...]
+Array = NDArray[np.int64]
+
+
+class NoArmError(ValueError):
+    """The result of ``act`` is not an arm."""
+
+
+def check_arm(arm: Any, number: int, count: int) -> None:
+    """Raise a `NoArmError` unless it is an arm.
+
+    Examples
+    --------
+    >>> check_arm("left", 7, 3)
+    Traceback (most recent call last):
+        ...
+    lim2.experiments.delayed.NoArmError: act returned 'left', a str, in round 7; expected a whole number from 0 to 2
+    """
+    try:
+        index = None if isinstance(arm, bool | np.bool_) else operator.index(arm)
+    except TypeError:
+        index = None
+    if index is None or not 0 <= index < count:
+        kind = "" if index is not None else f", a {type(arm).__name__},"
+        raise NoArmError(f"act returned {arm!r}{kind} in round {number}; expected a whole number from 0 to {count - 1}")
+
+
+def checked(chosen: list[Any], start: int, limits: Array) -> Array:
+    """Return the arms of some rounds as an array; raise a `NoArmError` for the first that is none."""
+    try:
+        arms = np.asarray(chosen)
+    except ValueError:  # of different shapes
+        arms = np.empty(0)
+    if arms.dtype.kind in "iu" and arms.ndim == 1 and ((arms >= 0) & (arms < limits)).all():
+        return arms
+    for i, arm in enumerate(chosen):
+        check_arm(arm, start + i + 1, int(limits[i]))
+    return np.array([operator.index(arm) for arm in chosen])
 
 
 class Exchange(Protocol):
@@ -122,7 +160,7 @@ def exchange_of(problem: Problem | ItemProblem) -> Exchange:
     return ItemVectors(problem) if isinstance(problem, ItemProblem) else Vectors(problem)
 
 
-class Late:
+class Delayed:
     """Plays a problem block by block, and remembers what was decided until its reward arrives.
 
     The delay of a reward is the sum of the feedback's and the problem's.

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from lim2.problems import DataError, from_arrays, from_csv, from_rewards
-from lim2.problems.own import labelled_rows
+from lim2.problems.user_data import labelled_rows
 
 TABLE = "age,city,vip,bought\n30,Rome,true,tea\n50,Oslo,false,coffee\n40,Rome,true,tea\n20,Oslo,false,water\n"
 

@@ -40,8 +40,6 @@ def from_arrays(
         Contexts, (rows, n_features). A missing value (NaN) becomes the mean of its column.
     y
         Class of each row: numbers or text. The arms are the classes in ascending order.
-    name
-        Name of the problem.
     rounds
         Number of rows to use.
     seed
@@ -98,8 +96,6 @@ def from_rewards(
         Rewards, (rows, n_arms).
     expected
         Expected rewards given the context. Default: the rewards.
-    name
-        Name of the problem.
     rounds
         Number of rows to use.
     seed
