@@ -17,7 +17,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from helpers.ports import free_port
-from helpers.waiting import until
+from helpers.waiting import PATIENCE, until
 from serve.running import KEY, READ, Running
 
 import lim2
@@ -179,7 +179,7 @@ def test_a_service_that_is_killed_and_restarted_has_everything_once(tmp_path: Pa
     """Threads decide and reward while the service dies and comes back; rewards are summed, so twice would show."""
     port, data, each, n = free_port(), tmp_path / "data", 40, 4
     running = Running(data, port=port)
-    client = lim2.Client(running.url, KEY, bandit="shop", deadline=120.0)
+    client = lim2.Client(running.url, KEY, bandit="shop", deadline=PATIENCE)
     client.create(aggregate="sum", expire_after=1e6, seed=0)
     done, kept = threading.Semaphore(0), []
 
@@ -194,7 +194,7 @@ def test_a_service_that_is_killed_and_restarted_has_everything_once(tmp_path: Pa
         visits = [threads.submit(visit, number) for number in range(n)]
         for _ in range(3):
             for _ in range(20):
-                assert done.acquire(timeout=120)
+                assert done.acquire(timeout=PATIENCE)
             running.kill()
             running = Running(data, port=port)
         for one in visits:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.waiting import PATIENCE
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -46,7 +47,7 @@ def snippet(language: str, server: Running) -> str:
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
     given = {**os.environ, "LIM2_KEY": KEY, **environment}
-    done = subprocess.run(command, cwd=cwd, env=given, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=cwd, env=given, capture_output=True, text=True, timeout=2 * PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from helpers.waiting import PATIENCE
 
 from lim2.experiments.store import MEASURED, Store
 
@@ -105,7 +106,7 @@ def lim2(*words: str, cwd: Path, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def ended(process: subprocess.Popen[str], timeout: float = 120) -> tuple[int, str, str]:
+def ended(process: subprocess.Popen[str], timeout: float = PATIENCE) -> tuple[int, str, str]:
     """Wait for a process; return its status and what it printed."""
     out, err = process.communicate(timeout=timeout)
     return process.returncode, out, err

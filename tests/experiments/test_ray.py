@@ -23,7 +23,7 @@ PLAN = (
 def on_ray(*words: str, cwd: Path) -> tuple[int, str, str]:
     """Run to its end, once more if Ray did not start: it allows itself 30 seconds, which a busy machine may exceed."""
     for _ in range(3):
-        code, out, err = ended(lim2(*words, "--on", "ray", cwd=cwd), timeout=240)
+        code, out, err = ended(lim2(*words, "--on", "ray", cwd=cwd))
         if "Ray did not start" not in err:
             break
     return code, out, err

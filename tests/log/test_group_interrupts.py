@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from helpers.waiting import PATIENCE
 
 from lim2.log import group_commit
 from lim2.log.group_commit import GroupCommit, Request
@@ -39,7 +40,7 @@ def test_an_interrupted_start_leaves_no_second_thread(monkeypatch: pytest.Monkey
     done = [group.wait_for(lambda _: number) for number in range(3)]  # noqa: B023
     others = [thread for thread in started if thread is not group._thread]
     for thread in others:
-        thread.join(timeout=30.0)  # it finds that it is one too many, and ends
+        thread.join(PATIENCE)  # it finds that it is one too many, and ends
     left = [thread for thread in others if thread.is_alive()]
     group.end()
     assert done == [0, 1, 2]

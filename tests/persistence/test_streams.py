@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.waiting import PATIENCE
 
 import lim2
 from lim2.loading import dump, parse
@@ -26,7 +27,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 CONTEXTS = np.random.default_rng(0).normal(size=(40, 3))
 FORKS = 8
-PATIENCE = 120.0  # seconds after which a child is considered to hang
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 no_warning = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

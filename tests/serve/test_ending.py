@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from helpers.waiting import PATIENCE
 from serve.running import KEY
 from starlette.testclient import TestClient
 
@@ -22,13 +23,13 @@ def test_long_work_keeps_neither_the_threads_of_requests_nor_the_end() -> None:
 
     def work() -> bool:
         begun.release()
-        return over.wait(60)
+        return over.wait(PATIENCE)
 
     async def ended() -> None:
         labour = Labour()
         tasks = [asyncio.create_task(labour.done(work)) for _ in range(AT_ONCE + 1)]
         for _ in range(AT_ONCE):
-            assert await asyncio.to_thread(begun.acquire, timeout=30)
+            assert await asyncio.to_thread(begun.acquire, timeout=PATIENCE)
         assert not begun.acquire(blocking=False)  # the others wait
         for task in tasks:
             task.cancel()
@@ -48,7 +49,7 @@ def test_an_error_of_long_work_is_that_of_the_caller() -> None:
 
 def test_an_evaluation_that_is_cut_off_has_failed(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
-    monkeypatch.setattr(evaluations, "evaluated", lambda *_: over.wait(60))
+    monkeypatch.setattr(evaluations, "evaluated", lambda *_: over.wait(PATIENCE))
     headers = {"Ocp-Apim-Subscription-Key": KEY}
     with TestClient(application(service), headers=headers) as client:
         contract = {"name": "n", "startTime": "2020-01-01", "endTime": "2120-01-01"}

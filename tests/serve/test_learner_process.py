@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.waiting import until
+from helpers.waiting import PATIENCE, until
 from serve.running import Running
 from serve.test_processes import ITEMS, is_free
 
@@ -184,19 +184,19 @@ def test_a_process_that_is_being_started_again_at_the_end_is_ended_too(
 
     def slow() -> "subprocess.Popen[bytes]":
         starts.set()
-        assert stops.wait(60)
+        assert stops.wait(PATIENCE)
         return started()
 
     monkeypatch.setattr(process, "_started", slow)
     first = process._process
     first.kill()
-    assert starts.wait(60)
+    assert starts.wait(PATIENCE)
     stopping = threading.Thread(target=process.stop, daemon=True)
     stopping.start()
     until(process._ending.is_set, "it is to end")
     time.sleep(0.1)
     stops.set()
-    stopping.join(60)
+    stopping.join(PATIENCE)
     try:
         assert not stopping.is_alive()
         assert process._process is not first and process._process.returncode == 0

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from helpers.ports import free_port
+from helpers.waiting import PATIENCE
 from serve.running import KEY, READ
 from serve.stores import over_all
 from starlette.testclient import TestClient
@@ -291,7 +292,7 @@ def test_metrics_on_a_port_of_their_own(host: str, service: Service, capsys: pyt
     service.config = msgspec.structs.replace(service.config, host=host, metrics_port=port)
     server = MetricsServer(service)
     try:
-        asked = http.client.HTTPConnection(host, port, timeout=30)
+        asked = http.client.HTTPConnection(host, port, timeout=PATIENCE)
         asked.request("GET", "/metrics")
         answer = asked.getresponse()
         assert (answer.status, answer.headers["server"].strip()) == (200, "lim2")

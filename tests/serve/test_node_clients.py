@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.waiting import PATIENCE
 from serve.running import KEY, Running
 
 NODE = Path(__file__).parent / "node"
@@ -22,7 +23,7 @@ pytestmark = [
 
 def driven(script: str, server: Running) -> Any:
     done = subprocess.run(
-        ["node", script, server.url, KEY], cwd=NODE, capture_output=True, text=True, timeout=120, check=False
+        ["node", script, server.url, KEY], cwd=NODE, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

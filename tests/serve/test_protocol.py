@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.waiting import until
 from serve.running import KEY, READ
 from starlette.testclient import TestClient
 
@@ -95,6 +96,11 @@ def test_a_restart_does_not_change_the_time_at_which_the_model_learned(tmp_path:
         assert (learned > began) is (start == 0)
 
 
+def ended(found: Any) -> Any:
+    """Return the evaluation if it has ended."""
+    return None if found["status"] == "Running" else found
+
+
 def test_an_evaluation_is_read_over_any_span_of_time(client: TestClient) -> None:
     for number in range(4):
         client.post(f"{V1}/rank", json={"actions": ACTIONS, "eventId": str(number)})
@@ -108,9 +114,7 @@ def test_an_evaluation_is_read_over_any_span_of_time(client: TestClient) -> None
         return answer.json()
 
     always = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")
-    while (found := read(*always))["status"] == "Running":
-        time.sleep(0.01)
-    content = found["content"]
+    content = until(lambda: ended(read(*always)), "the evaluation ends")["content"]
     assert [len(one["timeseries"]["data"]) for one in content["value"]] == [1, 1, 1]
     assert content["intervalInMinutes"] == 5  # the decisions are of seconds, though a hundred years were asked for
     assert [len(one["timeseries"]["data"]) for one in read("2020-01-01", "2020-01-02")["content"]["value"]] == [0, 0, 0]
@@ -130,8 +134,7 @@ def test_an_evaluation_has_one_point_per_interval_of_all_before_it_or_of_it_alon
     assert client.put(f"{V2022}/evaluations/e", json=contract).status_code == 200
 
     def read(**query: Any) -> Any:
-        while (found := client.get(f"{V2022}/evaluations/e", params=query).json())["status"] == "Running":
-            time.sleep(0.01)
+        found = until(lambda: ended(client.get(f"{V2022}/evaluations/e", params=query).json()), "the evaluation ends")
         series = found["content"]["value"][0]["timeseries"]["data"]
         return found["content"]["intervalInMinutes"], [point["expectedReward"] for point in series]
 
@@ -168,8 +171,7 @@ def test_an_evaluation_that_fails_for_any_reason_says_so(client: TestClient, mon
     monkeypatch.setattr(evaluations, "evaluated", broken)
     contract = {"name": "n", "startTime": "2020-01-01", "endTime": "2120-01-01"}
     place = client.post(f"{V11}/evaluations", json=contract).headers["location"]
-    while (found := client.get(place).json())["status"] == "Running":
-        time.sleep(0.01)
+    found = until(lambda: ended(client.get(place).json()), "the evaluation ends")
     assert (found["status"], found["description"]) == ("Failed", "the service failed; see its log")
 
 

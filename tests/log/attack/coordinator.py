@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from helpers.waiting import PATIENCE
 from log.attack.witness import Witness
 
-PATIENCE = 90.0  # seconds without a word of who should say one: longer than SQLite waits for a lock
 STACKS = 3.0  # seconds for writing down where everybody stands, when somebody hangs
 TALKATIVE = [0, 1, 2, 5, 20, 60, 150]  # after how many lines of its own a process is killed: four threads say more
 QUIET = [0, 1, 2, 3, 5, 10]
