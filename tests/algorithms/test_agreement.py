@@ -45,7 +45,12 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
         batches.append(memory.stamps[batch.rows].tolist())
         return batch
 
-    for module in ("algorithms.lim2", "algorithms.restart", "algorithms.neural_linear_ntk", "paper.lim2_variants"):
+    for module in (
+        "algorithms.lim2",
+        "algorithms.neural_linear_base",
+        "algorithms.neural_linear_ntk",
+        "paper.lim2_variants",
+    ):
         monkeypatch.setattr(f"lim2.{module}.sample", recording)
     return batches
 

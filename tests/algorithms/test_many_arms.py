@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lim2
-from lim2.exploration.evidence import forgetting, sums_of
+from lim2.exploration.sufficient_statistics import forgetting, sums_of
 from lim2.state import Writes, leaves
 
 STORAGE = ("memory/contexts", "memory/arms", "memory/rewards", "memory/stamps")  # which doubles at times

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from lim2.exploration import UCB, StudentT, Thompson, posterior, roots
+from lim2.exploration import UCB, StudentT, Thompson, posterior, sqrt_posterior
 from lim2.exploration.posterior import check_prior, condition, condition_all, fit_mean, rank_one
 from lim2.state import Writes, frozen, with_arm, without_arm, written
 
@@ -34,7 +34,7 @@ def observed(kind: Any, believed: Any, arm: int, z: Float, reward: float) -> Any
 
 
 seeds = st.integers(0, 2**32 - 1)
-both_forms = pytest.mark.parametrize("kind", [posterior, roots], ids=["covariance", "root"])
+both_forms = pytest.mark.parametrize("kind", [posterior, sqrt_posterior], ids=["covariance", "root"])
 
 
 @given(seed=seeds, g=st.integers(1, 12), n=st.integers(0, 30), spread=st.floats(0, 4))
@@ -173,15 +173,15 @@ def test_one_huge_column_does_not_spoil_the_rest(size: float) -> None:
     z = rng.normal(size=(n, g))
     z[:, 0] = size * (1.0 + 0.01 * rng.normal(size=n))
     r = z[:, 1:] @ np.array([1.0, -2.0, 0.5, 0.0]) + 0.1 * rng.normal(size=n)
-    believed = roots.prior(1, g, 0.25, 6.0, 6.0)
+    believed = sqrt_posterior.prior(1, g, 0.25, 6.0, 6.0)
     for row, reward in zip(z, r, strict=True):
-        believed = observed(roots, believed, 0, row, float(reward))
+        believed = observed(sqrt_posterior, believed, 0, row, float(reward))
     # ridge regression by QR of the stacked system, column scaled
     units = np.r_[size, np.ones(g - 1)]
     stacked = np.vstack([z / units, 0.5 * np.eye(g) / units])
     expected = np.linalg.lstsq(stacked, np.r_[r, np.zeros(g)], rcond=None)[0] / units
     np.testing.assert_allclose(believed.mu[0] * units, expected * units, atol=1e-7)
-    assert roots.score(believed, z).scale.min() > 0.0
+    assert sqrt_posterior.score(believed, z).scale.min() > 0.0
 
 
 def example(rng: np.random.Generator, kind: Any = posterior) -> tuple[Any, Float]:
@@ -296,13 +296,13 @@ def test_arms_come_and_go(kind: Any) -> None:
 
 def test_the_density_of_a_reward_before_it_is_learned_from_is_student_t() -> None:
     rng = np.random.default_rng(5)
-    beliefs = roots.prior(n_arms=2, width=3, precision=0.5, a0=4.0, b0=2.0)
+    beliefs = sqrt_posterior.prior(n_arms=2, width=3, precision=0.5, a0=4.0, b0=2.0)
     for z, reward in zip(rng.normal(size=(5, 3)), rng.normal(size=5), strict=True):
-        rows, prediction = roots.predicted(beliefs, 1, z, float(reward))
+        rows, prediction = sqrt_posterior.predicted(beliefs, 1, z, float(reward))
         mu, a, b = beliefs.mu[1], float(beliefs.a[1]), float(beliefs.b[1])
         scale = np.sqrt(b / a * (1.0 + z @ beliefs.cov[1] @ z))
         for common in (a, 30.0):
             expected = stats.t.logpdf(reward, df=2.0 * common, loc=z @ mu, scale=scale)
             constant = special.gammaln(common + 0.5) - special.gammaln(common) - 0.5 * np.log(2.0 * np.pi)
-            np.testing.assert_allclose(roots.log_density(prediction, common) + constant, expected, rtol=1e-12)
+            np.testing.assert_allclose(sqrt_posterior.log_density(prediction, common) + constant, expected, rtol=1e-12)
         beliefs = written(Writes(beliefs, rows))

@@ -11,7 +11,7 @@ import lim2
 from lim2 import ItemAgent
 from lim2.algorithms.adaptive_ts import ForItems, State
 from lim2.decision import Decision
-from lim2.exploration import roots
+from lim2.exploration import sqrt_posterior
 from lim2.item_deciding import ItemDecider, Question
 from lim2.representation.crossing import Crossing
 
@@ -128,9 +128,15 @@ def assert_same_scores(agent: ItemAgent) -> None:
 def test_a_root_without_features_has_the_variances_of_the_whole() -> None:
     """Also where rows of the root that belong to them reach the others."""
     rng, kept = np.random.default_rng(0), np.array([True, False, True, True, False])
-    whole = roots.prior(1, 5, 1.0, 6.0, 6.0)._replace(mu=rng.normal(size=(1, 5)), root=rng.normal(size=(1, 5, 5)))
+    whole = sqrt_posterior.prior(1, 5, 1.0, 6.0, 6.0)._replace(
+        mu=rng.normal(size=(1, 5)), root=rng.normal(size=(1, 5, 5))
+    )
     z = rng.normal(size=(3, 5)) * kept
-    for one, other in zip(roots.score(whole, z), roots.score(roots.of_features(whole, kept), z[:, kept]), strict=True):
+    for one, other in zip(
+        sqrt_posterior.score(whole, z),
+        sqrt_posterior.score(sqrt_posterior.of_features(whole, kept), z[:, kept]),
+        strict=True,
+    ):
         np.testing.assert_allclose(one, other, rtol=1e-12)
-    assert roots.of_features(whole, kept).root.shape == (1, 3, 3)
-    assert not np.tril(roots.of_features(whole, kept).root[0], -1).any()
+    assert sqrt_posterior.of_features(whole, kept).root.shape == (1, 3, 3)
+    assert not np.tril(sqrt_posterior.of_features(whole, kept).root[0], -1).any()

@@ -25,25 +25,26 @@ from lim2.algorithms.base import Diagnostics, rms
 from lim2.algorithms.delays import Delays, stamped, stamped_one
 from lim2.algorithms.neural import BUFFER_PER_ARM, WithNetwork, check_network, report
 from lim2.algorithms.reward_scale import RewardScale, limited
-from lim2.algorithms.start import A0, ITEM_VARIANCE, LINEAR_A0, OPTIMISM, TEMPERATURE, turns_of, variance_of
+from lim2.algorithms.scale_free_prior import A0, ITEM_VARIANCE, LINEAR_A0, OPTIMISM, TEMPERATURE, turns_of, variance_of
 from lim2.checks import number, positive_int
-from lim2.exploration import Exploration, StudentT, Thompson, roots
-from lim2.exploration.evidence import (
+from lim2.exploration import Exploration, StudentT, Thompson, sqrt_posterior
+from lim2.exploration.batch_update import by_arm, predicted_many
+from lim2.exploration.sqrt_posterior import LinearPosterior, Predicted, Roots, SqrtPosterior, TriangularPosterior
+from lim2.exploration.sufficient_statistics import (
+    Sums,
     block,
     centred,
     change,
     constant_evidence,
     fit,
     forgetting,
+    no_sums,
     of_arm,
     sums_of,
     times,
     total,
     width_evidence,
 )
-from lim2.exploration.rank_k import by_arm, predicted_many
-from lim2.exploration.roots import LinearPosterior, Predicted, RootPosterior, Roots, TriangularPosterior
-from lim2.exploration.sums import Sums, no_sums
 from lim2.memory import Memory, sample, store, store_many
 from lim2.representation import MLP, Representation, RMSProp, Step
 from lim2.representation import view as views
@@ -79,7 +80,7 @@ class State(NamedTuple):
 
     network: Any  # in training; the view has an older copy
     view: View  # contexts -> features
-    full: RootPosterior | None  # over hidden layer, context and constant; None: there is no hidden layer
+    full: SqrtPosterior | None  # over hidden layer, context and constant; None: there is no hidden layer
     linear: LinearPosterior | None  # over context and constant; None: contexts are no vectors
     lead: float  # log predictive density of `linear` minus that of `full`, decayed
     noise: Annotated[float, "", "positive"]  # prior noise of `linear`: that of all arms together
@@ -96,7 +97,7 @@ class State(NamedTuple):
 
 
 class ForItems(NamedTuple):
-    """Part of the state that scores items: only features that can be nonzero, and triangular roots."""
+    """Part of the state that scores items: only features that can be nonzero, and triangular sqrt_posterior."""
 
     view: View
     features: Ints  # of all that the view gives
@@ -255,8 +256,8 @@ class AdaptiveTS(WithNetwork):
         f, hidden, x = self.network.init(self.shape, n_arms, rng), self.network.width, self.linear
         moments = no_moments(self.shape) if self.takes_floats else None
         order = np.arange(self.columns[0]) if 0 < x < self.columns[0] else None
-        full = roots.prior(n_arms, hidden + x + 1, 1.0, A0, A0) if hidden else None
-        linear = LinearPosterior(*roots.prior(n_arms, x + 1, 1.0, LINEAR_A0, LINEAR_A0)) if x else None
+        full = sqrt_posterior.prior(n_arms, hidden + x + 1, 1.0, A0, A0) if hidden else None
+        linear = LinearPosterior(*sqrt_posterior.prior(n_arms, x + 1, 1.0, LINEAR_A0, LINEAR_A0)) if x else None
         return State(
             f, View(f, None if moments is None else scaling(moments), order), full, linear, 0.0, 1.0, WIDEST,
             memory.empty(None, n_arms, self.shape), no_sums(n_arms, hidden + x + 1), moments,
@@ -285,12 +286,12 @@ class AdaptiveTS(WithNetwork):
             z = z.take(state.features, axis=1)
         if share == 0.0 or state.linear is None:
             assert state.full is not None
-            return roots.score(state.full, z)
-        by_linear = roots.score(state.linear, z[..., hidden:])
+            return sqrt_posterior.score(state.full, z)
+        by_linear = sqrt_posterior.score(state.linear, z[..., hidden:])
         by_linear = by_linear._replace(scale=LINEAR_SCALE * by_linear.scale)
         if share == 1.0 or state.full is None:
             return by_linear
-        mean, scale, freedom = roots.score(state.full, z)
+        mean, scale, freedom = sqrt_posterior.score(state.full, z)
         return StudentT(mean + share * (by_linear.mean - mean), scale + share * (by_linear.scale - scale), freedom)
 
     def _share(self, state: State | ForItems) -> float:
@@ -304,7 +305,7 @@ class AdaptiveTS(WithNetwork):
         leads = state.linear is not None and self._share(state) > 0.5
         beliefs, z = (state.linear, z[:, self.network.width :]) if leads else (state.full, z)
         assert beliefs is not None
-        cov = roots.covariance(beliefs, z)
+        cov = sqrt_posterior.covariance(beliefs, z)
         return cov * np.multiply.outer(*2 * (scale / np.sqrt(np.maximum(cov.diagonal(), np.finfo(float).tiny)),))
 
     def for_items(self, state: State | ForItems) -> State | ForItems:
@@ -314,8 +315,8 @@ class AdaptiveTS(WithNetwork):
         varies, hidden, view = np.ones(len(state.evicted.cross[0]), dtype=bool), self.network.width, state.view
         if view.scaling is not None and view.order is None:
             varies[hidden : hidden + len(view.scaling.factor)] = view.scaling.factor != 0.0
-        full = None if state.full is None else roots.of_features(state.full, varies)
-        linear = None if state.linear is None else roots.of_features(state.linear, varies[hidden:])
+        full = None if state.full is None else sqrt_posterior.of_features(state.full, varies)
+        linear = None if state.linear is None else sqrt_posterior.of_features(state.linear, varies[hidden:])
         return ForItems(view, np.flatnonzero(varies), full, linear, state.lead)
 
     def for_deciding(self, state: State) -> State | ForItems:
@@ -343,7 +344,7 @@ class AdaptiveTS(WithNetwork):
         rows: list[Write] = []
         predictions: list[Predicted] = []
         for beliefs, first in self._members(new):
-            writes, prediction = roots.predicted(beliefs, arm, z[first:], r)
+            writes, prediction = sqrt_posterior.predicted(beliefs, arm, z[first:], r)
             rows, predictions = rows + writes, [*predictions, prediction]
         lead = LEAD_DECAY * new.lead
         if len(predictions) == 2 and self._is_tried(new, arm):
@@ -434,8 +435,8 @@ class AdaptiveTS(WithNetwork):
             noise = (A0 * spread + errors) / (A0 + float(np.maximum(linear.a - LINEAR_A0, 0.0).sum()))
         return state._replace(
             moments=moments, rewards=rewards, noise=noise,
-            full=None if full is None else roots.restarted(full, A0, before, spread, centre),
-            linear=None if linear is None else roots.restarted(linear, LINEAR_A0, state.noise, noise, centre),
+            full=None if full is None else sqrt_posterior.restarted(full, A0, before, spread, centre),
+            linear=None if linear is None else sqrt_posterior.restarted(linear, LINEAR_A0, state.noise, noise, centre),
         )  # fmt: skip
 
     def _refitted(self, state: State) -> State:
@@ -483,7 +484,7 @@ class AdaptiveTS(WithNetwork):
         fulls = [self._fit_full(state, arm, precision, one) for arm, one in enumerate(data)] if state.full else []
         linears = [self._fit_linear(state, narrow, block(one, hidden)) for one in data] if state.linear else []
         return state._replace(
-            view=view, full=RootPosterior(*map(np.array, zip(*fulls, strict=True))) if state.full else None,
+            view=view, full=SqrtPosterior(*map(np.array, zip(*fulls, strict=True))) if state.full else None,
             linear=LinearPosterior(*map(np.array, zip(*linears, strict=True))) if state.linear else None, width=width,
             memory=E if stays.all() else memory.kept(E, stays),
             evicted=Sums(*map(np.array, zip(*evicted, strict=True))),
@@ -614,7 +615,7 @@ class AdaptiveTS(WithNetwork):
         none, narrow = of_arm(fresh.evicted, 0), _narrowed(precision[hidden:], state.width)
         if fresh.full is not None:
             full = self._fit_full(state._replace(full=fresh.full), 0, precision, none)
-            fresh = fresh._replace(full=RootPosterior(*(np.array([part]) for part in full)))
+            fresh = fresh._replace(full=SqrtPosterior(*(np.array([part]) for part in full)))
         if fresh.linear is not None:
             linear = self._fit_linear(state, narrow, block(none, hidden))
             fresh = fresh._replace(linear=LinearPosterior(*(np.array([part]) for part in linear)))
@@ -640,7 +641,7 @@ class AdaptiveTS(WithNetwork):
             **self.network.kinds("network"), **self.network.kinds("view/network"),
             "moments": Moments if scales else None, "view/scaling": Scaling if scales else None,
             "view/order": Ints if narrows else None,
-            "full": RootPosterior if self.network.width else None, "linear": LinearPosterior if self.linear else None,
+            "full": SqrtPosterior if self.network.width else None, "linear": LinearPosterior if self.linear else None,
         }  # fmt: skip
 
     @classmethod
@@ -685,7 +686,7 @@ def _per_arm(state: State) -> list[str]:
 
 def _gain(full: Predicted, linear: Predicted) -> Any:
     """Return by how much the linear regression predicted rewards better, in nats."""
-    return roots.log_density(linear, full.a) - roots.log_density(full, full.a)
+    return sqrt_posterior.log_density(linear, full.a) - sqrt_posterior.log_density(full, full.a)
 
 
 def _narrowed(precision: Array, width: Width) -> Array:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lim2.algorithms.start import A0, LINEAR_A0
+from lim2.algorithms.scale_free_prior import A0, LINEAR_A0
 from lim2.checks import LARGEST
 
 OLD_THRESHOLD = 3.0  # of the change test

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2.algorithms.base import Algorithm, Diagnostics, nothing_to_report
-from lim2.exploration import Exploration, StudentT, named, roots
+from lim2.exploration import Exploration, StudentT, named, sqrt_posterior
+from lim2.exploration.batch_update import by_arm, predicted_many
 from lim2.exploration.posterior import check_prior
-from lim2.exploration.rank_k import by_arm, predicted_many
-from lim2.exploration.roots import RootPosterior
+from lim2.exploration.sqrt_posterior import SqrtPosterior
 from lim2.representation.intercept import with_one
 from lim2.state import Array, Ints, Writes, with_arm, without_arm
 
@@ -23,7 +23,7 @@ UNUSED = ("sums", "moments", "scaling", "renewed", "rewards")  # parts of files 
 class State(NamedTuple):
     """State of LinearTS."""
 
-    posterior: RootPosterior
+    posterior: SqrtPosterior
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,7 +100,7 @@ class LinearTS(Algorithm):
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:  # noqa: ARG002
         """Return the initial state: the prior of every arm."""
-        return State(roots.prior(n_arms, self.width, self.prior_precision, self.a0, self.b0))
+        return State(sqrt_posterior.prior(n_arms, self.width, self.prior_precision, self.a0, self.b0))
 
     def features(self, contexts: NDArray[Any], in_one_context: bool = False) -> Array:
         """Return the contexts, with the products of items and a constant 1."""
@@ -110,21 +110,23 @@ class LinearTS(Algorithm):
 
     def score(self, state: State, contexts: NDArray[Any]) -> StudentT:
         """Return the score of every arm."""
-        return roots.score(state.posterior, self.features(contexts))
+        return sqrt_posterior.score(state.posterior, self.features(contexts))
 
     def score_items(self, state: State, rows: NDArray[Any], decisions: int) -> StudentT:
         """Return the scores of the candidates of one or several decisions."""
-        return roots.score(state.posterior, self.features(rows, in_one_context=decisions == 1))
+        return sqrt_posterior.score(state.posterior, self.features(rows, in_one_context=decisions == 1))
 
     def joint_covariance(self, state: State, rows: NDArray[Any]) -> Array:
         """Return the covariance matrix of the scores of rows of context and item."""
-        return roots.covariance(state.posterior, self.features(rows))
+        return sqrt_posterior.covariance(state.posterior, self.features(rows))
 
     def learn(
         self, state: State, context: NDArray[Any], arm: int, reward: float, rng: np.random.Generator  # noqa: ARG002
     ) -> tuple[Writes, Diagnostics]:  # fmt: skip
         """Condition the played arm on one more reward: a rank-one update of its posterior."""
-        return Writes(state, roots.observe(state.posterior, arm, self.features(context), reward)), nothing_to_report
+        return Writes(
+            state, sqrt_posterior.observe(state.posterior, arm, self.features(context), reward)
+        ), nothing_to_report
 
     def learn_many(
         self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator  # noqa: ARG002

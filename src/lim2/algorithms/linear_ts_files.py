@@ -13,12 +13,11 @@ import numpy as np
 from lim2.algorithms.adaptive_ts import LINEAR_SCALE, AdaptiveTS, State
 from lim2.algorithms.delays import Delays
 from lim2.algorithms.reward_scale import NO_REWARDS, RewardScale, scale_of
-from lim2.algorithms.start import A0, ITEM_VARIANCE, LINEAR_A0, variance_of
+from lim2.algorithms.scale_free_prior import A0, ITEM_VARIANCE, LINEAR_A0, variance_of
 from lim2.exploration import UCB, Random, named
-from lim2.exploration.evidence import centred, fit, of_arm
 from lim2.exploration.posterior import Posterior
-from lim2.exploration.roots import LinearPosterior
-from lim2.exploration.sums import Sums
+from lim2.exploration.sqrt_posterior import LinearPosterior
+from lim2.exploration.sufficient_statistics import Sums, centred, fit, of_arm
 from lim2.representation.scaling import Moments, Scaling, scaling
 from lim2.representation.view import narrowed, squared_lengths
 from lim2.state import Array, check, rebuilt

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lim2.algorithms.neural import Buffered
-from lim2.algorithms.restart import Restart, Round
+from lim2.algorithms.neural_linear_base import Restart, Round
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -18,7 +18,7 @@ from lim2.state import Array, Write
 _dger, _ddot, _dtrmm = blas.dger, blas.ddot, blas.dtrmm
 
 
-class RootPosterior(NamedTuple):
+class SqrtPosterior(NamedTuple):
     """Normal-inverse-gamma posterior over the linear weights of every arm, with roots of the covariances."""
 
     mu: Annotated[Array, "arm g"]
@@ -28,12 +28,12 @@ class RootPosterior(NamedTuple):
 
     @property
     def cov(self) -> Array:
-        """The covariances, computed from their roots."""
+        """The covariances, computed from their sqrt_posterior."""
         return self.root.transpose(0, 2, 1) @ self.root
 
 
 class LinearPosterior(NamedTuple):
-    """Linear posterior over fewer features, in addition to a :class:`RootPosterior`."""
+    """Linear posterior over fewer features, in addition to a :class:`SqrtPosterior`."""
 
     mu: Annotated[Array, "arm linear"]
     root: Annotated[Array, "arm linear linear"]
@@ -50,9 +50,9 @@ class TriangularPosterior(NamedTuple):
     b: Array
 
 
-Roots = RootPosterior | LinearPosterior
+Roots = SqrtPosterior | LinearPosterior
 Scorer = Roots | TriangularPosterior
-Beliefs = TypeVar("Beliefs", RootPosterior, LinearPosterior)
+Beliefs = TypeVar("Beliefs", SqrtPosterior, LinearPosterior)
 
 
 def of_features(posterior: Roots, kept: NDArray[np.bool_]) -> TriangularPosterior:
@@ -65,10 +65,10 @@ def of_features(posterior: Roots, kept: NDArray[np.bool_]) -> TriangularPosterio
     return TriangularPosterior(posterior.mu[:, kept], triangle[None], posterior.a, posterior.b)
 
 
-def prior(n_arms: int, width: int, precision: float, a0: float, b0: float) -> RootPosterior:
+def prior(n_arms: int, width: int, precision: float, a0: float, b0: float) -> SqrtPosterior:
     """Return the prior: N(0, noise I / precision), InvGamma(a0, b0)."""
     root = np.tile(np.eye(width) / math.sqrt(precision), (n_arms, 1, 1))
-    return RootPosterior(np.zeros((n_arms, width)), root, np.full(n_arms, float(a0)), np.full(n_arms, float(b0)))
+    return SqrtPosterior(np.zeros((n_arms, width)), root, np.full(n_arms, float(a0)), np.full(n_arms, float(b0)))
 
 
 def restarted(posterior: Beliefs, weight: float, before: float, after: float, centre: float | None) -> Beliefs:

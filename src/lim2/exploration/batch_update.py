@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from lim2.exploration import roots
+from lim2.exploration import sqrt_posterior
 from lim2.exploration.posterior import STEEPEST
-from lim2.exploration.roots import Predicted, Roots
+from lim2.exploration.sqrt_posterior import Predicted, Roots
 from lim2.state import Array, Ints, Write
 
 _dpotrf, _dtrsm, _dtrsv = lapack.dpotrf, blas.dtrsm, blas.dtrsv
@@ -43,21 +43,21 @@ def by_arm(arms: Ints) -> list[tuple[int, Ints]]:
 def predicted_many(posterior: Roots, arm: int, Z: Array, rewards: Array) -> tuple[list[Write], Predicted]:
     """Condition one arm on more rows of features (k, g) and rewards (k,). Returns its new rows, and what was predicted.
 
-    That is what ``roots.predicted`` returns of each reward, given those before it.
+    That is what ``sqrt_posterior.predicted`` returns of each reward, given those before it.
 
     Examples
     --------
     >>> from lim2.state import Writes, written
-    >>> before = roots.prior(n_arms=1, width=2, precision=1.0, a0=6.0, b0=6.0)
+    >>> before = sqrt_posterior.prior(n_arms=1, width=2, precision=1.0, a0=6.0, b0=6.0)
     >>> rows, predictions = predicted_many(before, 0, np.eye(2), np.array([0.0, 3.0]))
     >>> after = written(Writes(before, rows))
     >>> after.cov[0].round(9).tolist(), after.mu[0].round(9).tolist(), after.a.tolist(), after.b.round(9).tolist()
     ([[0.5, 0.0], [0.0, 0.5]], [0.0, 1.5], [7.0], [8.25])
-    >>> roots.log_density(predictions, np.array([6.0, 6.5])).round(3).tolist()
+    >>> sqrt_posterior.log_density(predictions, np.array([6.0, 6.5])).round(3).tolist()
     [-1.242, -3.472]
     """
     if len(rewards) == 1:
-        writes, prediction = roots.predicted(posterior, arm, Z[0], float(rewards[0]))
+        writes, prediction = sqrt_posterior.predicted(posterior, arm, Z[0], float(rewards[0]))
         return writes, Predicted(*(np.array([part]) for part in prediction))
     predictions, belief = np.empty((len(Predicted._fields), len(rewards))), _of_arm(posterior, arm)
     for start in range(0, len(rewards), MOST_ROWS):
@@ -89,7 +89,7 @@ def _next_root(posterior: Roots, belief: Belief, Z: Array, rewards: Array) -> tu
             return (mean, root - np.dot(_solved(L, F).T, V), a, b), predictions
     predictions = np.empty((len(Predicted._fields), len(rewards)))
     for row, (z, reward) in enumerate(zip(Z, rewards.tolist(), strict=True)):
-        new, predictions[:, row] = roots.predicted(_alone(belief, type(posterior)), 0, z, reward)
+        new, predictions[:, row] = sqrt_posterior.predicted(_alone(belief, type(posterior)), 0, z, reward)
         mean, root, a, b = (part for _, _, part in new)
         belief = mean, root, a, b
     return belief, predictions

@@ -8,15 +8,28 @@ factor.
 import functools
 import math
 from collections.abc import Iterable
-from typing import cast
+from typing import Annotated, NamedTuple, cast
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from lim2.exploration.sums import Sums
 from lim2.state import Array
 
 _potrf, _trtri, _trsv = lapack.dpotrf, lapack.dtrtri, blas.dtrsv
+
+
+class Sums(NamedTuple):
+    """Sums over the weighted data of every arm: Z'WZ, Z'Wr, r'Wr, and the weights."""
+
+    gram: Annotated[Array, "arm g g", "psd"]
+    cross: Annotated[Array, "arm g"]
+    squares: Annotated[Array, "arm", "nonnegative"]
+    weight: Annotated[Array, "arm", "nonnegative"]
+
+
+def no_sums(n_arms: int, width: int) -> Sums:
+    """Return the sums over no data."""
+    return Sums(np.zeros((n_arms, width, width)), np.zeros((n_arms, width)), np.zeros(n_arms), np.zeros(n_arms))
 
 
 def sums_of(features: Array, rewards: Array) -> Sums:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from lim2.exploration.evidence import (
+from lim2.exploration.sufficient_statistics import (
+    Sums,
     centred,
     fit,
     forgetting,
@@ -16,7 +17,6 @@ from lim2.exploration.evidence import (
     total,
     width_evidence,
 )
-from lim2.exploration.sums import Sums
 from lim2.state import Array
 
 
