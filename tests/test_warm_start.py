@@ -8,8 +8,6 @@ import pytest
 
 import lim2
 from lim2 import batches
-from lim2.bandit.files import dump as dump_bandit
-from lim2.loading import dump
 from lim2.log.table import Table
 
 RNG = np.random.default_rng(0)
@@ -34,14 +32,14 @@ def test_an_agent_learns_a_table_in_its_order(name: str) -> None:
     agent, other, calls = agent_of(name), agent_of(name), []
     assert agent.warm_start(VECTORS, progress=lambda *call: calls.append(call)) == N
     other.update_many(CONTEXTS, PLAYED, REWARDS, batch="auto")
-    assert dump(agent) == dump(other)
+    assert agent.to_bytes() == other.to_bytes()
     assert agent.metadata == {}
     expected = [rows.stop for rows in batches.slices(N, "auto" if agent.batches else 1, 0)]
     assert calls == [(done, N) for done in expected]
     if not agent.batches:
         other = agent_of(name)
         VECTORS.replay(other)
-        assert dump(agent) == dump(other)
+        assert agent.to_bytes() == other.to_bytes()
 
 
 def test_items_and_raw_tables() -> None:
@@ -49,17 +47,17 @@ def test_items_and_raw_tables() -> None:
     other: Any = lim2.LinearTS(n_features=3, n_item_features=2, seed=0)
     assert items.warm_start(ITEMS, batch=16) == N
     other.update_many(CONTEXTS, [FEATURES[name] for name in PLAYED], REWARDS, batch=16)
-    assert dump(items.agent) == dump(other.agent)
+    assert items.agent.to_bytes() == other.agent.to_bytes()
 
     bandit, same = lim2.Bandit(arms=ARMS, seed=0), lim2.Bandit(arms=ARMS, seed=0)
     assert bandit.warm_start(RAW) == bandit.rounds == N
     same.learn_many(USERS, PLAYED, REWARDS, batch="auto")
-    assert dump_bandit(bandit) == dump_bandit(same)
+    assert bandit.to_bytes() == same.to_bytes()
 
     catalogue, one = lim2.Bandit(seed=0, algorithm="LinearTS"), lim2.Bandit(seed=0, algorithm="LinearTS")
     assert catalogue.warm_start(RAW_ITEMS, batch=1) == N
     RAW_ITEMS.replay(one)
-    assert dump_bandit(catalogue) == dump_bandit(one)
+    assert catalogue.to_bytes() == one.to_bytes()
 
 
 def test_a_log_counts_as_its_table(tmp_path: Path) -> None:
@@ -69,7 +67,7 @@ def test_a_log_counts_as_its_table(tmp_path: Path) -> None:
             log.reward(log.decide(live, context).id, reward)
         assert agent.warm_start(log) == 20
         assert other.warm_start(log.table()) == 20
-    assert dump(agent) == dump(other)
+    assert agent.to_bytes() == other.to_bytes()
     assert agent.metadata == {}
 
 
@@ -108,8 +106,8 @@ def test_a_warm_start_that_is_interrupted_has_learned_nothing() -> None:
             raise KeyboardInterrupt
 
     agent, bandit = agent_of(), lim2.Bandit(arms=ARMS, seed=0)
-    before = dump(agent), dump_bandit(bandit)
+    before = agent.to_bytes(), bandit.to_bytes()
     for learner, table in ((agent, VECTORS), (bandit, RAW)):
         with pytest.raises(KeyboardInterrupt):
             learner.warm_start(table, progress=stop)
-    assert (dump(agent), dump_bandit(bandit)) == before
+    assert (agent.to_bytes(), bandit.to_bytes()) == before

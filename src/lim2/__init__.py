@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from lim2.evaluation.evaluate import evaluate
     from lim2.info import Info
     from lim2.items import ItemAgent
+    from lim2.loading import from_bytes, load
     from lim2.log import DecisionLog
     from lim2.matching import match
-    from lim2.opening import from_bytes, load
     from lim2.persistence import LoadError
     from lim2.snapshot import Snapshot
 
@@ -74,7 +74,7 @@ _MODULES = {
     "items": ("ItemAgent",),
     "log": ("DecisionLog",),
     "matching": ("match",),
-    "opening": ("from_bytes", "load"),
+    "loading": ("from_bytes", "load"),
     "persistence": ("LoadError",),
     "snapshot": ("Snapshot",),
 }  # fmt: skip

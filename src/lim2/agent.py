@@ -31,6 +31,8 @@ from lim2.checks import LARGEST, as_float, as_floats, plain, positive_int
 from lim2.deciding import Core, Decider
 from lim2.info import Info
 from lim2.pending import Pending
+from lim2.persistence.agents import dump
+from lim2.persistence.files import write
 from lim2.snapshot import Snapshot
 from lim2.state import Array, Ints
 from lim2.streams import Streams
@@ -489,15 +491,11 @@ class Agent(Decider):
         path
             Path of the file, in an existing folder. An existing file is replaced and keeps its permissions.
         """
-        from lim2.persistence.files import write
-
         write(Path(path), self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """Return the bytes that :meth:`save` would write; :func:`lim2.from_bytes` reads them."""
-        from lim2.loading import dump  # here, because it knows all algorithms
-
-        return dump(self)
+        return dump(self.algorithm, *self.parts())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = object.__new__(type(self))
@@ -541,12 +539,14 @@ class Agent(Decider):
         names: tuple[Hashable, ...],
         state: Any,
         counts: tuple[Ints, Ints, int],
+        metadata: dict[str, Any] | None = None,
     ) -> Self:
         """Return an agent with these parts; ``counts`` are pulls, turns and rounds. Used by loading."""
         pulls, asked, rounds = counts
         agent = object.__new__(cls)
         agent._begin(algorithm, its_streams)
         agent._change_arms(_core(names, state, pulls, rounds), asked)
+        agent.metadata = metadata or {}
         return agent
 
     # Properties

@@ -22,7 +22,6 @@ from helpers.variants import (
 from helpers.worlds import contexts_of, play, played
 
 import lim2
-from lim2.loading import dump, parse
 
 OPTIMISTS = (
     "LiM2 by UCB",
@@ -51,7 +50,7 @@ def test_names_are_all_that_differs(variant: str) -> None:
 @every_agent
 def test_names_that_are_unknown_or_wrong(variant: str) -> None:
     agent = played(variant)
-    before, good = dump(agent), contexts_of(1)[0]
+    before, good = agent.to_bytes(), contexts_of(1)[0]
     wrong: list[Any] = ["blue", 0, ("a",), 7.0, True, None, ["red"], np.nan]
     for arm in wrong:
         for call in (
@@ -71,7 +70,7 @@ def test_names_that_are_unknown_or_wrong(variant: str) -> None:
             decide(good, arms=twice)
         with pytest.raises(ValueError, match="at least one eligible arm"):
             decide(good, arms=nobody)
-    assert dump(agent) == before
+    assert agent.to_bytes() == before
 
 
 @pytest.mark.parametrize("name", lim2.AGENTS)
@@ -163,14 +162,14 @@ def test_adding_and_removing_again_changes_no_beliefs(variant: str) -> None:
 @every_agent
 def test_bad_changes_change_nothing(variant: str) -> None:
     agent = played(variant)
-    before = dump(agent)
+    before = agent.to_bytes()
     wrong: list[Any] = ["red", None, [1], np.nan]
     for name in wrong:
         with pytest.raises(ValueError, match=r"twice|hashable"):
             agent.add_arm(name)
     with pytest.raises(ValueError, match="unknown arm"):
         agent.add_arm("new", like="blue")
-    assert dump(agent) == before
+    assert agent.to_bytes() == before
 
 
 @every_agent
@@ -189,7 +188,7 @@ def test_an_agent_whose_arms_have_changed_is_saved_and_loaded(variant: str) -> N
     agent = played(variant)
     agent.add_arm("new", like="red")
     agent.remove_arm(7)
-    loaded = parse(dump(agent), representation=own_module(variant))
+    loaded = lim2.from_bytes(agent.to_bytes(), representation=own_module(variant))
     assert loaded.arms == agent.arms == ("red", ("a", 1), "new")
     assert play(loaded, 30, seed=1) == play(agent, 30, seed=1)
 

@@ -11,7 +11,6 @@ from helpers.worlds import beliefs, contexts_of, play
 
 import lim2
 from lim2 import batches
-from lim2.loading import dump
 
 CONTEXTS, ARMS, REWARDS = contexts_of(6, seed=3), [0, 1, 2, 0, 1, 2], np.arange(6.0)
 bearing = pytest.mark.parametrize("variant", ["AdaptiveTS", "LinearTS", "AdaptiveTS, linear"])
@@ -30,7 +29,7 @@ def test_auto_is_the_batches_one_would_make_by_hand() -> None:
     agent.update_many(contexts, [0, 1] * 50, np.ones(100), batch="auto")
     for rows in batches.slices(100, "auto", 0):
         other.learn_logged_many(contexts[rows], ([0, 1] * 50)[rows], np.ones(100)[rows], ())
-    assert dump(agent) == dump(other)
+    assert agent.to_bytes() == other.to_bytes()
 
 
 @pytest.mark.parametrize("batch", [0, -1, 2.5, True, "large", None])
@@ -55,12 +54,12 @@ BAD: dict[str, tuple[Any, Any, Any]] = {
 def test_bad_input_changes_nothing(bad: str) -> None:
     agent = make("AdaptiveTS")
     play(agent, 20)
-    before = dump(agent)
+    before = agent.to_bytes()
     with pytest.raises(ValueError, match=r"must be|must have|arms are|no arm|not an arm"):
         agent.update_many(*BAD[bad], batch=6)
     with pytest.raises(ValueError, match=r"must be|must have|arms are|no arm|not an arm"):
         agent.learn_logged_many(*BAD[bad], ())
-    assert dump(agent) == before
+    assert agent.to_bytes() == before
 
 
 @bearing
@@ -85,9 +84,9 @@ def test_a_batch_that_fails_anywhere_changes_nothing(variant: str) -> None:
         while failed:
             agent = start.copy()
             agent.update(CONTEXTS[0], 0, 0.0)
-            learned = dump(agent.copy())
+            learned = agent.copy().to_bytes()
             failed = fails_at(count, partial(call, agent))
-            assert not failed or dump(agent) == learned, f"call {count} failed, and something had changed"
+            assert not failed or agent.to_bytes() == learned, f"call {count} failed, and something had changed"
             count += 1 if count < 15 else 11
         assert count > 15
 
@@ -99,12 +98,12 @@ def test_an_interrupt_at_any_line_is_before_or_after(variant: str) -> None:
     play(start, 25)
     done = start.copy()
     done.learn_logged_many(CONTEXTS, ARMS, REWARDS, ())
-    before, after, seen, line, failed = dump(start), dump(done), set(), 1, True
+    before, after, seen, line, failed = start.to_bytes(), done.to_bytes(), set(), 1, True
     while failed:
         agent, notes = start.copy(), {"position": 0}
         also = [(notes, "position", 6)]
         failed = fails_at_line(line, partial(agent.learn_logged_many, CONTEXTS, ARMS, REWARDS, also))
-        content = dump(agent)
+        content = agent.to_bytes()
         assert content in (before, after), f"line {line} was interrupted, and the change was made in part"
         assert notes["position"] == (6 if content == after else 0), f"line {line}"
         seen.add(content)
@@ -140,7 +139,7 @@ def test_a_saved_agent_goes_on_in_batches(variant: str, tmp_path: Any) -> None:
     for learner in (agent, loaded):
         learner.update_many(CONTEXTS, ARMS, REWARDS, batch="auto")
         learner.update_many(CONTEXTS, ARMS, REWARDS, batch=3)
-    assert dump(agent) == dump(loaded)
+    assert agent.to_bytes() == loaded.to_bytes()
 
 
 def test_an_agent_of_a_log_learns_from_nowhere_else() -> None:

@@ -10,7 +10,6 @@ from helpers.variants import every_agent, make, own_module
 from helpers.worlds import beliefs, contexts_of, play
 
 import lim2
-from lim2.loading import dump, parse
 
 COPYING: dict[str, Any] = {
     "copy": lambda agent: agent.copy(),
@@ -27,15 +26,15 @@ def test_copies_go_on_as_the_original(variant: str, rounds: int) -> None:
     play(agent, rounds)
     agent.metadata["note"] = ["of the user"]
     copies = {way: copied(agent) for way, copied in COPYING.items()}
-    before, metadata, params = dump(agent), copy.deepcopy(agent.metadata), agent.get_params().keys()
+    before, metadata, params = agent.to_bytes(), copy.deepcopy(agent.metadata), agent.get_params().keys()
     played, contexts = play(agent, 40, seed=1), contexts_of(20, seed=2)
-    after, decided = dump(agent), agent.snapshot().act_many(contexts).tolist()
+    after, decided = agent.to_bytes(), agent.snapshot().act_many(contexts).tolist()
     for way, other in copies.items():
-        assert dump(other) == before, way
+        assert other.to_bytes() == before, way
         assert other.metadata == metadata, way
         assert other.get_params().keys() == params, way
         assert play(other, 40, seed=1) == played, way
-        assert dump(other) == after, way
+        assert other.to_bytes() == after, way
         assert other.snapshot().act_many(contexts).tolist() == decided, way
 
 
@@ -45,17 +44,17 @@ def test_a_copy_is_independent(variant: str, copied: Any) -> None:
     agent = make(variant)
     play(agent, 50)
     agent.metadata["note"] = ["of the user"]
-    before, believed = dump(agent), beliefs(agent, contexts_of(4, seed=3))
+    before, believed = agent.to_bytes(), beliefs(agent, contexts_of(4, seed=3))
     other = copied(agent)
     play(other, 30, seed=1)
     other.add_arm("new", like=0)
     other.metadata["note"].append("another")
-    assert dump(agent) == before
+    assert agent.to_bytes() == before
     assert beliefs(agent, contexts_of(4, seed=3)) == believed
-    kept = dump(other)
+    kept = other.to_bytes()
     play(agent, 30, seed=1)
     agent.remove_arm(0)
-    assert dump(other) == kept
+    assert other.to_bytes() == kept
 
 
 @every_agent
@@ -64,12 +63,12 @@ def test_a_loaded_agent_goes_on_as_the_saved_one(variant: str, rounds: int) -> N
     agent = make(variant)
     play(agent, rounds)
     agent.metadata["note"] = ["of the user", 1, None]
-    loaded = parse(dump(agent), representation=own_module(variant))
+    loaded = lim2.from_bytes(agent.to_bytes(), representation=own_module(variant))
     assert loaded.name == agent.name
     assert loaded.metadata == agent.metadata
-    assert dump(loaded) == dump(agent)
+    assert loaded.to_bytes() == agent.to_bytes()
     assert play(loaded, 30, seed=1) == play(agent, 30, seed=1)
-    assert dump(loaded) == dump(agent)
+    assert loaded.to_bytes() == agent.to_bytes()
 
 
 @every_agent
@@ -84,7 +83,7 @@ def test_arrays_that_arrive_read_only_become_ones_own(variant: str) -> None:
     other = pickle.loads(body, buffers=frozen)
     assert play(other, 5, seed=1) == play(agent, 5, seed=1)
     assert frozen == copies, "memory that belongs to others was written"
-    assert dump(other) == dump(agent)
+    assert other.to_bytes() == agent.to_bytes()
 
 
 @every_agent

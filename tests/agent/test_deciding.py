@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 import lim2
 from lim2.exploration import StudentT
-from lim2.loading import dump
 
 Float = NDArray[np.float64]
 
@@ -94,13 +93,13 @@ def test_decide_is_act_with_its_reasons(variant: str, how: dict[str, Any]) -> No
             assert np.isnan(decision.means).all()
         for agent in (decides, acts):
             agent.update(context, NAMES[t % 3], reward_of(context, t % 3))
-    assert dump(decides) == dump(acts)
+    assert decides.to_bytes() == acts.to_bytes()
 
 
 @every_agent
 def test_propensities_change_nothing_and_take_rows(variant: str) -> None:
     for agent in (fresh(variant), played(variant)):
-        before = dump(agent)
+        before = agent.to_bytes()
         contexts = contexts_of(4, seed=2)
         rows = agent.propensities(contexts)
         assert rows.shape == (4, 3)
@@ -108,7 +107,7 @@ def test_propensities_change_nothing_and_take_rows(variant: str) -> None:
             np.testing.assert_allclose(agent.propensities(context), row, atol=1e-9)
         assert agent.propensities(contexts, arms=[7, "red"]).shape == (4, 2)
         assert agent.propensities(np.empty((0, N_FEATURES))).shape == (0, 3)
-        assert dump(agent) == before
+        assert agent.to_bytes() == before
 
 
 @every_agent
@@ -140,13 +139,13 @@ def test_eligible_arms(variant: str) -> None:
 @every_agent
 def test_exploiting_plays_the_best_mean_and_uses_up_nothing(variant: str) -> None:
     for agent in (fresh(variant), played(variant)):
-        before = dump(agent)
+        before = agent.to_bytes()
         for context in contexts_of(5, seed=4):
             arm = agent.act(context, exploit=True)
             if believes(agent):
                 assert arm == NAMES[agent.means(context).argmax()]
             assert agent.propensities(context, exploit=True).tolist() == [float(name == arm) for name in NAMES]
-        assert dump(agent) == before
+        assert agent.to_bytes() == before
 
 
 # Epsilon
@@ -171,7 +170,7 @@ def test_batches_of_decisions_with_epsilon_are_those_of_a_loop(variant: str) -> 
     contexts = contexts_of(30)
     assert many.act_many(contexts, arms=["red", 7]).tolist() == [one.act(c, arms=["red", 7]) for c in contexts]
     assert many.act_many(contexts, exploit=True).tolist() == [one.act(c, exploit=True) for c in contexts]
-    assert dump(one) == dump(many)
+    assert one.to_bytes() == many.to_bytes()
 
 
 @pytest.mark.parametrize("epsilon", [-0.1, 1.01, np.nan, np.inf, "a", None])
@@ -209,7 +208,7 @@ def test_a_batch_equals_a_loop(variant: str) -> None:
     chosen = [one.act(context) for context in contexts]
     assert many.act_many(contexts).tolist() == chosen
     assert [int(many.act_many(context[None])[0]) for context in contexts] == [one.act(context) for context in contexts]
-    assert dump(one) == dump(many)
+    assert one.to_bytes() == many.to_bytes()
 
 
 @every_agent

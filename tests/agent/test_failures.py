@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 import lim2
 from lim2.algorithms import Algorithm
 from lim2.exploration import UCB, Exploration, StudentT
-from lim2.loading import dump
 from lim2.representation import MLP, SGD
 from lim2.state import Array, Writes
 
@@ -39,15 +38,15 @@ def assert_whole_or_nothing(variant: str, rounds: int, change: Callable[[lim2.Ag
     agent, expected = make(variant), make(variant)
     for learner in (agent, expected):
         play(learner, rounds)
-    before, call = dump(agent), 1
+    before, call = agent.to_bytes(), 1
     while fails_at(call, lambda: change(agent)):
-        assert dump(agent) == before, f"call {call} failed, and something had changed"
+        assert agent.to_bytes() == before, f"call {call} failed, and something had changed"
         call += 7 if call > dense or "torch" in variant else 1
     assert call > 3
     change(expected)
-    assert dump(agent) == dump(expected)
+    assert agent.to_bytes() == expected.to_bytes()
     assert play(agent, 8, seed=1) == play(expected, 8, seed=1)
-    assert dump(agent) == dump(expected)
+    assert agent.to_bytes() == expected.to_bytes()
 
 
 @every_agent
@@ -84,7 +83,7 @@ def test_what_fails_changes_nothing_in_a_state_that_nobody_else_has(variant: str
     """Rows are then written where they lie: no copy is left to go back to."""
     start, contexts = make(variant), contexts_of(4, seed=3)
     play(start, 12)
-    before, call, failed = dump(start), 1, True
+    before, call, failed = start.to_bytes(), 1, True
     while failed:
         agent = start.copy()
         agent.update(contexts[0], 0, 0.0)  # a batch that fails must not go back to before this
@@ -94,10 +93,10 @@ def test_what_fails_changes_nothing_in_a_state_that_nobody_else_has(variant: str
             failed = fails_at(call, partial(agent.update_many, contexts, [0, 1, 2, 1], np.ones(4)))
         else:
             failed = fails_at(call, partial(agent.update, contexts[1], 1, 1.0))
-        assert not failed or dump(agent) == dump(learned), f"call {call} failed, and something had changed"
+        assert not failed or agent.to_bytes() == learned.to_bytes(), f"call {call} failed, and something had changed"
         call += 5 if call > 30 else 1
     assert call > 3
-    assert dump(start) == before
+    assert start.to_bytes() == before
 
 
 ONE_OR_NOTHING: dict[str, Callable[[lim2.Agent], None]] = {
@@ -112,18 +111,18 @@ ONE_OR_NOTHING: dict[str, Callable[[lim2.Agent], None]] = {
 def test_an_interrupt_at_any_line_of_the_shell_is_before_or_after(variant: str, change: Any) -> None:
     start = make(variant)
     play(start, 25)
-    before, done, line = dump(start), start.copy(), 1
+    before, done, line = start.to_bytes(), start.copy(), 1
     change(done)
-    after, seen = dump(done), set()
+    after, seen = done.to_bytes(), set()
     while True:
         agent = start.copy()
         failed = fails_at_line(line, partial(change, agent))
-        content = dump(agent)
+        content = agent.to_bytes()
         assert content in (before, after), f"line {line} was interrupted, and the change was made in part"
         seen.add(content)
         goes_on, never_failed = agent.copy(), (start if content == before else done).copy()
         assert play(goes_on, 3, seed=1) == play(never_failed, 3, seed=1)
-        assert dump(goes_on) == dump(never_failed)
+        assert goes_on.to_bytes() == never_failed.to_bytes()
         if not failed:
             break
         line += 1
@@ -250,7 +249,7 @@ def test_a_network_that_fails_leaves_the_agent_as_it_was(
     for learner in agents:
         assert learner.rounds == rounds
         learner.update(np.ones(2), 1, 5.0)
-    assert dump(agent) == dump(expected)
+    assert agent.to_bytes() == expected.to_bytes()
 
 
 def test_a_representation_that_cannot_change() -> None:
@@ -260,11 +259,11 @@ def test_a_representation_that_cannot_change() -> None:
 
     agent = lim2.LiM2(2, 2, representation=Rigid((3,)), seed=0)
     agent.update([1.0, 2.0], 0, 1.0)
-    before = dump(agent)
+    before = agent.to_bytes()
     with pytest.raises(NotImplementedError, match="cannot change"):
         agent.add_arm("new")
     assert agent.arms == (0, 1)
-    assert dump(agent) == before
+    assert agent.to_bytes() == before
 
 
 def test_diverging_training_is_an_error_not_a_silent_agent() -> None:

@@ -7,8 +7,6 @@ import pytest
 from helpers.variants import N_ARMS, N_FEATURES, every_agent, make
 from helpers.worlds import contexts_of, play, reward_of
 
-from lim2.loading import dump
-
 GOOD = [0.1] * N_FEATURES
 BAD_CONTEXTS: list[Any] = [
     [0.1] * (N_FEATURES + 1),
@@ -39,7 +37,7 @@ def test_a_batch_equals_a_loop(variant: str) -> None:
     for context, arm, reward in zip(contexts, arms, rewards, strict=True):
         one.update(context, arm, reward)
     many.update_many(contexts, np.array(arms), rewards)
-    assert dump(one) == dump(many)
+    assert one.to_bytes() == many.to_bytes()
     assert many.info == one.info
 
 
@@ -75,14 +73,14 @@ def test_inputs_are_neither_kept_nor_changed(variant: str) -> None:
         context[:] = 1e9  # a caller that uses its array again
         assert clean.act(original) == arm
         clean.update(original, arm, 1.0)
-    assert dump(agent) == dump(clean)
+    assert agent.to_bytes() == clean.to_bytes()
 
 
 @every_agent
 def test_results_are_not_part_of_the_agent(variant: str) -> None:
     agent, contexts = make(variant), contexts_of(3)
     play(agent, 20)
-    before = dump(agent)
+    before = agent.to_bytes()
     decision = agent.decide(contexts[0])
     results = [agent.means(contexts), agent.variances(contexts), agent.propensities(contexts), agent.pulls]
     for result in (*results, decision.means, decision.stds, decision.propensities):
@@ -91,10 +89,10 @@ def test_results_are_not_part_of_the_agent(variant: str) -> None:
     agent.reseed(1)
     other = make(variant)
     play(other, 20)
-    assert dump(other) == before
+    assert other.to_bytes() == before
     other.decide(contexts[0])
     other.reseed(1)
-    assert dump(agent) == dump(other)
+    assert agent.to_bytes() == other.to_bytes()
 
 
 @every_agent
@@ -113,7 +111,7 @@ def test_what_a_context_may_be(variant: str, convert: Any) -> None:
         assert isinstance(arm, int)
         agent.update(given, np.int32(arm), np.float32(0.5))  # type: ignore[arg-type]
         expected.update(exact, arm, 0.5)
-    assert dump(agent) == dump(expected)
+    assert agent.to_bytes() == expected.to_bytes()
 
 
 @every_agent
@@ -135,7 +133,7 @@ def test_contexts_may_be_views(variant: str) -> None:
 def test_bad_input_is_refused_and_changes_nothing(variant: str) -> None:
     agent = make(variant)
     play(agent, 30)
-    before, info = dump(agent), agent.info
+    before, info = agent.to_bytes(), agent.info
     for context in BAD_CONTEXTS:
         for call in (agent.act, agent.decide, lambda context: agent.update(context, 0, 1.0)):
             with pytest.raises(ValueError, match="context"):
@@ -152,7 +150,7 @@ def test_bad_input_is_refused_and_changes_nothing(variant: str) -> None:
     for reward in BAD_REWARDS:
         with pytest.raises(ValueError, match="reward"):
             agent.update(GOOD, 0, reward)
-    assert dump(agent) == before
+    assert agent.to_bytes() == before
     assert agent.info == info
 
 
@@ -160,7 +158,7 @@ def test_bad_input_is_refused_and_changes_nothing(variant: str) -> None:
 def test_one_bad_row_refuses_the_whole_batch(variant: str) -> None:
     agent = make(variant)
     play(agent, 30)
-    before = dump(agent)
+    before = agent.to_bytes()
     two, nan = [GOOD, GOOD], [GOOD, [np.nan] * N_FEATURES]
     for contexts, arms, rewards in (
         (nan, [0, 1], [1.0, 1.0]),
@@ -179,7 +177,7 @@ def test_one_bad_row_refuses_the_whole_batch(variant: str) -> None:
         agent.act_many(nan)
     with pytest.raises(ValueError, match="contexts"):
         agent.act_many(GOOD)
-    assert dump(agent) == before
+    assert agent.to_bytes() == before
 
 
 def test_errors_say_what_is_wrong() -> None:

@@ -8,7 +8,6 @@ from helpers.variants import N_ARMS, N_FEATURES, VARIANTS, every_agent, make
 from helpers.worlds import play
 
 import lim2
-from lim2.loading import dump
 from lim2.matching import Matching
 from lim2.paper.lim2_variants import LiM2Variant
 from lim2.representation import MLP, RMSProp
@@ -34,7 +33,7 @@ def test_a_clone_is_a_fresh_agent_with_the_same_settings(variant: str) -> None:
     clone = agent.clone()
     assert (clone.rounds, clone.arms, clone.info, clone.metadata) == (0, (0, 1, 2), None, {})
     assert clone.get_params() == agent.get_params()
-    assert dump(clone) == dump(fresh)
+    assert clone.to_bytes() == fresh.to_bytes()
     assert play(clone, 40) == play(fresh, 40)
 
 

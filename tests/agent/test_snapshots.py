@@ -12,7 +12,6 @@ from helpers.variants import N_FEATURES, NAMES, every_agent, make
 from helpers.worlds import beliefs, contexts_of, play, played
 
 import lim2
-from lim2.loading import dump, parse
 
 READERS, UPDATES = 3, 60
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -163,7 +162,7 @@ def test_asking_for_states_and_snapshots_changes_nothing(variant: str) -> None:
         _ = agent.state, agent.snapshot()
         for learner in (agent, alone):
             learner.update(context, learner.act(context), float(context[0]))
-    assert dump(agent) == dump(alone)
+    assert agent.to_bytes() == alone.to_bytes()
 
 
 def test_a_snapshot_is_a_reference_until_the_next_update() -> None:
@@ -189,7 +188,7 @@ def test_snapshots_decide_alike_in_every_run_and_after_loading() -> None:
         for t, context in enumerate(contexts_of(20)):
             agent.update(context, t % 3, float(t % 2))
         first = agent.snapshot().act_many(np.ones((30, 4))).tolist()
-        agent = parse(dump(agent)) if reload else agent
+        agent = lim2.from_bytes(agent.to_bytes()) if reload else agent
         decisions.append(first + agent.snapshot().act_many(np.ones((30, 4))).tolist())
     assert decisions[0] == decisions[1]
     assert decisions[0][:30] != decisions[0][30:]  # nothing is drawn twice
@@ -257,7 +256,7 @@ def test_states_taken_while_another_thread_learns(name: str) -> None:
     alone = small(name)
     for t, context in enumerate(contexts_of(3 * UPDATES)):
         alone.update(context, t % 3, 1.0)
-    assert dump(agent) == dump(alone)
+    assert agent.to_bytes() == alone.to_bytes()
 
 
 @pytest.mark.parametrize("name", ["LinearTS", "LiM2", "NeuralTS"])
@@ -268,7 +267,7 @@ def test_arms_change_whole(name: str) -> None:
         agent.update(context, t % 3, 1.0)
 
     def read() -> None:
-        snapshot, copy = agent.snapshot(), parse(dump(agent))
+        snapshot, copy = agent.snapshot(), lim2.from_bytes(agent.to_bytes())
         assert len(snapshot.decide(context).means) == snapshot.n_arms == len(snapshot.arms)
         assert len(copy.decide(context).means) == copy.n_arms
 
@@ -286,16 +285,16 @@ def test_saving_while_another_thread_learns(name: str) -> None:
     agent, alone, files, seen = small(name), small(name), set[bytes](), list[bytes]()
     contexts = contexts_of(UPDATES)
     for t, context in enumerate(contexts):
-        files.add(dump(alone))
+        files.add(alone.to_bytes())
         alone.update(context, t % 3, 1.0)
 
     def work() -> None:
         for t, context in enumerate(contexts):
             agent.update(context, t % 3, 1.0)
 
-    assert while_reading(lambda: seen.append(dump(agent)), work) > 0
-    assert set(seen) <= {*files, dump(alone)}
-    assert dump(agent) == dump(alone)
+    assert while_reading(lambda: seen.append(agent.to_bytes()), work) > 0
+    assert set(seen) <= {*files, alone.to_bytes()}
+    assert agent.to_bytes() == alone.to_bytes()
 
 
 def test_turns_of_threads_at_once() -> None:

@@ -11,7 +11,6 @@ from helpers.variants import N_FEATURES, NO_DRAWS, every_agent, make
 from helpers.worlds import contexts_of, play
 
 import lim2
-from lim2.loading import dump, parse
 
 CHILDREN = 6
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -82,23 +81,23 @@ def test_a_reseeded_agent_goes_on_after_a_copy_and_a_file() -> None:
     agent = lim2.Uniform(5, 4)
     agent.reseed(3)
     expected = decisions(agent.copy())
-    assert decisions(parse(dump(agent))) == expected == decisions(agent)
+    assert decisions(lim2.from_bytes(agent.to_bytes())) == expected == decisions(agent)
 
 
 def test_an_agent_without_a_seed_decides_anew_whenever_it_is_loaded() -> None:
-    content = dump(lim2.Uniform(5, 4))
-    drawn = {tuple(decisions(parse(content))) for _ in range(5)}
+    content = lim2.Uniform(5, 4).to_bytes()
+    drawn = {tuple(decisions(lim2.from_bytes(content))) for _ in range(5)}
     assert len(drawn) == 5
-    assert decisions(parse(content, seed=1)) == decisions(parse(content, seed=1))
+    assert decisions(lim2.from_bytes(content, seed=1)) == decisions(lim2.from_bytes(content, seed=1))
 
 
 def test_learning_goes_on_alike_whenever_an_agent_without_a_seed_is_loaded() -> None:
     agent = make("LiM2", seed=None)
     play(agent, 30)
-    content = dump(agent)
+    content = agent.to_bytes()
     believed = []
     for _ in range(2):
-        loaded = parse(content)
+        loaded = lim2.from_bytes(content)
         loaded.update_many(contexts_of(10), [0] * 10, np.ones(10))
         believed.append(loaded.means(contexts_of(5)).tobytes())
     assert believed[0] == believed[1]
@@ -202,7 +201,7 @@ def test_a_fork_while_other_threads_work_does_not_hang(name: str, seed: int | No
         lambda: snapshot.act_many(many),
         lambda: agent.update(np.ones(N_FEATURES), 0, 1.0),
         lambda: agent.snapshot().act(np.ones(N_FEATURES)),
-        lambda: dump(agent),
+        lambda: agent.to_bytes(),
     ]
     threads = [threading.Thread(target=work(call)) for call in calls]
     for thread in threads:
@@ -215,7 +214,7 @@ def test_a_fork_while_other_threads_work_does_not_hang(name: str, seed: int | No
             twin.decide(context)
             agent.update(context, agent.act(context), 1.0)
         agent.add_arm("new")
-        return str(len(dump(agent)) > 0 and bool(np.isfinite(agent.means(many[0])).all()))
+        return str(len(agent.to_bytes()) > 0 and bool(np.isfinite(agent.means(many[0])).all()))
 
     try:
         said = [in_child(child) for _ in range(8)]

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import lim2
 from lim2 import state as trees
 from lim2.algorithms import ALGORITHMS
-from lim2.loading import dump
 
 LINEAR: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -152,7 +151,7 @@ def test_a_batch_of_one_is_an_update(variant: str, rounds: int) -> None:
     other = agent.copy()
     agent.update(context[0], 1, 0.5)
     other.learn_logged_many(context, [1], [0.5], ())
-    assert dump(agent) == dump(other)
+    assert agent.to_bytes() == other.to_bytes()
 
 
 @bearing
@@ -163,7 +162,7 @@ def test_batches_repeat_and_continue(variant: str, batch: Any) -> None:
     agent, other = make(variant), make(variant)
     for learner in (agent, other):
         learner.update_many(contexts, arms, rewards, batch=batch)
-    assert dump(agent) == dump(other)
+    assert agent.to_bytes() == other.to_bytes()
     other = agent.copy()
     for learner in (agent, other):
         learner.update_many(contexts[:70], arms[:70], rewards[:70], batch=batch)
@@ -171,7 +170,7 @@ def test_batches_repeat_and_continue(variant: str, batch: Any) -> None:
         learner.update_many(contexts[:9], ["new"] * 9, rewards[:9], batch=9)
         learner.remove_arm(0)
         play(learner, 10)
-    assert dump(agent) == dump(other)
+    assert agent.to_bytes() == other.to_bytes()
     assert agent.rounds == 239
 
 
@@ -238,18 +237,18 @@ def test_every_agent_learns_in_batches_or_says_why_not(variant: str) -> None:
         agent.update_many(contexts, arms, rewards, batch=3)
         assert (agent.rounds, agent.pulls.tolist()) == (6, [2, 2, 2])
         return
-    before = dump(agent)
+    before = agent.to_bytes()
     with pytest.raises(ValueError, match=rf"{agent.name} does not learn in batches: .*Leave out batch=.*got batch=3"):
         agent.update_many(contexts, arms, rewards, batch=3)
     with pytest.raises(ValueError, match="does not learn in batches"):
         agent.learn_logged_many(contexts, arms, rewards, ())
     with pytest.raises(NotImplementedError, match="does not learn in batches"):
         agent.algorithm.learn_many(agent.state, contexts, np.array(arms), np.array(rewards), np.random.default_rng(0))
-    assert dump(agent) == before
+    assert agent.to_bytes() == before
     other = make(variant)
     agent.update_many(contexts, arms, rewards, batch="auto")
     other.update_many(contexts, arms, rewards)
-    assert dump(agent) == dump(other)
+    assert agent.to_bytes() == other.to_bytes()
 
 
 def test_what_a_batch_would_cost_is_said() -> None:

@@ -19,7 +19,6 @@ from helpers.variants import (
 from helpers.worlds import contexts_of, play, reward_of
 
 import lim2
-from lim2.loading import dump
 
 STANDARDIZING = [name for name in SMALL if "standardize" in lim2.AGENTS[name](2, 2).get_params()]
 
@@ -49,9 +48,9 @@ def test_any_scale_of_contexts_and_rewards_is_survived(variant: str, scale: floa
 def test_state_is_bounded(variant: str) -> None:
     agent = make(variant)
     play(agent, 100)
-    early = agent.copy().nbytes, len(dump(agent))
+    early = agent.copy().nbytes, len(agent.to_bytes())
     play(agent, 200, seed=1)
-    late = agent.copy().nbytes, len(dump(agent))
+    late = agent.copy().nbytes, len(agent.to_bytes())
     if VARIANTS[variant][0] in UNBOUNDED and "history" not in VARIANTS[variant][1]:
         assert late[0] > early[0]
         return

@@ -6,7 +6,6 @@ import numpy as np
 
 import lim2
 from lim2 import state as trees
-from lim2.bandit.files import dump
 
 USERS: list[dict[str, Any]] = [
     {"country": country, "age": age, "basket": {"items": n, "total": 20.5 * n}, "device": device, "at": at}
@@ -79,7 +78,7 @@ def played(form: str = "items", rounds: int = 12, **settings: Any) -> lim2.Bandi
 
 def content(bandit: lim2.Bandit) -> bytes:
     """Return all of a bandit, bit for bit."""
-    return dump(bandit)
+    return bandit.to_bytes()
 
 
 def learned(bandit: lim2.Bandit) -> list[Any]:

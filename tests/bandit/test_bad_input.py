@@ -10,7 +10,6 @@ from helpers.raw import any_json, any_root, bad_paths, contexts
 from hypothesis import given, settings
 
 import lim2
-from lim2.bandit.files import dump
 from lim2.encoding import Encoder
 from lim2.log.serialization import as_json
 
@@ -88,7 +87,7 @@ def test_what_can_be_decided_can_be_learned_and_saved(context: Any, item: Any) -
     bandit.explain(decision)
     twin = bandit.copy()
     assert twin.decide(context, {"x": item, "y": {}}).arm == bandit.decide(context, {"x": item, "y": {}}).arm
-    assert dump(twin) == dump(bandit)
+    assert twin.to_bytes() == bandit.to_bytes()
 
 
 @settings(max_examples=80)

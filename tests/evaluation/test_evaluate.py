@@ -16,7 +16,6 @@ from lim2.evaluation import OverlapWarning, Table, evaluate
 from lim2.evaluation.estimators import mean_of, snips
 from lim2.evaluation.models import by_arm, by_folds, by_past
 from lim2.evaluation.policies import probabilities
-from lim2.loading import dump
 from lim2.log.candidates import Candidates
 
 Float = NDArray[np.float64]
@@ -144,10 +143,10 @@ def test_agents_choose_among_what_was_eligible_and_known(tmp_path: Path) -> None
         table = log.table()
         agent = lim2.LinearTS(arms=["b", "c", "new"], n_features=FEATURES, seed=0)
         agent.update_many(table.contexts, ["b", "c", "new"] * 100, [1.0, 0.0, 0.5] * 100)
-        before = dump(agent)
+        before = agent.to_bytes()
         chances = table.candidates.dense(probabilities(agent, table), len(table.arms), 0.0)
         found = evaluate(log, agent)
-    assert dump(agent) == before  # nothing was drawn or learned
+    assert agent.to_bytes() == before  # nothing was drawn or learned
     for row in (0, 1, 2, 299):
         of = dict(zip(table.arms, chances[row], strict=True))
         assert of["a"] == 0

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from items.shop import N_CONTEXT, N_ITEM, every_agent, items_of, make, played, reward_of, user_of
 
-from lim2.loading import dump
-
 BEARING = ("AdaptiveTS", "LinearTS", "Uniform")
 USERS, ITEMS = np.array([user_of(i) for i in range(12)]), items_of(12, 3)
 REWARDS = np.array([reward_of(user, item) for user, item in zip(USERS, ITEMS, strict=True)])
@@ -27,7 +25,7 @@ def test_items_are_learned_in_batches_or_refused(variant: str) -> None:
     other = agent.copy()
     agent.update_many(USERS, ITEMS, REWARDS, batch=12)
     other.learn_logged_many(USERS, ITEMS, REWARDS, [(notes, "position", 1)])
-    assert dump(agent.agent) == dump(other.agent)
+    assert agent.agent.to_bytes() == other.agent.to_bytes()
     assert (agent.rounds, notes["position"]) == (22, 1)
 
 

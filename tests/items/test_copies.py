@@ -13,7 +13,6 @@ from helpers.variants import own_module
 from items.shop import NAMES, every_agent, items_of, make, play, played, some_agents, user_of
 
 import lim2
-from lim2.loading import dump
 
 USER, ITEMS = user_of(7), items_of(5, 7)
 COPYING: dict[str, Any] = {
@@ -29,10 +28,10 @@ def test_a_copy_goes_on_as_the_original(variant: str, copied: Any) -> None:
     agent = played(variant, 20)
     agent.metadata["note"] = ["of the user"]
     other = copied(agent)
-    before = dump(agent.agent)
-    assert dump(other.agent) == before
+    before = agent.agent.to_bytes()
+    assert other.agent.to_bytes() == before
     assert play(other, 12, seed=1) == play(agent.copy(), 12, seed=1)
-    assert dump(agent.agent) == before, "a copy is independent"
+    assert agent.agent.to_bytes() == before, "a copy is independent"
     other.metadata["note"].append("another")
     assert agent.metadata == {"note": ["of the user"]}
 
@@ -45,9 +44,9 @@ def test_a_saved_agent_goes_on_bit_for_bit(variant: str, tmp_path: Path) -> None
     loaded = lim2.load(tmp_path / "agent.lim2", representation=own_module(variant))
     assert type(loaded) is lim2.ItemAgent
     assert (loaded.n_features, loaded.n_item_features, loaded.name) == (2, 2, agent.name)
-    assert dump(loaded.agent) == dump(agent.agent)
+    assert loaded.agent.to_bytes() == agent.agent.to_bytes()
     assert play(loaded, 12, seed=1) == play(agent, 12, seed=1)
-    assert dump(loaded.agent) == dump(agent.agent)
+    assert loaded.agent.to_bytes() == agent.agent.to_bytes()
     assert repr(loaded) == repr(agent)
 
 

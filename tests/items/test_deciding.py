@@ -21,7 +21,6 @@ from items.shop import (
 
 import lim2
 from lim2.exploration import StudentT, Thompson
-from lim2.loading import dump
 
 USER, ITEMS = user_of(7), items_of(5, 7)
 NAMED = dict(zip(NAMES, ITEMS, strict=True))
@@ -48,7 +47,7 @@ def test_act_decide_and_rank_agree(variant: str) -> None:
         if agent.name != "Uniform":
             assert agent.means(user, items).tobytes() == decision.means.tobytes()
             np.testing.assert_allclose(np.sqrt(agent.variances(user, items)), decision.stds, rtol=1e-12)
-        assert dump(choices[0].agent) == dump(choices[1].agent), "they draw as much"
+        assert choices[0].agent.to_bytes() == choices[1].agent.to_bytes(), "they draw as much"
 
 
 @every_agent
@@ -106,9 +105,9 @@ def test_order_changes_no_belief(variant: str) -> None:
 @every_agent
 def test_exploiting_draws_nothing(variant: str) -> None:
     agent = played(variant, epsilon=0.5)
-    before = dump(agent.agent)
+    before = agent.agent.to_bytes()
     decision, slate = agent.decide(USER, NAMED, exploit=True), agent.rank(USER, NAMED, exploit=True)
-    assert dump(agent.agent) == before
+    assert agent.agent.to_bytes() == before
     assert decision.exploit
     if agent.name == "Uniform":
         return
@@ -122,10 +121,10 @@ def test_exploiting_draws_nothing(variant: str) -> None:
 @every_agent
 def test_looking_changes_nothing(variant: str) -> None:
     agent = played(variant)
-    before = dump(agent.agent)
+    before = agent.agent.to_bytes()
     for look in (agent.means, agent.variances, agent.propensities):
         assert look(USER, NAMED).shape == (5,)
-    assert dump(agent.agent) == before
+    assert agent.agent.to_bytes() == before
 
 
 def test_uniform_is_uniform() -> None:
@@ -134,11 +133,11 @@ def test_uniform_is_uniform() -> None:
     assert (np.abs(counts - n / 5) < 4.5 * np.sqrt(n * 0.16)).all()
     assert agent.propensities(USER, ITEMS).tolist() == [0.2] * 5
     assert np.isnan(agent.means(USER, ITEMS)).all()
-    state = dump(agent.copy().agent)
+    state = agent.copy().agent.to_bytes()
     agent = lim2.Uniform(n_features=2, n_item_features=2, seed=0)
     agent.update(USER, ITEMS[0], 1.0)
     assert agent.rounds == 1
-    assert state != dump(agent.agent)
+    assert state != agent.agent.to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -222,11 +221,11 @@ def test_items_that_are_the_same_stand_or_fall_together() -> None:
 @pytest.mark.parametrize("variant", ["NeuralUCB", "NeuralTS", "LiM2 by UCB", "Uniform"])
 def test_joint_draws_that_there_are_not(variant: str) -> None:
     agent = played(variant, 5)
-    before = dump(agent.agent)
+    before = agent.agent.to_bytes()
     for ask in (agent.act, agent.decide, agent.rank):
         with pytest.raises((ValueError, NotImplementedError), match="leave out joint"):
             ask(USER, ITEMS, joint=True)
-    assert dump(agent.agent) == before
+    assert agent.agent.to_bytes() == before
 
 
 # What is refused
@@ -261,24 +260,24 @@ BAD_CONTEXTS: dict[str, Any] = {
 @pytest.mark.parametrize("bad", BAD_ITEMS.values(), ids=BAD_ITEMS.keys())
 def test_bad_items_are_refused_and_change_nothing(bad: Any) -> None:
     agent = played("AdaptiveTS", 5)
-    before = dump(agent.agent)
+    before = agent.agent.to_bytes()
     for ask in (agent.act, agent.decide, agent.rank, agent.means, agent.variances, agent.propensities):
         with pytest.raises(ValueError) as refused:
             ask(USER, bad)
         assert "'b'" in str(refused.value) or not (isinstance(bad, dict) and "b" in bad), "the item is named"
-    assert dump(agent.agent) == before
+    assert agent.agent.to_bytes() == before
 
 
 @pytest.mark.parametrize("bad", BAD_CONTEXTS.values(), ids=BAD_CONTEXTS.keys())
 def test_bad_contexts_are_refused_and_change_nothing(bad: Any) -> None:
     agent = played("AdaptiveTS", 5)
-    before = dump(agent.agent)
+    before = agent.agent.to_bytes()
     for ask in (agent.act, agent.decide, agent.rank, agent.means, agent.variances, agent.propensities):
         with pytest.raises(ValueError, match="context"):
             ask(bad, ITEMS)
     with pytest.raises(ValueError, match="context"):
         agent.update(bad, ITEMS[0], 1.0)
-    assert dump(agent.agent) == before
+    assert agent.agent.to_bytes() == before
 
 
 def test_a_bad_item_is_told_from_a_bad_context() -> None:
@@ -296,10 +295,10 @@ def test_a_bad_item_is_told_from_a_bad_context() -> None:
 @pytest.mark.parametrize("k", [0, -1, 6, 1.0, True, "2"])
 def test_bad_numbers_of_positions(k: Any) -> None:
     agent = played("LinearTS", 3)
-    before = dump(agent.agent)
+    before = agent.agent.to_bytes()
     with pytest.raises(ValueError, match="k must be from 1 to the number of candidates, 5"):
         agent.rank(USER, ITEMS, k)
-    assert dump(agent.agent) == before
+    assert agent.agent.to_bytes() == before
     assert len(agent.rank(USER, ITEMS, np.int64(2))) == 2  # type: ignore[arg-type]
 
 

@@ -19,7 +19,6 @@ from items.shop import (
 from oracle import OracleLinearTS
 
 import lim2
-from lim2.loading import dump
 
 USER, ITEMS = user_of(7), items_of(5, 7)
 
@@ -37,7 +36,7 @@ def test_many_at_once_as_one_by_one(variant: str) -> None:
     many.update_many(users, items, rewards)
     for user, item, reward in zip(users, items, rewards, strict=True):
         one.update(user, item, reward)
-    assert dump(one.agent) == dump(many.agent)
+    assert one.agent.to_bytes() == many.agent.to_bytes()
     assert one.rounds == many.rounds == 22
     many.update_many(users.tolist(), items.tolist(), rewards.tolist())
     many.update_many(users[:0], items[:0], rewards[:0])
@@ -77,10 +76,10 @@ BAD: dict[str, tuple[Any, Any, Any]] = {
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
 def test_a_bad_update_changes_nothing(bad: tuple[Any, Any, Any]) -> None:
     agent = played("AdaptiveTS", 8)
-    before = dump(agent.agent)
+    before = agent.agent.to_bytes()
     with pytest.raises(ValueError, match=r"item|context|reward"):
         agent.update(*bad)
-    assert dump(agent.agent) == before
+    assert agent.agent.to_bytes() == before
 
 
 MANY: dict[str, tuple[Any, Any, Any]] = {
@@ -97,10 +96,10 @@ MANY: dict[str, tuple[Any, Any, Any]] = {
 @pytest.mark.parametrize("bad", MANY.values(), ids=MANY.keys())
 def test_bad_batches_change_nothing(bad: tuple[Any, Any, Any]) -> None:
     agent = played("AdaptiveTS", 8)
-    before = dump(agent.agent)
+    before = agent.agent.to_bytes()
     with pytest.raises(ValueError, match=r"item|context|reward"):
         agent.update_many(*bad)
-    assert dump(agent.agent) == before
+    assert agent.agent.to_bytes() == before
 
 
 @some_agents
@@ -115,27 +114,27 @@ def test_an_update_that_fails_anywhere_changes_nothing(variant: str, many: bool)
         else:
             learner.update(USER, ITEMS[0], 0.5)
 
-    before, call = dump(agent.agent), 1
+    before, call = agent.agent.to_bytes(), 1
     while fails_at(call, lambda: learn(agent)):
-        assert dump(agent.agent) == before, f"call {call} failed, and something had changed"
+        assert agent.agent.to_bytes() == before, f"call {call} failed, and something had changed"
         call += 1 if call < 25 else 29
     assert call > 3
     learn(expected)
-    assert dump(agent.agent) == dump(expected.agent)
+    assert agent.agent.to_bytes() == expected.agent.to_bytes()
     assert play(agent, 5, seed=1) == play(expected, 5, seed=1)
 
 
 def test_an_interrupt_at_any_line_is_before_or_after() -> None:
     start = played("LinearTS", 12)
-    before, done, line, seen = dump(start.agent), start.copy(), 1, set()
+    before, done, line, seen = start.agent.to_bytes(), start.copy(), 1, set()
     done.update(USER, ITEMS[0], 0.5)
     failed = True
     while failed:
         agent = start.copy()
         failed = fails_at_line(line, lambda: agent.update(USER, ITEMS[0], 0.5))  # noqa: B023
-        seen.add(dump(agent.agent))
+        seen.add(agent.agent.to_bytes())
         line += 1
-    assert seen == {before, dump(done.agent)}
+    assert seen == {before, done.agent.to_bytes()}
 
 
 # Against a literal computation

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from log.world import ARMS, N_FEATURES, contexts, learned, live, make_agent, make_log
 
 import lim2
-from lim2.loading import dump
 from lim2.log import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
 from lim2.log.serialization import dump_names, load_names
 
@@ -119,10 +118,10 @@ def test_own_ids_are_used_once(tmp_path: Path) -> None:
     agent = make_agent()
     with make_log(tmp_path) as log:
         assert log.decide(agent, X, id="order-7").id == "order-7"
-        before = dump(agent)
+        before = agent.to_bytes()
         with pytest.raises(LogError, match="'order-7' is taken"):
             log.decide(agent, X, id="order-7")
-        assert dump(agent) == before  # nothing was drawn, and no turn was taken
+        assert agent.to_bytes() == before  # nothing was drawn, and no turn was taken
         with pytest.raises(LogError, match="'order-7' is taken"):
             log.record(agent.decide(X), X, id="order-7")
         for bad in ("", 7, b"x"):

@@ -12,7 +12,6 @@ from helpers import postgres
 from helpers.clock import Clock
 
 import lim2
-from lim2.loading import dump
 from lim2.persistence.container import unpack
 
 ARMS = ("a", "b", "c")
@@ -55,7 +54,7 @@ def contexts(n: int, seed: int = 0) -> Any:
 
 def learned(agent: Any) -> bytes:
     """Return all that an agent has learned, bit for bit: what is saved of it, without what deciding changes."""
-    header, arrays = unpack(dump(agent))
+    header, arrays = unpack(agent.to_bytes())
     header["streams"] = header["streams"]["learn"]
     learning = (name.encode() + array.tobytes() for name, array in arrays.items() if name != "asked")
     return b"".join([json.dumps(header).encode(), *learning])

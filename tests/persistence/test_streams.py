@@ -16,7 +16,6 @@ import pytest
 from helpers.waiting import PATIENCE
 
 import lim2
-from lim2.loading import dump, parse
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "LinearTS": {},
@@ -122,22 +121,22 @@ def test_processes_that_load_an_agent_with_a_seed_decide_alike(tmp_path: Path) -
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_seed_at_loading_is_that_of_reseed(name: str) -> None:
     agent = make(name, None)
-    loaded, again = (parse(dump(agent), seed=7) for _ in range(2))
+    loaded, again = (lim2.from_bytes(agent.to_bytes(), seed=7) for _ in range(2))
     agent.reseed(7)
     assert decisions(loaded) == decisions(again) == decisions(agent)
     assert decisions(loaded.snapshot()) == decisions(agent.snapshot())
-    assert dump(loaded) != dump(parse(dump(make(name, None))))
+    assert loaded.to_bytes() != lim2.from_bytes(make(name, None).to_bytes()).to_bytes()
 
 
 def test_without_a_seed_a_file_does_not_depend_on_decisions() -> None:
     agent = make("LiM2", None)
-    before = dump(agent)
+    before = agent.to_bytes()
     decisions(agent)
-    assert dump(agent) == before == dump(parse(before))
+    assert agent.to_bytes() == before == lim2.from_bytes(before).to_bytes()
     agent.reseed(1)
-    assert dump(agent) != before
+    assert agent.to_bytes() != before
     agent.reseed()
-    assert dump(agent) == before
+    assert agent.to_bytes() == before
 
 
 # Forks
@@ -198,7 +197,7 @@ def test_a_fork_while_threads_work_does_not_hang_the_child(name: str) -> None:
         return loop
 
     def work() -> list[Any]:
-        both = [agent, other, parse(dump(agent))]
+        both = [agent, other, lim2.from_bytes(agent.to_bytes())]
         for busy in both:
             busy.act_many(CONTEXTS)
             busy.snapshot().act(CONTEXTS[0])
@@ -210,7 +209,7 @@ def test_a_fork_while_threads_work_does_not_hang_the_child(name: str) -> None:
         lambda: agent.update(CONTEXTS[1], 1, 0.5),
         lambda: other.act_many(np.tile(CONTEXTS, (50, 1))),
         lambda: agent.snapshot().act_many(np.tile(CONTEXTS, (50, 1))),
-        lambda: dump(agent),
+        lambda: agent.to_bytes(),
     ]
     threads = [threading.Thread(target=repeat(each)) for each in works]
     for thread in threads:

@@ -14,7 +14,6 @@ from torch import nn  # noqa: E402
 
 import lim2  # noqa: E402
 from lim2 import state as trees  # noqa: E402
-from lim2.loading import dump, parse  # noqa: E402
 from lim2.persistence.container import LoadError, pack, unpack  # noqa: E402
 from lim2.representation import SGD, Adam, RMSProp, TextCNN, Torch  # noqa: E402
 
@@ -50,9 +49,9 @@ def learn(agent: lim2.Agent, rounds: int = 8, seed: int = 0) -> lim2.Agent:
 )
 def test_a_text_network_is_rebuilt(rounds: int, settings: dict[str, Any]) -> None:
     agent = learn(text_agent(**settings), rounds)
-    loaded = parse(dump(agent))
-    assert dump(loaded) == dump(agent)
-    assert dump(learn(loaded, seed=1)) == dump(learn(agent, seed=1))
+    loaded = lim2.from_bytes(agent.to_bytes())
+    assert loaded.to_bytes() == agent.to_bytes()
+    assert learn(loaded, seed=1).to_bytes() == learn(agent, seed=1).to_bytes()
     if "module" in settings:  # the seed still decides on what a fresh agent starts from
         assert values(loaded.clone().state.network) == values(agent.clone().state.network)
 
@@ -62,11 +61,11 @@ def test_precision_and_fixed_parameters_come_back(precision: Any) -> None:
     module = text().to(precision)
     module.embedding.weight.requires_grad_(False)
     agent = learn(text_agent(module))
-    loaded: Any = parse(dump(agent))
+    loaded: Any = lim2.from_bytes(agent.to_bytes())
     template = loaded.algorithm.representation.template
     assert template.kernels.dtype == precision
     assert not template.embedding.weight.requires_grad
-    assert dump(learn(loaded, seed=1)) == dump(learn(agent, seed=1))
+    assert learn(loaded, seed=1).to_bytes() == learn(agent, seed=1).to_bytes()
 
 
 def module(width: int = 4) -> nn.Module:
@@ -77,9 +76,9 @@ def module(width: int = 4) -> nn.Module:
 def test_a_module_of_ones_own_is_given_again() -> None:
     agent = lim2.LiM2(2, 3, representation=Torch(module(), 4), buffer=6, batch=4, seed=0)
     agent.update_many(np.ones((9, 3), np.float32), [0, 1, 0] * 3, [1.0] * 9)
-    content = dump(agent)
+    content = agent.to_bytes()
     with pytest.raises(LoadError, match=r"Torch\(Sequential.*representation="):
-        parse(content)
+        lim2.from_bytes(content)
     for other in (
         Torch(module(5), 5),
         Torch(module(), 4, Adam(0.5)),
@@ -87,12 +86,12 @@ def test_a_module_of_ones_own_is_given_again() -> None:
         Torch(nn.Sequential(nn.Linear(3, 4, bias=False), nn.ReLU()), 4),
     ):
         with pytest.raises(LoadError):
-            parse(content, representation=other)
-    loaded = parse(content, representation=Torch(module(), 4))
-    assert dump(loaded) == content
+            lim2.from_bytes(content, representation=other)
+    loaded = lim2.from_bytes(content, representation=Torch(module(), 4))
+    assert loaded.to_bytes() == content
     for learner in (agent, loaded):
         learner.update(np.zeros(3, np.float32), 1, 0.5)
-    assert dump(loaded) == dump(agent)
+    assert loaded.to_bytes() == agent.to_bytes()
 
 
 def test_an_optimizer_of_pytorch_comes_back_with_its_statistics() -> None:
@@ -101,20 +100,20 @@ def test_an_optimizer_of_pytorch_comes_back_with_its_statistics() -> None:
 
     agent = lim2.NeuralLinearMM(2, 3, representation=made(), buffer=6, batch=4, seed=0)
     agent.update_many(np.ones((9, 3), np.float32), [0, 1, 0] * 3, [1.0] * 9)
-    loaded = parse(dump(agent), representation=made())
+    loaded = lim2.from_bytes(agent.to_bytes(), representation=made())
     for learner in (agent, loaded):
         learner.update(np.zeros(3, np.float32), 1, 0.5)
-    assert dump(loaded) == dump(agent)
-    assert any("momentum" in name for name in unpack(dump(agent))[1])
+    assert loaded.to_bytes() == agent.to_bytes()
+    assert any("momentum" in name for name in unpack(agent.to_bytes())[1])
 
 
 def test_a_text_network_larger_than_the_file_is_not_made() -> None:
-    header, arrays = unpack(dump(text_agent()))
+    header, arrays = unpack(text_agent().to_bytes())
     for name in ("n_tokens", "embedding", "filters", "width", "length"):
         changed = copy.deepcopy(header)
         changed["settings"]["representation"]["module"][name] = 10**12
         with pytest.raises(LoadError):
-            parse(pack(changed, arrays))
+            lim2.from_bytes(pack(changed, arrays))
 
 
 # Descriptions

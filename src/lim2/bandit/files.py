@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2 import loading
+from lim2.agent import Agent
 from lim2.arms import arm_names
 from lim2.bandit.bandit import Bandit
 from lim2.bandit.deciding import Learned
@@ -14,6 +14,7 @@ from lim2.encoding import Category, Columns, Embedding, Encoder, Known, Number, 
 from lim2.encoding.parts import from_parts, to_parts
 from lim2.items import ItemAgent
 from lim2.log.serialization import as_json
+from lim2.persistence import agents
 from lim2.persistence.container import LoadError, pack
 from lim2.persistence.settings import decoded, encoded
 from lim2.representation import Representation
@@ -29,7 +30,7 @@ def dump(bandit: Bandit) -> bytes:
     """Return a bandit as the bytes of a file; equal bandits give equal bytes."""
     while True:
         learned, features = bandit._learned, bandit._features
-        content = loading.dump(bandit.agent.agent if isinstance(bandit.agent, ItemAgent) else bandit.agent)
+        content = bandit.agent.to_bytes()
         if bandit._learned is learned:  # of one moment, even while another thread updates it
             break
     arrays: dict[str, NDArray[Any]] = {_AGENT: np.frombuffer(content, dtype=np.uint8)}
@@ -58,7 +59,7 @@ def parse(
         return _made(header, arrays, seed, representation)
     except LoadError:
         raise
-    except loading.FAILURES as error:
+    except agents.FAILURES as error:
         raise LoadError(f"the file does not describe a valid bandit, it may have been altered: {error}") from error
 
 
@@ -66,7 +67,7 @@ def _made(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], seed: A
     parts = header[KIND]
     if set(header) != {KIND} or not isinstance(parts, dict) or set(parts) != _HEADER or _AGENT not in arrays:
         raise LoadError("the file's header does not describe a bandit")
-    agent = loading.parse(arrays[_AGENT].tobytes(), seed=seed, representation=representation)
+    agent = Agent.restored(*agents.parse(arrays[_AGENT].tobytes(), seed=seed, representation=representation))
     encoders = tuple(decoded(part, KNOWN) for part in parts["encoders"])
     if len(encoders) != 2 or not isinstance(encoders[0], Encoder | Columns):
         raise LoadError("the file must describe an encoder of contexts and at most one encoder of items")

@@ -16,10 +16,10 @@ from urllib.parse import quote
 from lim2.bandit import Bandit, Reason
 from lim2.client.exchange import Call, Request
 from lim2.client.results import Estimate, ServedDecision, ServedEvaluation, ServedSlate
+from lim2.loading import from_bytes
 from lim2.log.ids import new_id, position_named
 from lim2.log.rewards import checked_reward
 from lim2.log.serialization import as_json, dump_json
-from lim2.opening import from_bytes
 
 Outcome = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
 Policy = Literal["baseline", "random", "best", "algorithm"]

@@ -19,8 +19,8 @@ from lim2.commands.logged import Arm, Context, Raw, Reward, is_log, logged, open
 from lim2.commands.screen import ERRORS, Json, note, number, print_json, show
 from lim2.evaluation import evaluate as estimated
 from lim2.evaluation.evaluate import Evaluation, OverlapWarning
+from lim2.loading import load
 from lim2.log.table import Table
-from lim2.opening import load
 
 LABELS = {"logged": "logged policy", "ips": "IPS", "snips": "SNIPS", "dr": "doubly robust", "gain": "gain (DR)"}
 

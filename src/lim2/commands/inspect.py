@@ -17,7 +17,7 @@ from lim2.bandit import Bandit
 from lim2.commands.errors import plain_errors
 from lim2.commands.screen import ERRORS, Json, console, facts, number, print_json, show
 from lim2.items import ItemAgent
-from lim2.opening import load
+from lim2.loading import load
 from lim2.state import Array
 
 LATEST = 1000  # largest number of stored contexts to average over

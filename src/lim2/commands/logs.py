@@ -20,10 +20,10 @@ from lim2.commands.log_copy import copy
 from lim2.commands.logged import Address, opened
 from lim2.commands.screen import ERRORS, Json, console, facts, moment, number, print_json, show, span
 from lim2.commands.warm_start import fresh
+from lim2.loading import load
 from lim2.log import DecisionLog, LoggedDecision
 from lim2.log.learning import position_of
 from lim2.log.reading import entries
-from lim2.opening import load
 
 app = typer.Typer(help="Decision logs: inspect, evaluate, replay, copy, prune, erase.", no_args_is_help=True)
 app.command()(copy)

@@ -56,11 +56,11 @@ def decoded(value: Any, known: Known) -> Any:
         return float(value["float"])
     if set(value) == {"object", "settings"} and isinstance(value["object"], str) and value["object"] in known:
         parts = value["settings"] if isinstance(value["settings"], dict) else {}
-        return made(known[value["object"]], {name: decoded(part, known) for name, part in parts.items()})
+        return build(known[value["object"]], {name: decoded(part, known) for name, part in parts.items()})
     raise LoadError(f"the header has an unknown value {str(value)[:100]}: was it saved by a newer lim2?")
 
 
-def made(kind: type[Any], settings: Mapping[str, Any]) -> Any:
+def build(kind: type[Any], settings: Mapping[str, Any]) -> Any:
     """Return a dataclass with these fields; a field that is newer than the file gets its default."""
     known = {field.name: field.default for field in dataclasses.fields(kind)}
     required = {name for name, default in known.items() if default is dataclasses.MISSING}

@@ -10,11 +10,11 @@ from typing import Any
 
 from lim2.bandit import Bandit, RawDecider
 from lim2.info import Info
+from lim2.loading import from_bytes
 from lim2.log import Lease, LogError, LostLeaseError
 from lim2.log.learning import position_of
 from lim2.log.microbatching import DecisionBatcher
 from lim2.log.pruning import prune
-from lim2.opening import from_bytes
 from lim2.serve import spec as specs
 from lim2.serve.catalog import Catalog, NoBanditError, StaleError
 from lim2.serve.learner_link import Report

@@ -14,9 +14,9 @@ from lim2.agents import AGENTS, replacement
 from lim2.bandit import Bandit
 from lim2.encoding import Encoder
 from lim2.exploration.epsilon import LOGGED
-from lim2.loading import settings_of_today
 from lim2.matching import Matching
 from lim2.persistence import LoadError
+from lim2.persistence.agents import current_settings
 from lim2.serve.errors import bad_request
 
 START = "start"  # the kind of documents that are models to start from
@@ -147,7 +147,7 @@ def read_stored(content: bytes | str) -> Stored:
     match raw:
         case {"spec": {"algorithm": str(name), "settings": dict(settings)} as spec}:
             with suppress(LoadError):  # what has no place today is refused when the bandit is opened
-                today, values = settings_of_today(name, settings)
+                today, values = current_settings(name, settings)
                 if not any(isinstance(value, Matching) for value in values.values()):
                     spec["algorithm"], spec["settings"] = today, values
     return msgspec.convert(raw, Stored)

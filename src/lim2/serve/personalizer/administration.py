@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from lim2.bandit import Bandit
-from lim2.opening import from_bytes
+from lim2.loading import from_bytes
 from lim2.persistence import LoadError
 from lim2.serve import spec as specs
 from lim2.serve.errors import bad_request
