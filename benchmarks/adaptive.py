@@ -4,7 +4,7 @@ Reads the runs of `lim2 bench` with the suites `suite.toml`, `ablation.toml` and
 benchmarks/suites, keeps their rewards in docs/results/past-the-paper (`suite.csv`, `ablation.csv`, `cases.csv`), and
 prints tables. A run takes the place of a kept one of the same problem, agent and seed; the others stay, so that a new
 version of AdaptiveTS need not play its rivals again. Without folders the tables are made from what is kept.
-`python -m benchmarks.statements --write` puts them into docs/past-the-paper.md.
+`python -m benchmarks.statements --write` puts them into docs/research/benchmarks.md.
 """
 
 import argparse

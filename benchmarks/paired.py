@@ -13,7 +13,7 @@ from benchmarks.passages import write_passage
 from lim2 import problems
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "learning.md"
+PAGE = HERE.parent / "docs" / "concepts" / "learning.md"
 
 
 class Run(NamedTuple):
@@ -78,5 +78,5 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
 
 
 def write_table(marker: str, lines: Sequence[str]) -> None:
-    """Replace the table between two markers of docs/learning.md, and show it."""
+    """Replace the table between two markers of docs/concepts/learning.md, and show it."""
     write_passage(PAGE, marker, "\n".join(lines))

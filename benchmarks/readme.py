@@ -14,10 +14,10 @@ from lim2.experiments.store import with_current_names
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
-SPEED_PAGE = HERE.parent / "docs" / "speed.md"
-EVENTS_PAGE = HERE.parent / "docs" / "json-events.md"
-CATALOGUE_PAGE = HERE.parent / "docs" / "catalogue.md"
-EVALUATE_PAGE = HERE.parent / "docs" / "how-to" / "evaluate.md"
+SPEED_PAGE = HERE.parent / "docs" / "research" / "speed.md"
+EVENTS_PAGE = HERE.parent / "docs" / "guides" / "contexts.md"
+CATALOGUE_PAGE = HERE.parent / "docs" / "guides" / "catalogues.md"
+EVALUATE_PAGE = HERE.parent / "docs" / "guides" / "evaluate.md"
 RESULTS = HERE.parent / "docs" / "results"
 
 
@@ -31,7 +31,7 @@ def _cells(row: dict[str, Any]) -> str:
 
 
 def speed_page() -> str:
-    """Return docs/speed.md: every line of the benchmark."""
+    """Return docs/research/speed.md: every line of the benchmark."""
     results = _load("speed")
     machine = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
     lines = [

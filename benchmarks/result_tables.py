@@ -60,13 +60,13 @@ def paper(kept: Kept) -> str:
 
 def claims(kept: Kept) -> str:
     """Return all of the paper's claims, each with links to what shows it."""
-    return "\n".join(claim_lines(kept.claims, "results/report.md"))
+    return "\n".join(claim_lines(kept.claims, "../results/report.md"))
 
 
 def criteria(kept: Kept) -> str:
     """Return what this project requires beyond the paper."""
     rows = [
-        [c.text, c.word, c.evidence, links(c, "results/report.md")]
+        [c.text, c.word, c.evidence, links(c, "../results/report.md")]
         for section in kept.sections.values()
         for c in section.criteria
     ]

@@ -32,7 +32,7 @@ from benchmarks.processes import children, cpu_of, is_learner
 from benchmarks.serve import KEY, ROOT, Server, bodies, rewarded, spread
 from lim2.experiments.report.markdown import table
 
-PAGE = ROOT / "docs" / "scaling.md"
+PAGE = ROOT / "docs" / "service" / "scaling.md"
 PATH = "/personalizer/v1.0/rank"
 SETTLE = 1.0  # seconds after a block, in which the rest of its rewards is learned
 CONNECTIONS = 16

@@ -27,7 +27,7 @@ Sentences = Mapping[str, Sequence[object]]
 
 
 def rivals(kept: Kept) -> Sentences:
-    """README.md and docs/past-the-paper.md: where AdaptiveTS stands on the paper's datasets."""
+    """README.md and docs/research/benchmarks.md: where AdaptiveTS stands on the paper's datasets."""
     sides = past_the_paper.judged(kept.comparisons)
 
     def count(side: str) -> list[object]:
@@ -51,7 +51,7 @@ def rivals(kept: Kept) -> Sentences:
 
 
 def worlds(kept: Kept) -> Sentences:
-    """README.md and docs/past-the-paper.md: AdaptiveTS in the worlds of products."""
+    """README.md and docs/research/benchmarks.md: AdaptiveTS in the worlds of products."""
     mean, count, missed = products.figures(kept.measured("worlds"))
     return {
         "regret is {} times that of the best rival in the geometric mean over {} worlds, and more than 1.15 times in "
@@ -62,14 +62,14 @@ def worlds(kept: Kept) -> Sentences:
 
 
 def banner(kept: Kept) -> Sentences:
-    """docs/faq.md: how much of the possible lift AdaptiveTS gets with rare clicks and late zeros."""
+    """docs/guides/faq.md: how much of the possible lift AdaptiveTS gets with rare clicks and late zeros."""
     rows = [row for row in kept.measured("worlds") if row["world"] == "banner" and row["agent"] == "AdaptiveTS"]
     lift = 1.0 - next(row["regret"] for row in rows if not row["hand"])
     return {"it gets {} of the possible lift over 20,000 visits": [f"{lift:.0%}"]}
 
 
 def verdict(kept: Kept) -> Sentences:
-    """docs/research/results.md and docs/reproduction.md: how many of the paper's claims are reproduced."""
+    """docs/research/results.md and docs/research/reproduction.md: how many of the paper's claims are reproduced."""
     held = [claim.holds for claim in kept.claims]
     return {
         "These runs reproduce {} of the {} claims of the paper, do not reproduce {}, and cannot judge {} (“open”).": [
@@ -92,7 +92,7 @@ def forever(kept: Kept) -> Sentences:
 
 
 def cells(kept: Kept) -> Sentences:
-    """docs/reproduction.md: how many cells of the raw table are the published ones."""
+    """docs/research/reproduction.md: how many cells of the raw table are the published ones."""
     raw = kept.sheet("table", "raw").filter(pl.col("verdict") != "")
     rest = raw.filter(~pl.col("method").is_in(SLOW))
     runs = {line.title: {m: line.cells[m]["runs"] for m in line.methods} for line in kept.lines}
@@ -113,7 +113,7 @@ def cells(kept: Kept) -> Sentences:
 
 
 def slow(kept: Kept) -> Sentences:
-    """docs/reproduction.md: NeuralUCB and NeuralTS."""
+    """docs/research/reproduction.md: NeuralUCB and NeuralTS."""
     raw = kept.sheet("table", "raw").filter(pl.col("verdict") != "")
     methods = ("LiM2", "NeuralLinear", *SLOW)
     lines = alike(kept.lines, methods)
@@ -138,7 +138,7 @@ def slow(kept: Kept) -> Sentences:
 
 
 def partial_files(kept: Kept) -> Sentences:
-    """docs/reproduction.md: datasets of which only a part is here, and Scania's random policy."""
+    """docs/research/reproduction.md: datasets of which only a part is here, and Scania's random policy."""
 
     def shares(title: str) -> list[str]:
         line = kept.line(title)
@@ -156,7 +156,7 @@ def partial_files(kept: Kept) -> Sentences:
 
 
 def time(kept: Kept) -> Sentences:
-    """docs/reproduction.md: the time of a round over 60,000 rounds."""
+    """docs/research/reproduction.md: the time of a round over 60,000 rounds."""
     growth = {}
     for method in complexity.METHODS:
         _, micro = complexity.times(kept.tables["complexity"], method)
@@ -173,7 +173,7 @@ def time(kept: Kept) -> Sentences:
 
 
 def late(kept: Kept) -> Sentences:
-    """docs/reproduction.md: regret with limited and full memory, over all rounds and in the second half."""
+    """docs/research/reproduction.md: regret with limited and full memory, over all rounds and in the second half."""
     tables = kept.tables["forgetting"]
     values: list[str] = []
     for half in (False, True):
@@ -190,7 +190,7 @@ def late(kept: Kept) -> Sentences:
 
 
 def limits(kept: Kept) -> Sentences:
-    """docs/past-the-paper.md: where AdaptiveTS is not the best choice."""
+    """docs/research/benchmarks.md: where AdaptiveTS is not the best choice."""
     left, runs, special = kept.rewards("ablation"), kept.rewards("suite"), kept.rewards("cases")
     flat = [p for p in adaptive.SPECIAL if adaptive.left_without(left, "no hidden layer", p) > 100]
     wheel = special.filter(problem="wheel", agent="AdaptiveTS")["reward"].to_numpy()
@@ -219,7 +219,7 @@ def limits(kept: Kept) -> Sentences:
 
 
 def items(kept: Kept) -> Sentences:
-    """docs/catalogue.md: AdaptiveTS on datasets with items."""
+    """docs/guides/catalogues.md: AdaptiveTS on datasets with items."""
     rows = [row for row in kept.measured("items") if row["problem"] != "catalogue"]
     return {
         "AdaptiveTS earns at least as much as Vowpal Wabbit on {} of {} datasets, and is within 2% of the best lim2 "

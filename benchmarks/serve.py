@@ -33,7 +33,7 @@ from lim2.experiments.report.markdown import table
 
 KEY = "a-key-for-the-benchmark"
 ROOT = Path(__file__).parent.parent
-PAGE, MARKER = ROOT / "docs" / "serve.md", "load"
+PAGE, MARKER = ROOT / "docs" / "service" / "run.md", "load"
 ACTIONS, DISTINCT = 10, 400
 CONNECTIONS = (1, 16, 64)
 LEARNED = 1000  # rewards before anything is measured

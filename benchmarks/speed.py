@@ -290,7 +290,9 @@ def main() -> None:
     out.parent.mkdir(exist_ok=True)
     out.write_text(json.dumps({"machine": machine, "code": by, "sections": results}, indent=1) + "\n")
     readme.main()
-    console.print(f"{time.perf_counter() - started:.0f} s; written to {out.relative_to(HERE.parent)} and docs/speed.md")
+    console.print(
+        f"{time.perf_counter() - started:.0f} s; written to {out.relative_to(HERE.parent)} and docs/research/speed.md"
+    )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Offline scaling knows the moments of all rows that will be played; the agent only those of rows it has learned from.
 Same shuffles, same seeds. Finished runs are kept in benchmarks/results/standardize.json, and not played again; the
-table goes into docs/learning.md.
+table goes into docs/concepts/learning.md.
 """
 
 import argparse

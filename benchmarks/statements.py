@@ -26,8 +26,8 @@ from lim2.paper.write import headline, latex_of, markdown_of
 TABLES: Mapping[str, Sequence[Callable[[Kept], str]]] = {
     "README.md": [result_tables.compared],
     "docs/research/results.md": [result_tables.paper],
-    "docs/reproduction.md": [result_tables.claims, result_tables.criteria, result_tables.pieces],
-    "docs/past-the-paper.md": [
+    "docs/research/reproduction.md": [result_tables.claims, result_tables.criteria, result_tables.pieces],
+    "docs/research/benchmarks.md": [
         result_tables.worlds,
         result_tables.rivals,
         result_tables.played,
@@ -37,13 +37,13 @@ TABLES: Mapping[str, Sequence[Callable[[Kept], str]]] = {
         result_tables.cases,
         result_tables.calibration,
     ],
-    "docs/catalogue.md": [],
-    "docs/faq.md": [],
+    "docs/guides/catalogues.md": [],
+    "docs/guides/faq.md": [],
 }
 SENTENCES: Mapping[str, Sequence[Callable[[Kept], Sentences]]] = {
     "README.md": [sentences.rivals, sentences.worlds],
     "docs/research/results.md": [sentences.verdict, sentences.forever],
-    "docs/reproduction.md": [
+    "docs/research/reproduction.md": [
         sentences.verdict,
         sentences.cells,
         sentences.slow,
@@ -51,9 +51,9 @@ SENTENCES: Mapping[str, Sequence[Callable[[Kept], Sentences]]] = {
         sentences.time,
         sentences.late,
     ],
-    "docs/past-the-paper.md": [sentences.rivals, sentences.worlds, sentences.limits],
-    "docs/catalogue.md": [sentences.items],
-    "docs/faq.md": [sentences.banner],
+    "docs/research/benchmarks.md": [sentences.rivals, sentences.worlds, sentences.limits],
+    "docs/guides/catalogues.md": [sentences.items],
+    "docs/guides/faq.md": [sentences.banner],
 }
 DIGESTS = "SHA256SUMS"
 REPORT_END = "## Repeat it"  # after it: commands and machines

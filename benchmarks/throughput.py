@@ -4,7 +4,7 @@ Three parts. Speed: logged rewards of Statlog's shape, learned after 2,000 round
 one process; CPU time, medians over repeats. Reward: Statlog, Covertype and Adult, paired runs of 5,000 rounds: a loop;
 decisions that are frozen for 64 rounds and then learned one by one; the same, learned as one batch. The middle column
 says how much is due to the delay. Warm start: a million rows of a table. Writes benchmarks/results/throughput.json and
-the tables of docs/batches.md.
+the tables of docs/guides/batches.md.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from lim2.log.table import Table
 from lim2.problems import Problem
 
 HERE = Path(__file__).parent
-OUT, PAGE = HERE / "results" / "throughput.json", HERE.parent / "docs" / "batches.md"
+OUT, PAGE = HERE / "results" / "throughput.json", HERE.parent / "docs" / "guides" / "batches.md"
 AGENTS: dict[str, dict[str, Any]] = {"AdaptiveTS": {}, "LinearTS": {}, "AdaptiveTS linear": {"hidden": ()}}
 SIZES = (8, 64, 256, "auto")
 WARM, BLOCK, REPEATS = 2000, 1024, 9

@@ -4,7 +4,7 @@ Every cell of the grid is a process of its own, held to 4 GiB and some seconds, 
 Besides, act with a column more is timed next to act without it, and 1,000 arms x 20 features are played until the
 buffer is full and tuples leave it. Arms are drawn uniformly and nobody takes turns at the start, so that every act
 scores. CPU time. Writes benchmarks/results/wide.json cell by cell: what this code has measured is not measured again,
-unless with `--again`. With `--docs` nothing is measured, and docs/speed.md is written from what there is.
+unless with `--again`. With `--docs` nothing is measured, and docs/research/speed.md is written from what there is.
 """
 
 import argparse
@@ -213,7 +213,7 @@ def grid_table(grid: Mapping[str, Any], name: str, what: str) -> str:
 
 
 def page(known: Mapping[str, Any]) -> str:
-    """Return the part of docs/speed.md about many arms and wide contexts."""
+    """Return the part of docs/research/speed.md about many arms and wide contexts."""
     lines = ["## Many arms and wide contexts", ""]
     lines += [
         f"Measured by `python -m benchmarks.wide` (code {known['code']}) in CPU time. Each cell is a separate",
@@ -241,7 +241,7 @@ def page(known: Mapping[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--again", action="store_true", help="measure everything anew")
-    parser.add_argument("--docs", action="store_true", help="measure nothing, write docs/speed.md")
+    parser.add_argument("--docs", action="store_true", help="measure nothing, write docs/research/speed.md")
     arguments = parser.parse_args()
     if not arguments.docs:
         measured(arguments.again)

@@ -1,6 +1,6 @@
 """Your own algorithm, with LinUCB as the example: `python examples/own_algorithm.py`.
 
-LinUCB is by Li, Chu, Langford and Schapire (2010). docs/adding-an-algorithm.md explains this file. Needs
+LinUCB is by Li, Chu, Langford and Schapire (2010). docs/research/adding-an-algorithm.md explains this file. Needs
 `pip install lim2`.
 """
 

@@ -1,4 +1,4 @@
-"""The example of docs/adding-an-algorithm.md: the page shows the file, and the file is an agent like any other."""
+"""docs/research/adding-an-algorithm.md shows its example's file, and the file is an agent like any other."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from lim2.algorithms.base import Algorithm
 from lim2.experiments import bench
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "adding-an-algorithm.md").read_text()
+PAGE = (ROOT / "docs" / "research" / "adding-an-algorithm.md").read_text()
 FILE = (ROOT / "examples" / "own_algorithm.py").read_text()
 
 

@@ -29,22 +29,22 @@ from tools.imports_of_tests import PUBLIC
 
 # Pages whose Python is tested elsewhere: against a service, in a process that is killed, or as a part of a file.
 ELSEWHERE = {
-    "production.md": "tests/test_production.py",
-    "client.md": "tests/client/test_snippets.py",
+    "guides/application.md": "tests/test_production.py",
+    "guides/client.md": "tests/client/test_snippets.py",
     "tutorial/service.md": "tests/serve/test_serve_docs.py",
-    "adding-an-algorithm.md": "tests/test_adding_an_algorithm.py",
-    "explanation/paper-and-code.md": "test_code_of_the_paper_is_code_of_lim2, below",
+    "research/adding-an-algorithm.md": "tests/test_adding_an_algorithm.py",
+    "research/paper-to-code.md": "test_code_of_the_paper_is_code_of_lim2, below",
 }
-DOCTESTS = ("arms.md", "batches.md")
+DOCTESTS = ("guides/arms.md", "guides/batches.md")
 # Other languages: tests/client/test_snippets.py runs them against a service.
 FOREIGN = ("ts", "go", "php")
 # What would take hours or need a dataset's whole file is shortened.
 SHORTER = {
-    "bench.md": [("5000", "60"), ("runs=10", "runs=1"), ('"statlog"', '"linear"')],
-    "problems.md": [("rounds=5000", "rounds=100"), ("rounds=4000", "rounds=50")],
-    "representations.md": [("rounds=5000", "rounds=20")],
+    "research/experiments.md": [("5000", "60"), ("runs=10", "runs=1"), ('"statlog"', '"linear"')],
+    "research/problems.md": [("rounds=5000", "rounds=100"), ("rounds=4000", "rounds=50")],
+    "guides/networks.md": [("rounds=5000", "rounds=20")],
 }
-NEEDS = {"representations.md": "torch"}
+NEEDS = {"guides/networks.md": "torch"}
 
 
 def name(page: Path) -> str:
@@ -93,7 +93,7 @@ def test_examples_give_what_the_page_says(page: str) -> None:
 
 
 def test_code_of_the_paper_is_code_of_lim2() -> None:
-    """docs/explanation/paper-and-code.md shows lines of these files."""
+    """docs/research/paper-to-code.md shows lines of these files."""
     source = ROOT / "src" / "lim2"
     files = ("algorithms/lim2.py", "algorithms/neural.py", "matching.py", "exploration/posterior.py")
     lines = [
@@ -103,7 +103,7 @@ def test_code_of_the_paper_is_code_of_lim2() -> None:
     ]
     shown = [
         (block.where, line.strip())
-        for block in blocks(DOCS / "explanation" / "paper-and-code.md", "python")
+        for block in blocks(DOCS / "research" / "paper-to-code.md", "python")
         for line in block.text.splitlines()
     ]
     assert len(shown) > 20
@@ -243,7 +243,7 @@ def test_site() -> None:
     assert "No issues found" in said
     assert not re.search(r"warning|griffe|error", said, flags=re.IGNORECASE), said
     assert list(problems(ROOT / "site")) == []
-    text = (ROOT / "site" / "explanation" / "algorithms.html").read_text()
+    text = (ROOT / "site" / "concepts" / "algorithms.html").read_text()
     assert text.count("<math") > 20
     assert "$$" not in text
     for page, shown in (("log", "DecisionLog.decide"), ("client", "Client.decide"), ("bandit", "Bandit.decide")):
@@ -253,7 +253,7 @@ def test_site() -> None:
         "Rerun the experiments of the paper, and compare tables and figures with the published ones"
         in commands.partition("<h2")[0]
     )  # not cut
-    assert '<td class="prose long"' in (ROOT / "site" / "problems.html").read_text()
+    assert '<td class="prose long"' in (ROOT / "site" / "research" / "problems.html").read_text()
     assert "/v1/bandits/{name}/decide" in (ROOT / "site" / "reference" / "http.html").read_text()
 
 

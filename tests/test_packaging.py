@@ -117,7 +117,7 @@ def test_pythons_are_the_same_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = [line.rpartition(" ")[2] for line in project["classifiers"] if re.search(r":: 3\.\d+$", line)]
     assert project["requires-python"] == f">={named[0]}"
-    assert f"| Python | {', '.join(named)}. " in (ROOT / "docs" / "releases.md").read_text()
+    assert f"| Python | {', '.join(named)}. " in (ROOT / "docs" / "reference" / "releases.md").read_text()
     for name, job in (("test.yml", "test"), ("test.yml", "release-check"), ("release.yml", "check")):
         jobs = yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text())["jobs"]
         assert jobs[job]["strategy"]["matrix"]["python"] == named

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from helpers import postgres
 
-GUIDE = Path(__file__).parent.parent / "docs" / "production.md"
+GUIDE = Path(__file__).parent.parent / "docs" / "guides" / "application.md"
 DATABASE = "postgresql://shop@db.internal/decisions#banners"  # a real one takes its place
 
 

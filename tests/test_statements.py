@@ -66,8 +66,10 @@ def test_a_run_of_the_papers_table_that_was_changed_is_found(ours: Kept, copy: P
     assert "docs/research/results.md: the table 'paper' is not what the kept runs give" in wrong(
         kept, "docs/research/results.md"
     )
-    [told] = [line for line in wrong(kept, "docs/reproduction.md") if "earns {} in the paper" in line]
-    assert told.startswith("docs/reproduction.md: “earns {} in the paper: it learns to eat nothing. Here {} of {} runs")
+    [told] = [line for line in wrong(kept, "docs/research/reproduction.md") if "earns {} in the paper" in line]
+    assert told.startswith(
+        "docs/research/reproduction.md: “earns {} in the paper: it learns to eat nothing. Here {} of {} runs"
+    )
     assert "”: −32, 5, 10, 12,005 should be −32, " in told
     assert statements.digests(kept) != (kept.results / statements.DIGESTS).read_text()
 
@@ -94,7 +96,7 @@ def test_a_fresh_run_that_was_changed_a_little_is_found(ours: Kept, copy: Path) 
 
 
 def test_the_page_on_what_carries_the_result_reads_its_table_rightly(ours: Kept) -> None:
-    """docs/explanation/what-carries-the-result.md; its table is tested by tests/test_readme.py."""
+    """docs/research/ablation.md; its table is tested by tests/test_readme.py."""
     rows = ours.sheet("ablation", "ablation").select("variant", "problem", "difference_percent").iter_rows()
     apart = {(str(variant), str(problem)): float(percent) for variant, problem, percent in rows}
     assert -60.0 < apart["no mean prior", "all"] < -40.0  # "about half of the lead is lost"
@@ -109,7 +111,7 @@ def test_the_page_on_what_carries_the_result_reads_its_table_rightly(ours: Kept)
 
 
 def test_the_guide_for_users_of_vowpal_wabbit_does_not_promise_too_much(ours: Kept) -> None:
-    """docs/how-to/from-vowpal-wabbit.md: "On most of the problems where both were measured, lim2 earned more"."""
+    """docs/guides/from-vowpal-wabbit.md: "On most of the problems where both were measured, lim2 earned more"."""
     ahead = [rival["difference"] > 0 for rival in past_the_paper.judged(ours.comparisons)["peers"].values()]
     ahead += [row["minus_peer"] > 0 for row in ours.measured("items")]
     assert sum(ahead) > 0.6 * len(ahead)

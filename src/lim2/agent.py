@@ -134,7 +134,7 @@ class Agent(Decider):
         batch
             Number of rewards learned in one update. 1: one update per reward, the same as a loop over :meth:`update`.
             ``"auto"``: an eighth of the rounds so far, at most 256, or 1 if :attr:`batches` is False. Large batches are
-            much faster, see ``docs/batches.md``.
+            much faster, see ``docs/guides/batches.md``.
 
         Examples
         --------
@@ -484,7 +484,7 @@ class Agent(Decider):
         When the call returns, the file is on disk. :func:`lim2.load` reads it; the loaded agent learns exactly, bit for
         bit, as this one would. A ValueError is raised before anything is written if the agent cannot be saved, for
         example with a custom exploration or with names of arms that are not JSON values. The format is described in
-        ``docs/file-format.md``.
+        ``docs/reference/file-format.md``.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The snippets of docs/serve.md and the examples of docs/client.md run, against a real service."""
+"""The snippets of docs/service/run.md and the examples of docs/guides/client.md run, against a real service."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def banner(server: Running) -> Iterator[lim2.Client]:
 
 
 def snippet(language: str, server: Running) -> str:
-    found = re.findall(rf"```{language}\n(.*?)```", (DOCS / "serve.md").read_text(), flags=re.DOTALL)
+    found = re.findall(rf"```{language}\n(.*?)```", (DOCS / "service" / "run.md").read_text(), flags=re.DOTALL)
     assert len(found) == 1
     assert ADDRESS in found[0]
     return str(found[0]).replace(ADDRESS, server.url)
@@ -111,7 +111,7 @@ def test_a_snippet_says_what_was_wrong(server: Running, tmp_path: Path) -> None:
 
 
 def test_the_page_of_the_python_client(server: Running, tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "client.md").read_text(), flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "guides" / "client.md").read_text(), flags=re.DOTALL)
     assert len(blocks) >= 4
     text = "\n".join(blocks).replace(ADDRESS, server.url)
     (tmp_path / "page.py").write_text(text)

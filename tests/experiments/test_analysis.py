@@ -148,7 +148,7 @@ def test_a_report_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @with_results
 def test_the_page_says_what_was_kept() -> None:
     docs = Path(__file__).parents[2] / "docs"
-    page = (docs / "suites.md").read_text()
+    page = (docs / "research" / "suites.md").read_text()
     kept = json.loads((docs / "results" / "suites" / "datasets.json").read_text())
     for place in kept["places"]:
         assert f"| {place['agent']} | {place['rank']:.2f} |" in page, "run `python -m benchmarks.datasets`"

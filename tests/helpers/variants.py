@@ -59,7 +59,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
     "NeuralLinear, standardized": ("NeuralLinear", {**NETWORK, **PHASES, "standardize": True}),
     "Naive in phases": ("NeuralLinearNaive", {**BUFFER, **PHASES}),
     "NeuralTS, standardized": ("NeuralTS", {**GRADIENT, "standardize": True}),
-    EXAMPLE: (own_algorithm.LinUCB.__name__, {}),  # of docs/adding-an-algorithm.md
+    EXAMPLE: (own_algorithm.LinUCB.__name__, {}),  # of docs/research/adding-an-algorithm.md
 }
 UNBOUNDED = ("NeuralLinear", "NeuralUCB", "NeuralTS")
 GRADIENT_BANDITS = ("NeuralUCB", "NeuralTS")

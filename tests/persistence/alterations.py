@@ -53,7 +53,7 @@ def parts_of(content: bytes) -> Parts:
 
 
 def sealed(parts: Parts, edit: Callable[[str], str] = str) -> bytes:
-    """Return a file as ``docs/file-format.md`` describes it, whose header may be edited as text."""
+    """Return a file as ``docs/reference/file-format.md`` describes it, whose header may be edited as text."""
     table = [{"name": name, "type": array.dtype.str, "shape": list(array.shape)} for name, array in parts.arrays]
     text = edit(json.dumps({**parts.header, "arrays": table}, allow_nan=True)).encode()
     content = bytearray(MAGIC + struct.pack("<IIQ", FORMAT, 0, len(text)) + text)

@@ -7,7 +7,7 @@ import pytest
 import lim2.problems
 from lim2.problems.docs import renewed
 
-PAGE = Path(__file__).parents[2] / "docs" / "problems.md"
+PAGE = Path(__file__).parents[2] / "docs" / "research" / "problems.md"
 
 
 def test_the_tables_are_those_of_the_registry() -> None:

@@ -1,4 +1,4 @@
-"""docs/serve.md tells the truth: its calls work, its settings are all there are. So do README and the tutorial."""
+"""docs/service/run.md: its calls work, its settings are all there are. The same for README and the tutorial."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from lim2.serve.metrics import Metrics
 from lim2.serve.spec import BanditSpec
 
 DOCS = Path(__file__).parents[2] / "docs"
-TEXT = (DOCS / "serve.md").read_text()
+TEXT = (DOCS / "service" / "run.md").read_text()
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -63,7 +63,7 @@ def test_calls_of_the_first_pages_work(server: Running, pages: tuple[str, ...], 
 
 def test_the_first_pages_create_the_same_bandit() -> None:
     """So a reader who goes from one to the next, in one folder, is not refused with 409."""
-    pages = ("README.md", "docs/serve.md", "docs/tutorial/service.md")
+    pages = ("README.md", "docs/service/run.md", "docs/tutorial/service.md")
     created = [re.findall(r"-X PUT .*? -d '(.*?)'", curls(ROOT / page), flags=re.DOTALL) for page in pages]
     wanted = [[BODIES[BanditSpec]]] * len(pages)
     assert [[json.loads(body) for body in bodies] for bodies in created] == wanted

@@ -3,8 +3,8 @@
 The features of a context are the hidden layer of a network, the scaled context and a constant 1. The *full* regression
 uses all of them, the *linear* one the context and the constant. Between refits a round is the exact conjugate update of
 the played arm. A refit takes over the trained network, the scales of columns and rewards and the widths of the linear
-prior, tests for a change, and fits every arm again: prior, sums over evicted tuples, buffer. ``docs/agent.md`` has the
-formulas.
+prior, tests for a change, and fits every arm again: prior, sums over evicted tuples, buffer. Formulas:
+``docs/concepts/agent.md``.
 """
 
 import copy
@@ -114,7 +114,7 @@ class AdaptiveTS(WithNetwork):
     reward before they learn it: one on the context, one that adds the hidden layer of a network. The linear one decides
     where its predictions are better, and the evidence chooses how much a context may change its scores at all, so that
     useless columns cost little. A change of the rewards is detected, single outliers are limited, and time and memory
-    per round are bounded. See ``docs/agent.md``.
+    per round are bounded. See ``docs/concepts/agent.md``.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class Algorithm(ABC):
     """Base class of contextual bandit algorithms. Its fields are its settings; it is immutable.
 
     An algorithm defines a named tuple ``State`` and the methods ``init``, ``score`` and ``learn``. It supports changing
-    arms if it also defines ``add_arm`` and ``remove_arm``. See ``docs/adding-an-algorithm.md``.
+    arms if it also defines ``add_arm`` and ``remove_arm``. See ``docs/research/adding-an-algorithm.md``.
 
     Parameters
     ----------

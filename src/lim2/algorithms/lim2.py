@@ -37,9 +37,9 @@ class LiM2(Buffered):
     the new features by likelihood matching, takes the last layer as the prior mean, and restarts the linear regression
     of every arm from this prior and the buffer. Time and memory per round are bounded.
 
-    The defaults are the settings of the published runs; ``docs/decisions/agents.md`` lists the choices that the paper
-    leaves open. They expect contexts and rewards of order 1: use ``standardize=True`` for raw columns, and scale and
-    centre rewards.
+    The defaults are the settings of the published runs; ``docs/research/decisions/agents.md`` lists the choices that
+    the paper leaves open. They expect contexts and rewards of order 1: use ``standardize=True`` for raw columns, and
+    scale and centre rewards.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class LiM2(Buffered):
         Seed of the random streams. The same seed and inputs give the same decisions.
     standardize
         Whether to scale raw columns by their running mean and standard deviation. The buffer holds raw values. See
-        ``docs/learning.md``.
+        ``docs/concepts/learning.md``.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The start of AdaptiveTS in the scales of the data, as ``docs/agent.md`` has it."""
+"""The start of AdaptiveTS in the scales of the data, as ``docs/concepts/agent.md`` has it."""
 
 TURNS = 24  # at the start, all arms together
 A0 = 15.0  # the noise of an arm starts at InvGamma(A0, A0 s^2), with s the standard deviation of the rewards

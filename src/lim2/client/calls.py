@@ -257,7 +257,7 @@ def create(
         Name of the learning algorithm, one of ``lim2.AGENTS``.
     **options
         ``epsilon``, ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``seed``, ``settings``,
-        ``encoder``, ``item_encoder``; see docs/serve.md.
+        ``encoder``, ``item_encoder``; see docs/service/run.md.
     """
     described = arms if arms is None else _features(arms) if isinstance(arms, Mapping) else _names(arms)
     content = dump_json({"arms": described, "algorithm": algorithm, **as_json(options, "a description")})

@@ -19,12 +19,14 @@ def serve(
         str | None, typer.Option(metavar="DIR", help="Data folder: logs, models, key. Default: lim2-data.")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TOML file with settings; docs/serve.md lists them.")
+        Path | None, typer.Option(metavar="FILE", help="TOML file with settings; docs/service/run.md lists them.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Number of processes. Default: 1.")] = None,
     store: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Database shared by several machines: postgresql://... See docs/scaling.md."),
+        typer.Option(
+            metavar="URL", help="Database shared by several machines: postgresql://... See docs/service/scaling.md."
+        ),
     ] = None,
     role: Annotated[
         str | None, typer.Option(help="What this process does: decide, learn, or all (both). Default: all.")

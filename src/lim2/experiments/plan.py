@@ -16,7 +16,8 @@ from lim2.experiments.names import PlanError, Spec, check_settings, is_table
 from lim2.problems.registry import find
 
 FORMAT = 1  # of a run's file; a change makes all runs new
-RESULTS = "0.1.0"  # the version of lim2 since which runs give the same; raised when they do not, see docs/releases.md
+# The version of lim2 since which runs give the same; raised when they do not, see docs/reference/releases.md.
+RESULTS = "0.1.0"
 # Agents that had other names when the kept runs were made: earlier -> current name. Digests are computed with the
 # earlier name, so that kept runs are found and not run again.
 RENAMED_AGENTS = {

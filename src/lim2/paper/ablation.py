@@ -1,4 +1,4 @@
-"""What carries the result: LiM2 with its pieces taken out or exchanged, one by one."""
+"""Ablation: LiM2 with its pieces taken out or exchanged, one by one."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def section(tables: Tables) -> Section | None:
     rounds = tables.rows[0]["rounds"]
     return Section(
         "ablation",
-        "What carries the result",
+        "Ablation",
         f"{listed([problem.capitalize() for problem in _problems(tables)])}, {rounds:,} rounds, {runs_of(tables)} of "
         "each variant on the same shuffles. Each variant changes LiM2 as published in one point. The last variants "
         "combine several changes. The matching rate decays by 1/t in all of them.",
@@ -291,4 +291,4 @@ def _findings(
     ]
 
 
-ABLATION = Experiment("ablation", "What carries the result", "ablation", plans, section)
+ABLATION = Experiment("ablation", "Ablation", "ablation", plans, section)

@@ -1,4 +1,4 @@
-"""The container: named arrays and a JSON header with a checksum; ``docs/file-format.md`` describes it.
+"""The container: named arrays and a JSON header with a checksum; ``docs/reference/file-format.md`` describes it.
 
 Reading allocates no more than the size of the file: arrays are views of its bytes.
 """

@@ -1,4 +1,4 @@
-"""The tables of `docs/problems.md`, made from the registry: `python -m lim2.problems.docs` writes them."""
+"""The tables of `docs/research/problems.md`, made from the registry: `python -m lim2.problems.docs` writes them."""
 
 from __future__ import annotations
 
@@ -114,5 +114,5 @@ def renewed(text: str) -> str:
 
 
 if __name__ == "__main__":
-    page = Path("docs/problems.md")
+    page = Path("docs/research/problems.md")
     page.write_text(renewed(page.read_text()))

@@ -75,7 +75,7 @@ def register(
     rounds
         Default number of rounds.
     facts
-        Documented properties of a dataset, for `lim2 data` and `docs/problems.md`.
+        Documented properties of a dataset, for `lim2 data` and `docs/research/problems.md`.
     parse
         Function from the paths of a dataset's files to its table, for `lim2 data check`.
 

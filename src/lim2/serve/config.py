@@ -252,7 +252,7 @@ def _struct(
     for source, names in ((where, file), ("", options)):
         if unknown := [name for name in names if name not in fields]:
             close = difflib.get_close_matches(unknown[0], fields, n=1)
-            hint = f"did you mean {prefix}{close[0]}?" if close else "docs/serve.md lists all settings"
+            hint = f"did you mean {prefix}{close[0]}?" if close else "docs/service/run.md lists all settings"
             if (former := f"{prefix}{unknown[0]}") in FORMER:
                 hint = f"it was renamed: use {FORMER[former]}"
             raise ConfigError(f"{source}there is no setting {prefix}{unknown[0]}; {hint}")
