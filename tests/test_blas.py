@@ -2,6 +2,7 @@
 
 import os
 import threading
+from typing import Any
 
 import pytest
 from helpers.waiting import until
@@ -45,6 +46,20 @@ def test_the_guard_is_not_left_on_when_entering_fails() -> None:
     with guard:
         assert counts["threads"] == 1
     assert counts["threads"] == 2
+
+
+def test_a_file_is_read_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its state is checked by decompositions, for which BLAS would take all threads."""
+    content, seen = lim2.LinearTS(arms=["a", "b"], n_features=3).to_bytes(), []
+    read = lim2.persistence.agents.read
+
+    def watched(*args: Any, **options: Any) -> Any:
+        seen.append(threading.get_ident() in one_thread._inside)
+        return read(*args, **options)
+
+    monkeypatch.setattr("lim2.persistence.agents.read", watched)
+    lim2.from_bytes(content)
+    assert seen == [True]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from lim2._blas import one_thread
 from lim2.agent import Agent
 from lim2.bandit import files
 from lim2.items import ItemAgent
@@ -79,7 +80,8 @@ def from_bytes(data: bytes, *, seed: int | None = None, representation: Represen
     """
     check_start(data[:START])
     header, arrays = unpack(data)
-    if files.KIND in header:
-        return files.parse(header, arrays, seed=seed, representation=representation)
-    agent = Agent.restored(*agents.read(header, arrays, seed=seed, representation=representation))
-    return agent if agent.algorithm.n_item_features is None else ItemAgent(agent)
+    with one_thread:
+        if files.KIND in header:
+            return files.parse(header, arrays, seed=seed, representation=representation)
+        agent = Agent.restored(*agents.read(header, arrays, seed=seed, representation=representation))
+        return agent if agent.algorithm.n_item_features is None else ItemAgent(agent)

@@ -11,8 +11,8 @@ from serve.running import KEY
 from starlette.testclient import TestClient
 
 from lim2.serve.app import application
+from lim2.serve.background import MAX_EVALUATIONS, BackgroundPool
 from lim2.serve.hosted import Hosted
-from lim2.serve.labour import AT_ONCE, Labour
 from lim2.serve.operations import Call, Endpoint, Operation
 from lim2.serve.personalizer import evaluations
 from lim2.serve.service import Service
@@ -26,9 +26,9 @@ def test_long_work_keeps_neither_the_threads_of_requests_nor_the_end() -> None:
         return over.wait(PATIENCE)
 
     async def ended() -> None:
-        labour = Labour()
-        tasks = [asyncio.create_task(labour.done(work)) for _ in range(AT_ONCE + 1)]
-        for _ in range(AT_ONCE):
+        background = BackgroundPool()
+        tasks = [asyncio.create_task(background.run(work)) for _ in range(MAX_EVALUATIONS + 1)]
+        for _ in range(MAX_EVALUATIONS):
             assert await asyncio.to_thread(begun.acquire, timeout=PATIENCE)
         assert not begun.acquire(blocking=False)  # the others wait
         for task in tasks:
@@ -44,7 +44,7 @@ def test_an_error_of_long_work_is_that_of_the_caller() -> None:
         raise LookupError("nothing there")
 
     with pytest.raises(LookupError, match="nothing there"):
-        asyncio.run(Labour().done(work))
+        asyncio.run(BackgroundPool().run(work))
 
 
 def test_an_evaluation_that_is_cut_off_has_failed(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

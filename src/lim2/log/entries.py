@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lim2.decision import Decision
 from lim2.log.decision_input import DecisionInput, in_order
 from lim2.log.ids import checked_id
-from lim2.log.serialization import JSON, as_json, dump_names, load_names, pack_array, pack_json, unpack
+from lim2.log.serialization import JSON, as_json, dump_names, load_names, pack_array, pack_json, unpack, unpacked_size
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,6 +82,8 @@ COLUMNS = (
     "items, raw, raw_items, slot, key, metadata, active"
 )
 
+_NAMES = COLUMNS.split(", ")
+
 
 class Attributes(NamedTuple):
     """Optional fields of a decision."""
@@ -127,6 +129,27 @@ def to_row(
         pack_json(raw_items, input.encode), slot,
         attributes.key, pack_json(attributes.metadata), int(attributes.active),
     )  # fmt: skip
+
+
+def without_features(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row with an empty context and no features of candidates."""
+    values = dict(zip(_NAMES, row, strict=True))
+    empty = {"context": b"", "dtype": "", "shape": "null", "items": None, "raw": pack_json({}), "raw_items": None}
+    return tuple({**values, **empty}.values())
+
+
+def weight(row: tuple[Any, ...]) -> int:
+    """Return how much memory a row takes when it is decoded, in units of about 100 bytes, at least one per candidate.
+
+    Examples
+    --------
+    >>> decision = Decision("a", 1.0, ("a", "b"), np.zeros(2), np.ones(2), np.array([1.0, 0.0]))
+    >>> weight(to_row(decision, DecisionInput(None, None, {"country": "AT"}, None), "order", 0.0))
+    2
+    """
+    values = dict(zip(_NAMES, row, strict=True))
+    stored = sum(unpacked_size(values[name]) for name in ("items", "raw", "raw_items"))
+    return len(values["propensities"]) // 8 + (len(values["context"]) + stored) // 100
 
 
 def from_row(row: tuple[Any, ...], status: str, reward: float | None) -> LoggedDecision:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,12 @@ from numpy.typing import NDArray
 
 from lim2.log.candidates import Candidates
 from lim2.log.dataframes import objects
-from lim2.log.entries import LoggedDecision, from_row
+from lim2.log.entries import LoggedDecision, from_row, weight, without_features
 from lim2.log.rewards import unknown_decision
 from lim2.log.store import ROWS_PER_READ, DecisionFilter, Store, StoredDecision, Tables
 from lim2.log.table import Table
+
+FEW_ROWS = 16  # that are read at first, until it is known how large they are
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,44 @@ def entries(store: Store, filter: DecisionFilter, after: int = 0) -> Iterator[Lo
         for decision in rows:
             yield from_row(decision.row, decision.status, decision.reward)
         after = rows[-1].seq
+
+
+def newest(store: Store, last: int, most: int, *, features: bool = True) -> tuple[list[LoggedDecision], bool]:
+    """Return the newest decisions in the order in which they were made, and whether there was no room for more.
+
+    Parameters
+    ----------
+    store
+        Store of the log.
+    last
+        Largest number of decisions. Later positions of slates are left out.
+    most
+        Largest sum of their weights (`lim2.log.entries.weight`). One decision always has room.
+    features
+        Whether contexts and features of candidates are decoded. If not, contexts are empty.
+    """
+    found: list[LoggedDecision] = []
+    count, total, chunk, before = 0, 0, FEW_ROWS, sys.maxsize
+    while count < last:
+        count = min(count + chunk, last)
+        after, rows = store.look(lambda tables: _newest(tables, count, chunk))  # noqa: B023
+        for one in reversed([decision for decision in rows if decision.seq < before]):
+            row = one.row if features else without_features(one.row)
+            total += weight(row)
+            if total > most and found:
+                return found[::-1], True
+            found.append(from_row(row, one.status, one.reward))
+        if not after:
+            break
+        before = after + 1
+        room = (most - total) * len(found) // max(total, 1)
+        chunk = min(max(room, 1), 2 * chunk, ROWS_PER_READ)
+    return found[::-1], False
+
+
+def _newest(tables: Tables, count: int, limit: int) -> tuple[int, list[StoredDecision]]:
+    after = tables.newest(count)
+    return after, tables.decisions("all", after, limit)
 
 
 def read_one(store: Store, id: str) -> LoggedDecision:

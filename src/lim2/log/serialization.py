@@ -268,6 +268,19 @@ def pack_array(array: NDArray[Any] | None) -> bytes | None:
     return _packed(b"a", head + b"\n" + array.tobytes())
 
 
+def unpacked_size(payload: bytes | None) -> int:
+    """Return the number of bytes of a payload before it was compressed.
+
+    Examples
+    --------
+    >>> unpacked_size(pack_json(["shoes"] * 1000)), unpacked_size(None)
+    (8001, 0)
+    """
+    if payload is None:
+        return 0
+    return len(zlib.decompress(payload[1:])) if payload[:1] in b"JA" else len(payload) - 1
+
+
 def unpack(payload: bytes | None) -> Any:
     """Return the value that `pack_json` or `pack_array` packed.
 

@@ -12,6 +12,7 @@ from lim2.log import TakenIdError
 from lim2.log.decision_input import DecisionInput
 from lim2.log.decisions import NewDecision, insert
 from lim2.log.entries import checked_attributes
+from lim2.serve.background import decided
 from lim2.serve.hosted import Hosted
 from lim2.serve.refusals import refusals
 
@@ -87,7 +88,7 @@ async def choose(
         As for :func:`decide`.
     """
     if size >= LONG or decider.size(items, arms) >= LARGE:
-        return await asyncio.to_thread(decider.choose, context, items, arms=arms, exploit=exploit)
+        return await decided(lambda: decider.choose(context, items, arms=arms, exploit=exploit))
     if not decider.chooses_items:
         return decider.choose(context, items, arms=arms, exploit=exploit)
     return await hosted.batcher.decide(decider, decider.ask(context, items, arms=arms, exploit=exploit))
@@ -124,7 +125,7 @@ async def record(
     log, input = hosted.log, DecisionInput(None, None, context, items, _encode)  # type: ignore[arg-type]
     try:
         new = NewDecision(made, input, id, checked_attributes(key, metadata, active))
-        transaction = insert(log, new, decider) if size < LONG else await asyncio.to_thread(insert, log, new, decider)
+        transaction = insert(log, new, decider) if size < LONG else await decided(lambda: insert(log, new, decider))
         recorded = transaction.finish(await log.store.awrite(transaction.work))
     except TakenIdError:
         return await asyncio.to_thread(log.get, id)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from lim2.log.reading import make_table
 from lim2.serve import spec as specs
 from lim2.serve import wire
 from lim2.serve.errors import bad_request
-from lim2.serve.history import complete, recent, too_few
+from lim2.serve.history import complete, only, recent, too_few
 from lim2.serve.hosted import Hosted
 
 
@@ -40,7 +40,7 @@ def evaluated(hosted: Hosted, request: wire.EvaluateRequest) -> wire.EvaluateRes
     """
     if (request.policy == "algorithm") != (request.algorithm is not None):
         raise bad_request("algorithm goes with the policy 'algorithm'", "algorithm")
-    decisions = recent(hosted.log, request.last)
+    decisions, limited = recent(hosted.log, request.last, features=request.policy in ("best", "algorithm"))
     known = complete(decisions, hosted.stored.spec.default_reward)
     table = table_of(known)
     if len(table) < 4:
@@ -61,7 +61,7 @@ def evaluated(hosted: Hosted, request: wire.EvaluateRequest) -> wire.EvaluateRes
         snips=estimate(result.snips),
         dr=estimate(result.dr),
         gain=estimate(result.gain),
-        warnings=list(result.warnings),
+        warnings=[*result.warnings, *([only(len(decisions))] if limited else ())],
     )
 
 

@@ -1,22 +1,36 @@
 """Logged decisions, the newest of them, for the page and for evaluations."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from lim2.log import DecisionLog, LoggedDecision
-from lim2.log.reading import entries
+from lim2.log.reading import entries, newest
+
+MOST = 300_000  # weights of decisions in memory at once, about 100 bytes each
 
 
-def recent(log: DecisionLog, last: int) -> list[LoggedDecision]:
-    """Return the newest decisions in the order in which they were made, without the later positions of slates.
+class Recent(NamedTuple):
+    """The newest decisions in the order in which they were made, without the later positions of slates."""
+
+    decisions: list[LoggedDecision]
+    limited: bool  # whether there was no memory for all that were asked for
+
+
+def recent(log: DecisionLog, last: int, *, features: bool = False, most: int | None = None) -> Recent:
+    """Return up to ``last`` of the newest decisions; fewer if they have many candidates.
 
     Parameters
     ----------
     log
         Log of the decisions.
     last
-        How many.
+        Largest number of decisions.
+    features
+        Whether contexts and features of candidates are needed.
+    most
+        As for :func:`lim2.log.reading.newest`; None: ``MOST``.
     """
-    return list(entries(log.store, "all", log.store.look(lambda tables: tables.newest(last))))
+    return Recent(*newest(log.store, last, MOST if most is None else most, features=features))
 
 
 def complete(decisions: Sequence[LoggedDecision], default_reward: float | None) -> Sequence[LoggedDecision]:
@@ -35,6 +49,17 @@ def complete(decisions: Sequence[LoggedDecision], default_reward: float | None) 
         return decisions
     first = next((at for at, one in enumerate(decisions) if one.status == "pending"), len(decisions))
     return decisions[:first]
+
+
+def only(count: int) -> str:
+    """Return what to say when only some of the decisions that were asked for fit in memory.
+
+    Parameters
+    ----------
+    count
+        How many did.
+    """
+    return f"only the newest {count} decisions were used: more do not fit in memory, since they have many candidates"
 
 
 def too_few(count: int) -> str:
@@ -59,8 +84,8 @@ def span(log: DecisionLog) -> tuple[float, float] | None:
     log
         Log of the decisions.
     """
-    newest = recent(log, 1000)  # a slate has as many positions, at most
-    if not newest:
+    latest = recent(log, 1000).decisions  # a slate has as many positions, at most
+    if not latest:
         return None
     oldest = next(iter(entries(log.store, "all")))
-    return oldest.time, newest[-1].time
+    return oldest.time, latest[-1].time

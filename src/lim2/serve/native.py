@@ -15,10 +15,10 @@ from lim2.log.ids import new_id
 from lim2.log.transactions import Transaction
 from lim2.serve import arms, deciding, evaluating, wire
 from lim2.serve import spec as specs
+from lim2.serve.background import written
 from lim2.serve.deciding import RecordedDecision
 from lim2.serve.errors import ApiError, bad_request, shortened
 from lim2.serve.hosted import Hosted
-from lim2.serve.labour import written
 from lim2.serve.operations import OCTETS, Call, Operation, Reply
 from lim2.serve.overview import decided, info_of, listed, overview
 from lim2.serve.refusals import refusals
@@ -133,8 +133,10 @@ async def rank(call: Call) -> wire.RankResponse:
 def _slate(hosted: Hosted, id: str) -> list[Any]:
     """Return the positions of a slate that is in the log."""
     found: list[Any] = []
-    while part := _known(hosted, [f"{id}/{len(found) + 1}"]):
-        found += part.values()
+    while part := _known(hosted, [f"{id}/{len(found) + 1}"]).get(f"{id}/{len(found) + 1}"):
+        if part.position != len(found) + 1:  # a decision whose id has this form
+            break
+        found.append(part)
     if not found:
         raise ApiError(409, "InvalidRequest", f"{shortened(id)} is the id of a decision, not of a slate", "id")
     return found
@@ -180,7 +182,7 @@ async def reward(call: Call) -> wire.RewardResponse:
 
 
 def _position(key: str) -> int | str:
-    return int(key) if key.isascii() and key.isdigit() and len(key) < 6 else key
+    return int(key) if key.isascii() and key.isdigit() and len(key) < 6 and key[0] != "0" else key
 
 
 async def reward_many(call: Call) -> wire.RewardManyResponse:
@@ -222,7 +224,7 @@ async def evaluate(call: Call) -> wire.EvaluateResponse:
     """Estimate what another policy would have earned."""
     hosted = await hosted_of(call)
     with refusals("an evaluation"):
-        return await call.service.labour.done(lambda: evaluating.evaluated(hosted, call.body))
+        return await call.service.background.run(lambda: evaluating.evaluated(hosted, call.body))
 
 
 async def snapshot(call: Call) -> Reply:
@@ -248,7 +250,7 @@ async def show_overview(call: Call) -> wire.Overview:
     """Return the figures of a bandit that the dashboard shows."""
     hosted = await hosted_of(call)
     with refusals("an overview"):
-        return await asyncio.to_thread(overview, hosted, call.query.points, call.query.last)
+        return await call.service.background.run(lambda: overview(hosted, call.query.points, call.query.last))
 
 
 async def latest(call: Call) -> wire.Decided:

@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 
 LATEST = 50  # decisions that are shown one by one
 EXPLAINED = 100  # of the latest decisions, for what the model has learned
+MOST_EXPLAINED = 30_000  # of their weights
 SHOWN_ARMS = 12  # arms that have a share of their own; the others share one
 OTHERS = "(others)"
 LEVEL = 0.95
@@ -110,7 +111,7 @@ def overview(hosted: Hosted, points: int, last: int) -> wire.Overview:
     last
         How many of the newest decisions it is about.
     """
-    decisions = recent(hosted.log, last)
+    decisions, limited = recent(hosted.log, last)
     arms = Counter(str(one.arm) for one in decisions)
     shown = [arm for arm, _ in arms.most_common(SHOWN_ARMS)]
     known = complete(decisions, hosted.stored.spec.default_reward)
@@ -120,13 +121,14 @@ def overview(hosted: Hosted, points: int, last: int) -> wire.Overview:
         bandit=info_of(hosted),
         time=time.time(),
         left_out=len(decisions) - len(known),
+        only=len(decisions) if limited else None,
         online=online,
         baseline=baseline,
         gain=gain_estimate(weights, rewards),
         points=series(decisions, len(known), points, shown),
         arms=[*shown, OTHERS] if len(arms) > len(shown) else shown,
         shares=_shares([str(one.arm) for one in decisions], shown),
-        learned=learned(hosted, decisions[-EXPLAINED:]),
+        learned=learned(hosted, recent(hosted.log, EXPLAINED, features=True, most=MOST_EXPLAINED).decisions),
         latest=[decided(one) for one in reversed(decisions[-LATEST:])],
     )
 

@@ -5,6 +5,7 @@ import errno
 import gc
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -32,6 +33,7 @@ from lim2.serve.log_format import log_settings
 from lim2.serve.metrics import MULTIPROCESS
 from lim2.serve.registry import personalizer_of
 
+MAX_FILES = 65_536  # that a process asks for
 APPLICATION = "lim2.serve.run:made"
 
 
@@ -72,6 +74,8 @@ def run(config: Config) -> None:
     config
         The settings.
     """
+    os.umask(0o077)  # contexts are data of persons
+    raise_file_limit()
     os.environ[SETTINGS] = msgspec.json.encode(config).decode()
     settings: dict[str, Any] = {
         "factory": True,
@@ -100,6 +104,21 @@ def run(config: Config) -> None:
         server.run(sockets=[own])
     if not server.started:
         raise SystemExit(3)
+
+
+def raise_file_limit(most: int = MAX_FILES) -> int:
+    """Let this process and its children have as many open files as it may; return how many. A bandit has up to eight.
+
+    Parameters
+    ----------
+    most
+        No more than this.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def _end(_number: int, _frame: Any) -> None:

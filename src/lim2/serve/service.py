@@ -5,12 +5,12 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lim2.serve.background import BackgroundPool
 from lim2.serve.catalog import open_catalog
 from lim2.serve.config import Config
 from lim2.serve.errors import ApiError
 from lim2.serve.hosted import Hosted
 from lim2.serve.keys import Keys, keys_of
-from lim2.serve.labour import Labour
 from lim2.serve.learner import Learner
 from lim2.serve.learner_link import Link
 from lim2.serve.metrics import Metrics
@@ -42,7 +42,7 @@ class Service:
         self.registry = Registry(config, self.catalog, wanted)
         self.learner = Learner(self.registry, self.metrics, config.poll, link)
         self.learner.reach()  # if the database is unreachable, bandits are opened when it is back
-        self.labour = Labour()
+        self.background = BackgroundPool()
         self._jobs: set[asyncio.Task[Any]] = set()
         self.ending = asyncio.Event()  # set when a signal asks for the end: answers that go on forever end then
         self.draining = False  # whether it is about to end, and others should be asked

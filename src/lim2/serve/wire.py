@@ -344,12 +344,13 @@ class Overview(msgspec.Struct, kw_only=True):
     """The figures of a bandit that the dashboard shows.
 
     ``left_out``: the number of latest decisions that the estimates leave out. The first of them still waits for its
-    reward.
+    reward. ``only``: the number of decisions that it covers, if there is no memory for all that were asked for.
     """
 
     bandit: BanditInfo
     time: float
     left_out: int
+    only: int | None
     online: Estimate
     baseline: Estimate
     gain: Estimate

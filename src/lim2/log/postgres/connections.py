@@ -46,6 +46,8 @@ VARIABLES = {
     "target_session_attrs": "PGTARGETSESSIONATTRS",
 }  # take precedence, too
 
+SECRETS = ("password", "sslpassword")  # parameters of an address that no message shows
+
 # The server has ended the session, or refuses one: it stops or starts, the session was idle, or there are too many.
 ENDED = ("57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300")
 POOLER = "a pooler such as PgBouncer must run in session mode, since locks and notifications belong to a session."
@@ -74,6 +76,8 @@ def parsed(text: str, read_only: bool = False) -> Address:
     --------
     >>> parsed("postgresql://ann:secret@db.example/shop#clicks")[1:]
     ('clicks', 'postgresql://ann@db.example/shop#clicks')
+    >>> parsed("postgresql://ann@db.example/shop?sslkey=a.pem&sslpassword=secret").shown
+    'postgresql://ann@db.example/shop?sslkey=a.pem#default'
     """
     url, _, fragment = text.partition("#")
     name = unquote(fragment) or "default"
@@ -92,7 +96,7 @@ def parsed(text: str, read_only: bool = False) -> Address:
 def _without_password(url: str) -> str:
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
-    query = "&".join(part for part in parts.query.split("&") if not part.startswith("password="))
+    query = "&".join(part for part in parts.query.split("&") if part.partition("=")[0] not in SECRETS)
     return f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}{'?' if query else ''}{query}"
 
 

@@ -162,7 +162,9 @@ def evaluated(
     """
     decisions = [
         one
-        for one in complete(recent(hosted.log, MOST_DECISIONS), hosted.stored.spec.default_reward)
+        for one in complete(
+            recent(hosted.log, MOST_DECISIONS, features=True).decisions, hosted.stored.spec.default_reward
+        )
         if begins <= one.time <= ends and one.reward is not None and one.propensity > 0
     ]
     if len(decisions) < 4:

@@ -67,7 +67,9 @@ def weighed(hosted: Hosted, job: wire.FeatureImportance, begins: float, ends: fl
     begins, ends
         Times between which the decisions were made.
     """
-    decisions = [one for one in recent(hosted.log, 20 * MOST) if begins <= one.time <= ends][-MOST:]
+    decisions = [one for one in recent(hosted.log, 20 * MOST, features=True).decisions if begins <= one.time <= ends][
+        -MOST:
+    ]
     found = learned(hosted, decisions)
     most = max((one.mean_absolute for one in found), default=0.0) or 1.0
     scores = []

@@ -114,7 +114,7 @@ class Jobs(Generic[Job]):
 
         async def done() -> None:
             try:
-                await service.labour.done(lambda: keep(self._result(job, work)))
+                await service.background.run(lambda: keep(self._result(job, work)))
             except asyncio.CancelledError:
                 ended = "the service ended before this was done: create it again"
                 keep(msgspec.structs.replace(job, status="Failed", description=ended))

@@ -10,9 +10,9 @@ from lim2.log import DecisionLog, LoggedDecision, TakenIdError, UnknownDecisionE
 from lim2.log.decisions import record_many
 from lim2.log.ids import new_id
 from lim2.log.transactions import Transaction
+from lim2.serve.background import written
 from lim2.serve.errors import ApiError, bad_request, not_found, shortened
 from lim2.serve.hosted import Hosted
-from lim2.serve.labour import written
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.ranking import (
