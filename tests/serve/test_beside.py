@@ -170,62 +170,17 @@ def test_a_bandit_that_goes_while_it_is_opened_does_not_keep_others_from_being_l
 
 
 P = "/personalizer/v1.1-preview.3"
+SNAPSHOT = "/v1/bandits/personalizer/snapshot"
 
 
 def rank(process: Process, event: str) -> int:
     return process.call("POST", RANK, {"actions": ACTIONS, "contextFeatures": [], "eventId": event})[0]
 
 
-def test_a_log_that_another_process_empties_is_not_missed(processes: tuple[Process, Process]) -> None:
-    one, two = processes
-    assert (rank(one, "before"), rank(two, "too")) == (201, 201)
-    assert one.call("DELETE", f"{P}/logs")[0] == 204
-    assert rank(two, "after") == 201
-    assert two.call("POST", f"{P}/events/after/reward", {"value": 1})[0] == 204
-    assert one.call("POST", f"{P}/events/after/activate")[0] == 204
-    assert one.call("POST", f"{P}/events/before/reward", {"value": 1})[0] == 404
-    assert two.call("DELETE", f"{P}/logs")[0] == 204
-    assert one.call("GET", f"{P}/logs/properties") == (200, {"dateRange": {}})
-
-
 def learned(process: Process, event: str) -> None:
     assert rank(process, event) == 201
     assert process.call("POST", f"{P}/events/{event}/reward", {"value": 1})[0] == 204
     process.look()
-
-
-def begin_a_log(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Delete all decisions, as far as it is done while others may still use the old log."""
-    monkeypatch.setattr(process.service.catalog, "delete_log", lambda *_: None)
-    assert process.call("DELETE", f"{P}/logs")[0] == 204
-
-
-def test_a_model_begins_at_a_position_of_the_log_that_another_process_has_begun(
-    processes: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, two = processes
-    for event in ("a", "b"):
-        learned(one, event)
-    two.look()
-    old = two.service.personalizer.stored.log
-    begin_a_log(one, monkeypatch)
-    assert two.service.personalizer.stored.log == old  # it has not looked since
-    assert two.call("DELETE", f"{P}/model")[0] == 204
-    learned(one, "c")
-    assert one.service.personalizer.failure is None
-    assert one.service.personalizer.rounds == 1
-
-
-def test_a_configuration_holds_for_the_log_that_another_process_has_begun(
-    processes: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, two = processes
-    begin_a_log(one, monkeypatch)
-    service = f"{P}/configurations/service"
-    assert two.call("PUT", service, {"rewardWaitTime": "PT7M", "defaultReward": 0.25})[0] == 200
-    one.look()
-    settings = one.service.personalizer.log.settings
-    assert (settings.expire_after, settings.default_reward) == (420.0, 0.25)
 
 
 def test_a_model_that_was_put_by_one_process_is_what_another_one_gives_and_keeps(
@@ -237,11 +192,10 @@ def test_a_model_that_was_put_by_one_process_is_what_another_one_gives_and_keeps
     two.look()
     assert (one.service.personalizer.leads, two.service.personalizer.leads) == (True, False)
     fresh = lim2.Bandit(algorithm="LinearTS", seed=5).to_bytes()
-    assert two.call("PUT", f"{P}/model", fresh)[0] == 204
+    assert two.call("PUT", SNAPSHOT, fresh)[0] == 204
     for process in (two, one):  # before the one that learns has looked, and afterwards
-        given = lim2.from_bytes(process.call("GET", f"{P}/model")[1])
+        given = lim2.from_bytes(process.call("GET", SNAPSHOT)[1])
         assert (given.rounds, given.agent.algorithm.name) == (0, "LinearTS")
-    assert one.call("DELETE", f"{P}/logs")[0] == 204
     one.look()
     assert one.service.personalizer.rounds == 0 and "LinearTS" in repr(one.service.personalizer._bandit)
 
@@ -253,14 +207,14 @@ def test_a_start_that_another_process_has_replaced_is_read_again(
     one, two = processes
     contents = [lim2.Bandit(algorithm="LinearTS", seed=seed).to_bytes() for seed in range(2)]
     one.service.personalizer.step = lambda: 0  # type: ignore[method-assign]  # it publishes nothing
-    assert one.call("PUT", f"{P}/model", contents[0])[0] == 204
+    assert one.call("PUT", SNAPSHOT, contents[0])[0] == 204
     hosted = two.service.personalizer
     refreshed = hosted._refresh
 
     def overtaken() -> None:  # another process puts a model between two steps of this one
         refreshed()
         if hosted.stored.revision == 1:
-            assert one.call("PUT", f"{P}/model", contents[1])[0] == 204
+            assert one.call("PUT", SNAPSHOT, contents[1])[0] == 204
 
     hosted._refresh = overtaken  # type: ignore[method-assign]
     if looks:
@@ -268,7 +222,7 @@ def test_a_start_that_another_process_has_replaced_is_read_again(
         assert hosted.failure is None
         two.look()
     else:
-        assert two.call("GET", f"{P}/model")[0] == 200
+        assert two.call("GET", SNAPSHOT)[0] == 200
     assert hosted.stored.revision == 2
 
 

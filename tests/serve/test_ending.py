@@ -7,14 +7,9 @@ from typing import Any
 
 import pytest
 from helpers.waiting import PATIENCE
-from serve.running import KEY
-from starlette.testclient import TestClient
 
-from lim2.serve.app import application
 from lim2.serve.background import MAX_EVALUATIONS, BackgroundPool
-from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Endpoint, Operation
-from lim2.serve.personalizer import evaluations
 from lim2.serve.service import Service
 
 
@@ -45,20 +40,6 @@ def test_an_error_of_long_work_is_that_of_the_caller() -> None:
 
     with pytest.raises(LookupError, match="nothing there"):
         asyncio.run(BackgroundPool().run(work))
-
-
-def test_an_evaluation_that_is_cut_off_has_failed(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    over = threading.Event()
-    monkeypatch.setattr(evaluations, "evaluated", lambda *_: over.wait(PATIENCE))
-    headers = {"Ocp-Apim-Subscription-Key": KEY}
-    with TestClient(application(service), headers=headers) as client:
-        contract = {"name": "n", "startTime": "2020-01-01", "endTime": "2120-01-01"}
-        assert client.put("/personalizer/evaluations/e", json=contract).status_code == 200
-    again = Hosted("personalizer", service.catalog)
-    found = evaluations.JOBS.get(again, "e")
-    again.close()
-    over.set()
-    assert (found.status, found.description.partition(":")[0]) == ("Failed", "the service ended before this was done")
 
 
 def test_an_answer_that_is_cut_off_asks_to_come_again(service: Service) -> None:

@@ -70,8 +70,7 @@ def test_others_are_answered_while_a_large_decision_is_computed(
 
 
 def test_others_are_answered_while_a_large_rank_of_an_apprentice_is_computed(client: TestClient, gate: Gate) -> None:
-    settings = f"{PERSONALIZER}/configurations/service"
-    assert client.put(settings, json={"learningMode": "Apprentice"}).status_code == 200
+    assert client.patch("/v1/bandits/personalizer", json={"learning_mode": "Apprentice"}).status_code == 200
     answers_while_it_waits(client, gate, f"{PERSONALIZER}/rank", {"actions": LONG})
 
 

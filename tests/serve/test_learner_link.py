@@ -26,7 +26,7 @@ from lim2.serve.service import Service
 
 pytestmark = over_all
 
-SHOP, P = "/v1/bandits/shop", "/personalizer/v1.1-preview.3"
+SHOP, SNAPSHOT = "/v1/bandits/shop", "/v1/bandits/personalizer/snapshot"
 ITEMS = {"a": {"kind": "x"}, "b": {"kind": "y"}}
 
 
@@ -116,7 +116,10 @@ def test_a_change_holds_when_it_is_answered(linked: Linked) -> None:
     one.look()
     assert one.call("PATCH", SHOP, {"epsilon": 0.4})[0] == 200
     assert one.hosted().decider.epsilon == 0.4
-    assert one.call("PUT", f"{P}/model", lim2.Bandit(algorithm="LinearTS", seed=5).to_bytes())[0] == 204
+    assert (
+        one.call("PUT", "/v1/bandits/personalizer/snapshot", lim2.Bandit(algorithm="LinearTS", seed=5).to_bytes())[0]
+        == 204
+    )
     assert one.hosted("personalizer").decider._inner.name == "LinearTS"
 
 
@@ -414,21 +417,6 @@ def test_an_answer_that_cannot_be_read_is_as_if_there_were_none(
     monkeypatch.undo()
     one.look()
     assert one.service.learner.answers and one.hosted().rounds == 1
-
-
-def test_a_log_that_was_begun_anew_is_still_learned_by_this_service(linked: Linked) -> None:
-    one, two, _ = linked
-    one.look()
-    hosted = one.hosted("personalizer")
-    assert hosted.leads
-    refresh = hosted._refresh
-    hosted._refresh = lambda: None  # type: ignore[method-assign]
-    assert two.call("DELETE", f"{P}/logs")[0] == 204
-    one.look()  # a report of the new log comes first
-    hosted._refresh = refresh  # type: ignore[method-assign]
-    hosted.step()
-    one.look()
-    assert hosted.leads
 
 
 def test_a_bandit_made_anew_is_changed_when_it_is_answered(linked: Linked) -> None:

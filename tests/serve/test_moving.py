@@ -65,14 +65,12 @@ def fill(client: TestClient) -> None:
     call(client, "POST", f"{BASE}/items/rank", {"id": "slate", "items": ITEMS})
     call(client, "POST", f"{BASE}/arms/arms", {"name": "c", "features": {"x": 3}})
     call(client, "POST", f"{BASE}/arms/decide", {"id": "after", "key": "ann"})
-    configuration = {**call(client, "GET", f"{V1}/configurations/service"), "rewardWaitTime": "PT1H"}
-    call(client, "PUT", f"{V1}/configurations/service", configuration)
+    call(client, "PATCH", f"{BASE}/personalizer", {"expire_after": 3600, "learning_mode": "Online"})
     for event in ("e1", "e2"):
         call(client, "POST", f"{V1}/rank", {"eventId": event, "actions": ACTIONS})
     call(client, "POST", f"{V1}/events/e1/reward", {"value": 1.0})
-    call(client, "PUT", f"{V1}/model", call(client, "GET", f"{V1}/model"))  # from now on it starts from this one
-    asked = {"id": "v", "name": "v", "startTime": "2020-01-01", "endTime": "2040-01-01", "policies": []}
-    call(client, "POST", f"{V1}/evaluations", asked)
+    snapshot = f"{BASE}/personalizer/snapshot"
+    call(client, "PUT", snapshot, call(client, "GET", snapshot))  # from now on it starts from this one
     for name in ("arms", "items", "personalizer"):
         learned(client, name)
 
@@ -94,8 +92,7 @@ def shown(client: TestClient) -> dict[str, Any]:
         }.items()
         for id in ids
     }
-    paths = ("configurations/service", "configurations/policy", "evaluations")
-    return {"bandits": bandits, "decisions": decisions, **{path: call(client, "GET", f"{V1}/{path}") for path in paths}}
+    return {"bandits": bandits, "decisions": decisions}
 
 
 def models(data: Path, store: str | None = None) -> dict[str, Any]:

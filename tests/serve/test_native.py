@@ -115,7 +115,6 @@ def test_bandits_are_made_listed_changed_and_deleted(client: TestClient) -> None
     assert client.delete(f"{BASE}/two").status_code == 204
     assert client.get(f"{BASE}/two").status_code == 404
     assert client.delete(f"{BASE}/two").status_code == 404
-    assert client.delete(f"{BASE}/personalizer").status_code == 409
 
 
 @over_all
@@ -424,6 +423,53 @@ def test_the_character_nul(client: TestClient) -> None:
     assert client.get(f"{BASE}/shop/decisions/a%00b").status_code == 400
     info = client.get(f"{BASE}/shop").json()
     assert (info["decisions"], info["pending"], info["rewards"]) == (1, 1, 0)
-    policy = {"name": odd, "arguments": "--algorithm LinearTS"}
-    assert client.put("/personalizer/v1.0/configurations/policy", json=policy).status_code == 200
-    assert client.get("/personalizer/v1.0/configurations/policy").json() == policy
+
+
+def test_a_model_that_was_downloaded_can_be_sent_back_whatever_max_body_is(tmp_path: Path) -> None:
+    service = Service(load(environment={}, given={"api_key": KEY, "data": str(tmp_path / "data"), "max_body": 1024}))
+    with TestClient(application(service), headers={"authorization": f"Bearer {KEY}"}) as client:
+        assert client.put(f"{BASE}/shop", json={"arms": ["a", "b"], "algorithm": "LinearTS"}).status_code == 201
+        made = post(client, "shop/decide", {})
+        post(client, "shop/reward", {"id": made["id"], "reward": 1})
+        service.registry.opened["shop"].step()
+        model = client.get(f"{BASE}/shop/snapshot").content
+        assert len(model) > 1024
+        assert client.put(f"{BASE}/shop", content=model).status_code == 413
+        fresh = lim2.Bandit(["b", "a"], algorithm="Uniform").to_bytes()
+        for content, rounds in ((fresh, 0), (model, 1)):
+            assert client.put(f"{BASE}/shop/snapshot", content=content).status_code == 204
+            assert client.get(f"{BASE}/shop").json()["rounds"] == rounds
+        others: tuple[Any, ...] = (model[:-1], b"", lim2.Bandit(["a", "c"]).to_bytes(), lim2.Bandit().to_bytes())
+        for content in others:
+            refused = client.put(f"{BASE}/shop/snapshot", content=content)
+            assert refused.status_code == 400, refused.text
+        assert client.get(f"{BASE}/shop").json()["rounds"] == 1
+
+
+def test_another_algorithm_learns_the_log_again_and_keeps_the_arms(client: TestClient) -> None:
+    make(client, arms=["a", "b"], algorithm="LinearTS")
+    post(client, "shop/arms", {"name": "c"}, 201)
+    for number in range(4):
+        made = post(client, "shop/decide", {"context": {"n": number}})
+        post(client, "shop/reward", {"id": made["id"], "reward": 1})
+    for given, algorithm, settings in (
+        ({"algorithm": "LinearTS", "settings": {"initial_pulls": 3}}, "LinearTS", {"initial_pulls": 3}),
+        ({"algorithm": "Uniform"}, "Uniform", {}),
+    ):
+        changed = client.patch(f"{BASE}/shop", json=given).json()
+        assert (changed["spec"]["algorithm"], changed["spec"]["settings"]) == (algorithm, settings)
+        assert (changed["rounds"], changed["arms"][-1]) == (4, "c")
+    for wrong in ({"algorithm": "Oracle"}, {"settings": {"colour": 1}}, {"learning_mode": "Online"}):
+        assert client.patch(f"{BASE}/shop", json=wrong).status_code == 400
+    assert client.get(f"{BASE}/shop").json() == changed
+
+
+def test_the_bandit_of_personalizer_begins_anew_when_it_is_deleted(client: TestClient) -> None:
+    rank = {"actions": [{"id": "a"}], "eventId": "e"}
+    assert client.post("/personalizer/v1.0/rank", json=rank).status_code == 201
+    assert client.patch(f"{BASE}/personalizer", json={"epsilon": 0.5, "learning_mode": "Apprentice"}).status_code == 200
+    assert client.delete(f"{BASE}/personalizer").status_code == 204
+    info = client.get(f"{BASE}/personalizer").json()
+    assert (info["decisions"], info["spec"]["epsilon"], info["learning_mode"]) == (0, 0.03, "Online")
+    assert client.post("/personalizer/v1.0/events/e/reward", json={"value": 1}).status_code == 404
+    assert client.post("/personalizer/v1.0/rank", json=rank).status_code == 201

@@ -64,11 +64,7 @@ def test_the_examples_work_one_after_the_other(client: TestClient) -> None:
         "create decide decide_many rank reward reward_many activate explain overview decision show change list "
         "snapshot add_arm remove_arm erase delete"
     )
-    dialect = (
-        "rank reward activate multislot.rank multislot.reward multislot.activate service.put service.get policy.put "
-        "policy.get policy.delete model.get model.properties logs.properties evaluations.put evaluations.list "
-        "evaluations.get evaluations.delete importances.put importances.get importances.delete model.delete logs.delete"
-    )
+    dialect = "rank reward activate multislot.rank multislot.reward multislot.activate"
     for name in [*native.split(), *(f"2022-09-01-preview.{part}" for part in dialect.split())]:
         own = known[name]
         described = made["paths"][plain_path(own.path)][own.method.lower()]

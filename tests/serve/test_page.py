@@ -377,7 +377,7 @@ def test_calls_are_tried_by_their_examples(browser: Browser, server: Running, pi
     browser.open(server.url, "/docs", scheme="dark", size="phone")
     browser.until(lambda: browser.all("details"), "the calls")
     browser.put("#key", KEY)
-    send("PUT/v1/bandits/{name}", "201 Created")
+    send("PUT/v1/bandits/{name} ", "201 Created")
     send("POST/v1/bandits/{name}/decide ", "200 OK")
     send("POST/v1/bandits/{name}/reward ", "200 OK")
     send("POST/personalizer/v1.0/rank", "201 Created")

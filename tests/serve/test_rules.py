@@ -38,7 +38,7 @@ def activate(client: TestClient, event: str) -> None:
 
 
 def configure(client: TestClient, **settings: Any) -> None:
-    assert client.put(f"{V11}/configurations/service", json=settings).status_code == 200
+    assert client.patch("/v1/bandits/personalizer", json=settings).status_code == 200
 
 
 def learned(service: Service, event: str) -> tuple[int, str, float | None]:
@@ -57,7 +57,7 @@ def test_the_first_reward_counts_and_later_ones_are_ignored(client: TestClient, 
 
 
 def test_a_reward_that_does_not_come_is_the_default_one(client: TestClient, service: Service, clock: Clock) -> None:
-    configure(client, defaultReward=0.5, rewardWaitTime="PT10M")
+    configure(client, default_reward=0.5, expire_after=600)
     rank(client, "e")
     assert learned(service, "e") == (0, "pending", None)
     clock.now += 601
@@ -68,7 +68,7 @@ def test_a_reward_that_does_not_come_is_the_default_one(client: TestClient, serv
 
 
 def test_rewards_are_summed_until_the_wait_is_over(client: TestClient, service: Service, clock: Clock) -> None:
-    configure(client, rewardAggregation="sum")
+    configure(client, aggregate="sum")
     rank(client, "e")
     reward(client, "e", 0.5)
     reward(client, "e", 0.25)
@@ -78,7 +78,7 @@ def test_rewards_are_summed_until_the_wait_is_over(client: TestClient, service: 
 
 
 def test_a_retry_with_the_clients_request_id_is_summed_once(client: TestClient, service: Service, clock: Clock) -> None:
-    configure(client, rewardAggregation="sum")
+    configure(client, aggregate="sum")
     rank(client, "e")
     for _ in range(3):
         sent = client.post(
@@ -90,7 +90,7 @@ def test_a_retry_with_the_clients_request_id_is_summed_once(client: TestClient, 
 
 
 def test_a_retry_of_the_rewards_of_slots_is_summed_once(client: TestClient, service: Service, clock: Clock) -> None:
-    configure(client, rewardAggregation="sum")
+    configure(client, aggregate="sum")
     slots = [{"id": "top", "baselineAction": "a"}]
     made = client.post(f"{V11}/multislot/rank", json={"actions": ACTIONS, "slots": slots, "eventId": "m"})
     assert made.status_code == 201
@@ -125,7 +125,7 @@ def test_a_deferred_event_counts_once_it_is_activated(first: str, client: TestCl
 def test_a_deferred_event_with_activation_and_no_reward_learns_the_default(
     client: TestClient, service: Service, clock: Clock
 ) -> None:
-    configure(client, defaultReward=-0.5)
+    configure(client, default_reward=-0.5)
     rank(client, "e", deferActivation=True)
     activate(client, "e")
     clock.now += 601
@@ -133,7 +133,7 @@ def test_a_deferred_event_with_activation_and_no_reward_learns_the_default(
 
 
 def test_apprentice_answers_the_first_action_and_learns_from_it(client: TestClient, service: Service) -> None:
-    configure(client, learningMode="Apprentice")
+    configure(client, learning_mode="Apprentice")
     for number in range(4):
         answer = rank(client, f"e{number}", excludedActions=["a"] if number == 3 else [])
         assert answer["rewardActionId"] == ("b" if number == 3 else "a")
@@ -146,51 +146,12 @@ def test_apprentice_answers_the_first_action_and_learns_from_it(client: TestClie
 
 
 def test_logging_only_learns_nothing_until_it_is_left(client: TestClient, service: Service) -> None:
-    configure(client, learningMode="LoggingOnly")
+    configure(client, learning_mode="LoggingOnly")
     assert rank(client, "e")["rewardActionId"] == "a"
     reward(client, "e", 1.0)
     assert learned(service, "e") == (0, "reward", 1.0)
-    configure(client, learningMode="Online")
+    configure(client, learning_mode="Online")
     assert learned(service, "e")[0] == 1
-
-
-def test_the_days_that_decisions_are_kept_are_the_same_in_both_protocols(client: TestClient) -> None:
-    def days() -> Any:
-        return client.get(f"{V11}/configurations/service").json()["logRetentionDays"]
-
-    for given in (2147483647, 7, -1, 90):
-        configure(client, logRetentionDays=given)
-        assert days() == given
-    for kept, shown in ((30.5, 31), (None, -1)):
-        assert client.patch("/v1/bandits/personalizer", json={"keep_days": kept}).status_code == 200
-        assert days() == shown
-
-
-@pytest.mark.parametrize(
-    ("settings", "code"),
-    [
-        ({"rewardWaitTime": "P2D"}, "InvalidLogRetentionDays"),
-        ({"logRetentionDays": 1}, "InvalidLogRetentionDays"),
-        ({"logRetentionDays": 2, "modelRetrainDays": 3}, "InvalidModelRetrainDays"),
-        ({"modelRetrainDays": 3}, "InvalidModelRetrainDays"),
-    ],
-)
-def test_a_configuration_that_was_read_can_be_sent_back(
-    settings: dict[str, Any], code: str, client: TestClient
-) -> None:
-    path = f"{V11}/configurations/service"
-    configure(client, rewardWaitTime="PT10M", logRetentionDays=2)
-    before = client.get(path).json()
-    refused = client.put(path, json=settings)  # with what holds already, it would be none that may be sent
-    assert (refused.status_code, refused.json()["error"]["code"]) == (400, code)
-    assert client.get(path).json() == before
-    configure(client, **before)
-
-
-def test_fewer_days_than_are_learned_again_are_refused(client: TestClient) -> None:
-    configure(client, logRetentionDays=30, modelRetrainDays=20)
-    refused = client.put(f"{V11}/configurations/service", json={"logRetentionDays": 10})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "InvalidModelRetrainDays")
 
 
 def test_features_are_read_as_personalizer_reads_them(client: TestClient, service: Service) -> None:
@@ -240,11 +201,12 @@ def test_slots_are_rewarded_one_by_one(client: TestClient, service: Service) -> 
     assert client.post(f"{V11}/events/m/reward", json={"value": 1.0}).status_code == 404  # that is another kind
 
 
-def test_the_model_learns_anew_when_the_policy_changes(client: TestClient, service: Service) -> None:
+def test_another_algorithm_learns_the_log_again(client: TestClient, service: Service) -> None:
     for number in range(6):
         rank(client, f"e{number}")
         reward(client, f"e{number}", float(number % 2))
-    answer = client.put(f"{V11}/configurations/policy", json={"name": "n", "arguments": "--algorithm LinearTS"})
-    assert answer.status_code == 200
+    configure(client, algorithm="LinearTS")
     assert service.personalizer.rounds == 6
-    assert "LinearTS" in repr(service.personalizer._bandit)
+    assert client.get("/v1/bandits/personalizer").json()["spec"]["algorithm"] == "LinearTS"
+    refused = client.patch("/v1/bandits/personalizer", json={"algorithm": "Oracle", "epsilon": 0.5})
+    assert (refused.status_code, service.personalizer.stored.spec.epsilon) == (400, 0.03)

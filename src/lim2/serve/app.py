@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lim2.serve import demo, native, site
 from lim2.serve.errors import ApiError
 from lim2.serve.operations import Endpoint, Operation, log_access, refusal
-from lim2.serve.personalizer.routes import DIALECTS, operations
+from lim2.serve.personalizer.routes import DIALECTS, operations, removed
 from lim2.serve.scraping import MetricsServer
 from lim2.serve.service import Service
 
@@ -53,6 +53,7 @@ def application(service: Service) -> ASGIApp:
     service
         What answers.
     """
+    gone = [] if service.config.role == "learn" else [own for dialect in DIALECTS for own in removed(dialect)]
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -65,7 +66,7 @@ def application(service: Service) -> ASGIApp:
         metrics.close()
         await service.stop()
 
-    endpoints = [(own, Endpoint(own, service)) for own in operations_of(service.config.role)]
+    endpoints = [(own, Endpoint(own, service)) for own in (*operations_of(service.config.role), *gone)]
     routes = [Route(own.path, endpoint, methods=[own.method]) for own, endpoint in endpoints]
     routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _unrouted(service)})
     routed.router.redirect_slashes = False  # behind a proxy with TLS a redirect would be to plain HTTP, with the key

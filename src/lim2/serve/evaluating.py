@@ -1,4 +1,4 @@
-"""What other policies would have earned, for the native protocol and for Personalizer's."""
+"""What other policies would have earned."""
 
 import math
 from collections.abc import Sequence

@@ -9,7 +9,6 @@ from lim2.serve.spec import BanditSpec
 
 VISIT, PAGE, PERSON = "visit 1", "page 1", "customer 17"
 CONTEXT = {"country": "AT", "device": "phone", "basket": {"items": 3, "total": 80.5}}
-SPAN = {"startTime": "2026-01-01T00:00:00Z", "endTime": "2036-01-01T00:00:00Z"}
 ACTIONS = [
     {"id": "pasta", "features": [{"taste": "salty", "price": 9.5}]},
     {"id": "ice cream", "features": [{"taste": "sweet", "price": 4}]},
@@ -49,15 +48,6 @@ BODIES: dict[Any, Any] = {
         ],
     },
     personalizer.MultiSlotRewardRequest: {"reward": [{"slotId": "top", "value": 1}, {"slotId": "side", "value": 0}]},
-    personalizer.ServiceConfiguration: {"rewardWaitTime": "PT10M", "explorationPercentage": 0.03},
-    personalizer.PolicyContract: {"name": "lim2", "arguments": "--algorithm AdaptiveTS"},
-    personalizer.PolicyReference: {"evaluationId": "first", "policyName": "linear"},
-    personalizer.EvaluationContract: {
-        "name": "first",
-        **SPAN,
-        "policies": [{"name": "linear", "arguments": "--algorithm LinearTS"}],
-    },
-    personalizer.FeatureImportanceContract: {"name": "first", **SPAN},
 }
 
 
@@ -80,6 +70,4 @@ def in_path(own: Operation, name: str) -> str:
     """
     if "/multislot/" in own.path:
         return PAGE
-    if name == "id" and own.path.startswith("/personalizer"):
-        return "first"  # evaluation
     return {"name": "banner", "arm": "books"}.get(name, VISIT)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lim2.log import DecisionLog, LoggedDecision
-from lim2.log.reading import entries, newest
+from lim2.log.reading import newest
 
 MOST = 300_000  # weights of decisions in memory at once, about 100 bytes each
 
@@ -74,18 +74,3 @@ def too_few(count: int) -> str:
         f"at least 4 decisions whose rewards are known are needed, there are {count}; a decision that still waits for "
         f"its reward does not count, nor do those after it, until it is there or the wait is over"
     )
-
-
-def span(log: DecisionLog) -> tuple[float, float] | None:
-    """Return when the oldest and the newest decision were made; None if there are none.
-
-    Parameters
-    ----------
-    log
-        Log of the decisions.
-    """
-    latest = recent(log, 1000).decisions  # a slate has as many positions, at most
-    if not latest:
-        return None
-    oldest = next(iter(entries(log.store, "all")))
-    return oldest.time, latest[-1].time

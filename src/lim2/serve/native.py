@@ -13,7 +13,7 @@ from lim2.log import LoggedDecision, StoreUnavailableError, TakenIdError, Unknow
 from lim2.log.decisions import record_many, record_slate
 from lim2.log.ids import new_id
 from lim2.log.transactions import Transaction
-from lim2.serve import arms, deciding, evaluating, wire
+from lim2.serve import arms, deciding, evaluating, revisions, wire
 from lim2.serve import spec as specs
 from lim2.serve.background import written
 from lim2.serve.deciding import RecordedDecision
@@ -24,6 +24,7 @@ from lim2.serve.overview import decided, info_of, listed, overview
 from lim2.serve.refusals import refusals
 
 BANDIT = "/v1/bandits/{name}"
+MODEL = 64_000_000  # bytes of an uploaded model; a new one has 2,000,000
 
 
 async def hosted_of(call: Call) -> Hosted:
@@ -271,22 +272,21 @@ async def create(call: Call) -> Reply:
 
 
 async def change(call: Call) -> wire.BanditInfo:
-    """Change how rewards are counted, how long decisions are kept, and the share of uniform decisions."""
+    """Change settings: how rewards are counted, how long decisions are kept, epsilon, or the algorithm."""
     hosted = await hosted_of(call)
-    given = {name: value for name, value in msgspec.structs.asdict(call.body).items() if value is not msgspec.UNSET}
-    await asyncio.to_thread(_change, hosted, given)
+    fields = msgspec.structs.asdict(call.body).items()
+    settings = {name: value for name, value in fields if value is not msgspec.UNSET}
+    await asyncio.to_thread(revisions.change, hosted, settings)
     await call.service.stepped(hosted)
     return await asyncio.to_thread(info_of, hosted)
 
 
-def _change(hosted: Hosted, given: dict[str, Any]) -> None:
-    def changed(stored: specs.Stored) -> specs.Stored:
-        new = msgspec.structs.replace(stored.spec, **given)
-        hosted.log.configure(expire_after=new.expire_after, default_reward=new.default_reward, aggregate=new.aggregate)
-        return msgspec.structs.replace(stored, spec=new)
-
-    with refusals("a change"):
-        hosted.change(changed)
+async def upload(call: Call) -> Reply:
+    """Replace the model by a file of ``lim2.Bandit.save``; it learns from later rewards."""
+    hosted = await hosted_of(call)
+    await asyncio.to_thread(revisions.upload, hosted, call.body)
+    await call.service.stepped(hosted)
+    return Reply(status=204)
 
 
 async def add_arm(call: Call) -> Reply:
@@ -341,6 +341,7 @@ OPERATIONS = [
     _operation("decision", "GET", f"{BANDIT}/decisions/{{id:path}}", latest, answer=wire.Decided, reads=True),
     _operation("show", "GET", BANDIT, show, answer=wire.BanditInfo, reads=True),
     _operation("create", "PUT", BANDIT, create, body=specs.BanditSpec, answer=wire.BanditInfo, status=201),
+    _operation("upload", "PUT", f"{BANDIT}/snapshot", upload, body=bytes, most=MODEL, status=204),
     _operation("change", "PATCH", BANDIT, change, body=wire.SettingsRequest, answer=wire.BanditInfo),
     _operation("add_arm", "POST", f"{BANDIT}/arms", add_arm, body=wire.ArmRequest, answer=wire.Arms, status=201),
     _operation("remove_arm", "DELETE", f"{BANDIT}/arms/{{arm:path}}", remove_arm, status=204),

@@ -96,6 +96,7 @@ def _info(
         leads=leads,
         failure=failure,
         bytes=state.nbytes,
+        learning_mode=None if stored.personalizer is None else stored.personalizer.learning_mode,
     )
 
 

@@ -70,7 +70,7 @@ class Registry:
     def start(self) -> None:
         """Open the bandits that are wanted, and make the one behind Personalizer's endpoints."""
         if PERSONALIZER not in self.catalog.names():
-            self.catalog.create(PERSONALIZER, personalizer_of(self.config, self.catalog.log_name(PERSONALIZER, 0)))
+            self._create_personalizer()
         self._open_all(self._wanted())
         self.started = True
 
@@ -135,20 +135,24 @@ class Registry:
         return there is None
 
     def delete(self, name: str) -> None:
-        """Remove a bandit and all that it has logged and learned.
+        """Remove a bandit and all that it has logged and learned; the one of Personalizer's endpoints begins anew.
 
         Parameters
         ----------
         name
             Name of the bandit.
         """
-        if name == PERSONALIZER:
-            raise ApiError(409, "OperationNotAllowed", "Personalizer's endpoints need this bandit; reset its model")
         try:
             self.catalog.delete(specs.checked_name(name))
         except NoBanditError as error:
             raise not_found(str(error)) from error
         self.renew(name)
+        if name == PERSONALIZER:  # its endpoints need one
+            self._create_personalizer()
+            self.opening(name)
+
+    def _create_personalizer(self) -> None:
+        self.catalog.create(PERSONALIZER, personalizer_of(self.config, self.catalog.log_name(PERSONALIZER, 0)))
 
     def renew(self, name: str) -> None:
         """Take over what other processes have done to a bandit: let go of it if it was deleted.
@@ -246,5 +250,4 @@ def personalizer_of(config: Config, log: str) -> Stored:
         keep_days=None if days == -1 else float(max(days, 1)),
         seed=own.seed,
     )
-    settings = PersonalizerSettings(policy_arguments=f"--algorithm {own.algorithm}", log_retention_days=days)
-    return Stored(spec=spec, created=specs.now(), personalizer=settings, log=log)
+    return Stored(spec=spec, created=specs.now(), personalizer=PersonalizerSettings(), log=log)

@@ -29,6 +29,7 @@ TAKEN = {
     "log": "expire_after, default_reward, aggregate and keep_days",
 }
 
+LearningMode = Literal["Online", "Apprentice", "LoggingOnly"]
 Aggregate = Literal["first", "last", "sum", "mean", "max"]
 ArmName = Annotated[str, Meta(min_length=1, max_length=256)]
 Setting = bool | int | float | str | list[int | float] | None
@@ -74,21 +75,10 @@ class BanditSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class PersonalizerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What only Personalizer's clients ask for."""
+    """What only the bandit behind Personalizer's endpoints has."""
 
-    learning_mode: Literal["Online", "Apprentice", "LoggingOnly"] = "Online"
-    apprentice_since: float | None = None
-    policy_name: str = "lim2"
-    policy_arguments: str = "--algorithm AdaptiveTS"
-    model_export_frequency: float = 60.0
-    model_retrain_days: int = 0
-    log_retention_days: int = 90
-    log_mirror_enabled: bool = False
-    log_mirror_sas_uri: str = ""
-    auto_optimization: bool = False
-    auto_optimization_frequency: float = 604800.0
-    auto_optimization_start: str | None = None
-    edited: float | None = None
+    learning_mode: LearningMode = "Online"
+    edited: float | None = None  # when a client changed a setting, in seconds
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,14 +92,12 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
         Time at which it was created, in seconds.
     revision
         Changes whenever the model must be made anew. Whoever learns makes the model of the latest revision.
-    renewed
-        Time at which a client asked for another model, in seconds; None: the model was created with the bandit.
     start
         The position of the log from which the model of this revision learns.
     start_file
         The document with the model that it starts from; None: a fresh one.
     log
-        The name of its log, within its catalog. Deleting all decisions begins another.
+        The name of its log, within its catalog.
     personalizer
         What Personalizer's clients ask for; None for a bandit of the native protocol.
     """
@@ -117,7 +105,6 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     spec: BanditSpec
     created: float
     revision: int = 0
-    renewed: float | None = None
     start: int = 0
     start_file: str | None = None
     log: str = "log.db"

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from lim2.serve.spec import ArmName, BanditSpec
+from lim2.serve.spec import ArmName, BanditSpec, LearningMode, Setting
 
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Features = dict[str, Any]
@@ -217,7 +217,10 @@ class Arms(msgspec.Struct):
 
 
 class BanditInfo(msgspec.Struct, kw_only=True):
-    """A bandit and its counts. ``arms``: the current arms; ``spec`` has the arms at its creation."""
+    """A bandit and its counts. ``arms``: the current arms; ``spec`` has the arms at its creation.
+
+    ``learning_mode``: null but for the bandit behind Personalizer's endpoints.
+    """
 
     name: str
     spec: BanditSpec
@@ -234,6 +237,7 @@ class BanditInfo(msgspec.Struct, kw_only=True):
     leads: bool
     failure: str | None
     bytes: int
+    learning_mode: LearningMode | None
 
 
 class Page(msgspec.Struct):
@@ -255,13 +259,21 @@ class Bandits(msgspec.Struct):
 
 
 class SettingsRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """New settings of a bandit. A field that is left out does not change."""
+    """New settings of a bandit. A field that is left out does not change.
+
+    ``algorithm``, ``settings``: another algorithm, or other settings of it; it learns the whole log again.
+    ``learning_mode``: only of the bandit behind Personalizer's endpoints. ``Apprentice`` answers with the first action
+    and learns from it; ``LoggingOnly`` also answers with it, and learns nothing until the mode changes.
+    """
 
     expire_after: Annotated[float, Meta(gt=0, le=1000000000.0)] | msgspec.UnsetType | None = msgspec.UNSET
     default_reward: Finite | msgspec.UnsetType | None = msgspec.UNSET
     aggregate: Literal["first", "last", "sum", "mean", "max"] | msgspec.UnsetType | None = msgspec.UNSET
     keep_days: Annotated[float, Meta(gt=0, le=36500)] | msgspec.UnsetType | None = msgspec.UNSET
     epsilon: Annotated[float, Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
+    algorithm: Annotated[str, Meta(max_length=64)] | msgspec.UnsetType = msgspec.UNSET
+    settings: dict[str, Setting] | msgspec.UnsetType = msgspec.UNSET
+    learning_mode: LearningMode | msgspec.UnsetType = msgspec.UNSET
 
 
 class Login(msgspec.Struct, forbid_unknown_fields=True):

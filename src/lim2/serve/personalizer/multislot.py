@@ -16,6 +16,7 @@ from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.ranking import (
+    bandit_of,
     candidates,
     checked_event,
     chosen_by_application,
@@ -32,7 +33,7 @@ SLOT, SLOTS = "slot", "slots"  # keys of a decision's metadata: its slot, and al
 async def rank(call: Call) -> MultiSlotRankResponse:
     """Choose an action for each slot, and write the decisions down; the same event id again gets the same answer."""
     request: MultiSlotRankRequest = call.body
-    hosted = call.service.personalizer
+    hosted = await bandit_of(call)
     items = candidates(request.actions, ())[0]
     check_slots(request.slots, items)
     event = checked_event(request.event_id) or new_id(time.time())
@@ -146,7 +147,7 @@ def check_slots(slots: Sequence[SlotRequest], items: dict[str, Any]) -> None:
 
 async def reward(call: Call) -> Reply:
     """Write down what slots of an event have earned: of all that are given, or of none."""
-    hosted, given = call.service.personalizer, call.body.reward
+    hosted, given = await bandit_of(call), call.body.reward
     event = event_of(call, "InvalidRewardRequest")
     known = await asyncio.to_thread(_logged, hosted, event)
     numbers = {one.metadata[SLOT]: number for number, one in enumerate(known)}
@@ -168,7 +169,7 @@ async def reward(call: Call) -> Reply:
 
 async def activate(call: Call) -> Reply:
     """Note that the actions of a deferred event were shown."""
-    hosted = call.service.personalizer
+    hosted = await bandit_of(call)
     event = event_of(call, "InvalidEventIdToActivate")
     with refusals("an activation"):
         known = await asyncio.to_thread(_logged, hosted, event)

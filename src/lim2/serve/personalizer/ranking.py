@@ -14,6 +14,7 @@ from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.wire import CONTROL, RankableAction, RankedAction, RankRequest, RankResponse
 from lim2.serve.refusals import refusals
+from lim2.serve.registry import PERSONALIZER
 
 REQUEST_ID = b"x-ms-client-request-id"  # by which a client's retries are known
 EXCLUDED = "excluded"  # the key of a decision's metadata: places and ids of what could not be chosen
@@ -21,10 +22,16 @@ MODEL = "model"  # another one: what the model would have chosen, while the appl
 _PROBABILITY = operator.attrgetter("probability")
 
 
+async def bandit_of(call: Call) -> Hosted:
+    """Return the bandit behind the endpoints."""
+    service = call.service
+    return await service.registry.get(PERSONALIZER) if service.registry.started else service.personalizer
+
+
 async def rank(call: Call) -> RankResponse:
     """Choose an action, and write the decision down; the same event id again gets the same answer."""
     request: RankRequest = call.body
-    hosted = call.service.personalizer
+    hosted = await bandit_of(call)
     items, excluded = candidates(request.actions, request.excluded_actions or ())
     context, active = merged(request.context_features), not request.defer_activation
     event = checked_event(request.event_id)
@@ -151,7 +158,7 @@ def response(made: Any) -> RankResponse:
 
 async def reward(call: Call) -> Reply:
     """Write down what an event has earned. A late reward is written down, and not learned."""
-    hosted, value = call.service.personalizer, call.body.value
+    hosted, value = await bandit_of(call), call.body.value
     event = event_of(call, "InvalidRewardRequest")
     with refusals("a reward"):
         outcome = await hosted.log.areward(event, value, name=name_of(call))
@@ -162,7 +169,7 @@ async def reward(call: Call) -> Reply:
 
 async def activate(call: Call) -> Reply:
     """Note that the action of a deferred event was shown, so that its reward counts."""
-    hosted = call.service.personalizer
+    hosted = await bandit_of(call)
     with refusals("an activation"):
         await hosted.log.aactivate(event_of(call, "InvalidEventIdToActivate"))
     call.service.learner.wake()

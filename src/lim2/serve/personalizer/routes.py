@@ -1,24 +1,18 @@
-"""Which paths Personalizer's dialects have, and what each does."""
+"""Which paths Personalizer's versions have, and what each does."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from lim2.serve.operations import Handler, Operation
-from lim2.serve.personalizer import administration, configuration, evaluations, importances, multislot, ranking, wire
-from lim2.serve.personalizer.listing import Listing
+from lim2.serve.errors import ApiError
+from lim2.serve.operations import Call, Handler, Operation
+from lim2.serve.personalizer import multislot, ranking, wire
+
+BANDIT = "/v1/bandits/personalizer"
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """A published version of the protocol.
-
-    Parameters
-    ----------
-    name
-        Name of the version.
-    prefix
-        Prefix of its paths.
-    """
+    """A published version of the protocol."""
 
     name: str
     prefix: str
@@ -27,115 +21,93 @@ class Dialect:
 V1_0 = Dialect("v1.0", "/personalizer/v1.0")
 V1_1 = Dialect("v1.1-preview.3", "/personalizer/v1.1-preview.3")
 V2022 = Dialect("2022-09-01-preview", "/personalizer")
+DIALECTS = (V1_0, V1_1, V2022)  # the prefix of the last one is the start of the others
+
 # The error code of a wrong request with such a body; "BadRequest" for the others.
 INVALID: dict[Any, str] = {
     wire.RankRequest: "InvalidRankRequest",
     wire.RewardRequest: "InvalidRewardRequest",
     wire.MultiSlotRankRequest: "InvalidRankRequest",
     wire.MultiSlotRewardRequest: "InvalidRewardRequest",
-    wire.ServiceConfiguration: "InvalidServiceConfiguration",
-    wire.PolicyContract: "InvalidPolicyContract",
-    wire.EvaluationContract: "InvalidEvaluationContract",
-    wire.FeatureImportanceContract: "InvalidContract",
 }
-MODEL = 64_000_000  # bytes of a model that is sent; one that has just begun has 2,000,000
-DIALECTS = (V1_0, V1_1, V2022)  # the prefix of the last one is the start of the others
+
+# Administration of the original service, and the native call that does the same.
+GONE = {
+    "GET /configurations/service": f"GET {BANDIT}",
+    "PUT /configurations/service": f"PATCH {BANDIT}",
+    "GET /configurations/policy": f"GET {BANDIT}",
+    "PUT /configurations/policy": f"PATCH {BANDIT} with algorithm",
+    "DELETE /configurations/policy": f"PATCH {BANDIT} with algorithm",
+    "POST /configurations/applyFromEvaluation": f"PATCH {BANDIT} with algorithm",
+    "GET /model": f"GET {BANDIT}/snapshot",
+    "PUT /model": f"PUT {BANDIT}/snapshot",
+    "DELETE /model": f"DELETE {BANDIT}, which deletes its log, too",
+    "GET /model/properties": f"GET {BANDIT}",
+    "GET /logs/properties": f"GET {BANDIT}/overview",
+    "DELETE /logs": f"DELETE {BANDIT}",
+    "POST /logs/interactions": f"POST {BANDIT}/decide",
+    "POST /logs/observations": f"POST {BANDIT}/reward",
+    "GET /evaluations": f"POST {BANDIT}/evaluate",
+    "POST /evaluations": f"POST {BANDIT}/evaluate",
+    "PUT /evaluations/{id:path}": f"POST {BANDIT}/evaluate",
+    "GET /evaluations/{id:path}": f"POST {BANDIT}/evaluate",
+    "DELETE /evaluations/{id:path}": f"POST {BANDIT}/evaluate",
+    "GET /featureImportances": f"GET {BANDIT}/overview",
+    "PUT /featureImportances/{id:path}": f"GET {BANDIT}/overview",
+    "GET /featureImportances/{id:path}": f"GET {BANDIT}/overview",
+    "DELETE /featureImportances/{id:path}": f"GET {BANDIT}/overview",
+}
 
 
 def operations(dialect: Dialect) -> list[Operation]:
-    """Return what a dialect offers.
+    """Return what a version of the protocol offers.
 
-    Parameters
-    ----------
-    dialect
-        The version of the protocol.
+    Examples
+    --------
+    >>> [own.path for own in operations(V1_0)][0]
+    '/personalizer/v1.0/rank'
     """
-    made: list[Operation] = []
+    found: list[Operation] = []
 
-    def add(name: str, method: str, path: str, handler: Handler, summary: str, **rest: Any) -> None:
-        made.append(
+    def add(name: str, path: str, handler: Handler, summary: str, status: int = 204, **rest: Any) -> None:
+        found.append(
             Operation(
-                name=f"{dialect.name}.{name}", method=method, path=dialect.prefix + path, handler=handler,
-                summary=summary, tag=f"Personalizer {dialect.name}", plain_codes=dialect is V1_0,
+                name=f"{dialect.name}.{name}", method="POST", path=dialect.prefix + path, handler=handler,
+                summary=summary, status=status, tag=f"Personalizer {dialect.name}", plain_codes=dialect is V1_0,
                 version=dialect.name if dialect is V2022 else None,
                 invalid=INVALID.get(rest.get("body"), "BadRequest"), **rest,
             )
         )  # fmt: skip
 
-    add("rank", "POST", "/rank", ranking.rank, "Choose an action for a context.",
-        body=wire.RankRequest, answer=wire.RankResponse, status=201)  # fmt: skip
-    add("reward", "POST", "/events/{event:path}/reward", ranking.reward, "Report the reward of an event.",
-        body=wire.RewardRequest, status=204)  # fmt: skip
-    add("activate", "POST", "/events/{event:path}/activate", ranking.activate,
-        "Report that the action of a deferred event was shown.", status=204)  # fmt: skip
-    _add_configuration(add)
-    _add_model_and_logs(add, dialect)
-    _add_evaluations(add, dialect)
+    add("rank", "/rank", ranking.rank, "Choose an action for a context.", 201,
+        body=wire.RankRequest, answer=wire.RankResponse)  # fmt: skip
+    add("reward", "/events/{event:path}/reward", ranking.reward, "Report the reward of an event.",
+        body=wire.RewardRequest)  # fmt: skip
+    add("activate", "/events/{event:path}/activate", ranking.activate,
+        "Report that the action of a deferred event was shown.")  # fmt: skip
     if dialect is not V1_0:
-        add("multislot.rank", "POST", "/multislot/rank", multislot.rank, "Choose an action for each slot.",
-            body=wire.MultiSlotRankRequest, answer=wire.MultiSlotRankResponse, status=201)  # fmt: skip
-        add("multislot.reward", "POST", "/multislot/events/{event:path}/reward", multislot.reward,
-            "Report the rewards of slots of an event.", body=wire.MultiSlotRewardRequest, status=204)  # fmt: skip
-        add("multislot.activate", "POST", "/multislot/events/{event:path}/activate", multislot.activate,
-            "Report that the actions of a deferred event were shown.", status=204)  # fmt: skip
-    return made
+        add("multislot.rank", "/multislot/rank", multislot.rank, "Choose an action for each slot.", 201,
+            body=wire.MultiSlotRankRequest, answer=wire.MultiSlotRankResponse)  # fmt: skip
+        add("multislot.reward", "/multislot/events/{event:path}/reward", multislot.reward,
+            "Report the rewards of slots of an event.", body=wire.MultiSlotRewardRequest)  # fmt: skip
+        add("multislot.activate", "/multislot/events/{event:path}/activate", multislot.activate,
+            "Report that the actions of a deferred event were shown.")  # fmt: skip
+    return found
 
 
-def _add_configuration(add: Any) -> None:
-    service, policy = "/configurations/service", "/configurations/policy"
-    config, contract = wire.ServiceConfiguration, wire.PolicyContract
-    add("service.get", "GET", service, configuration.get_service, "Read the configuration.", answer=config, reads=True)
-    add("service.put", "PUT", service, configuration.put_service, "Change the configuration.", body=config,
-        answer=config)  # fmt: skip
-    add("policy.get", "GET", policy, configuration.get_policy, "Read the policy.", answer=contract, reads=True)
-    add("policy.put", "PUT", policy, configuration.put_policy, "Change the policy.", body=contract, answer=contract)
-    add("policy.delete", "DELETE", policy, configuration.delete_policy, "Return to the first policy.",
-        answer=contract)  # fmt: skip
+def removed(dialect: Dialect) -> list[Operation]:
+    """Return the calls of a version that answer 410 with the native call to use instead."""
+    return [_removed(dialect, route, native) for route, native in GONE.items()]
 
 
-def _add_model_and_logs(add: Any, dialect: Dialect) -> None:
-    add("model.get", "GET", "/model", administration.get_model, "Download the model.", answer=bytes, reads=True)
-    if dialect is not V1_0:
-        add("model.put", "PUT", "/model", administration.put_model, "Replace the model.", body=bytes,
-            most=MODEL, status=204)  # fmt: skip
-    add("model.delete", "DELETE", "/model", administration.delete_model, "Start with a fresh model.", status=204)
-    add("model.properties", "GET", "/model/properties", administration.model_properties, "Read the times of the model.",
-        answer=wire.ModelProperties, reads=True)  # fmt: skip
-    add("logs.properties", "GET", "/logs/properties", administration.log_properties, "Read the period of the log.",
-        answer=wire.LogsProperties, reads=True)  # fmt: skip
-    add("logs.delete", "DELETE", "/logs", administration.delete_logs, "Delete all decisions and rewards.", status=204)
-    if dialect is not V1_0:
-        for kind in ("interactions", "observations"):
-            add(f"logs.{kind}", "POST", f"/logs/{kind}", administration.refuse_binary_logs,
-                f"Refused: binary logs of {kind} are not read.", body=bytes, status=204)  # fmt: skip
+def _removed(dialect: Dialect, route: str, native: str) -> Operation:
+    method, path = route.split(" ")
+    message = f"this call was removed: use {native}; see docs/guides/from-personalizer.md"
 
+    async def handler(_: Call) -> None:
+        raise ApiError(410, "OperationNotAllowed", message)
 
-def _add_evaluations(add: Any, dialect: Dialect) -> None:
-    all_, one = "/evaluations", "/evaluations/{id:path}"
-    new = dialect is V2022
-    if new:
-        add("evaluations.list", "GET", all_, evaluations.listed_2022, "List the evaluations.",
-            query=Listing, answer=wire.Evaluations, reads=True)  # fmt: skip
-        add("evaluations.put", "PUT", one, evaluations.put, "Evaluate policies on logged decisions.",
-            body=wire.EvaluationContract, answer=wire.Evaluation2022)  # fmt: skip
-        add("evaluations.get", "GET", one, evaluations.get_2022, "Read an evaluation.",
-            query=evaluations.Window, answer=wire.Evaluation2022, reads=True)  # fmt: skip
-        add("importances.list", "GET", "/featureImportances", importances.listed, "List feature importances.",
-            query=Listing, answer=wire.FeatureImportances, reads=True)  # fmt: skip
-        importance = "/featureImportances/{id:path}"
-        add("importances.put", "PUT", importance, importances.put, "Compute feature importances.",
-            body=wire.FeatureImportanceContract, answer=wire.FeatureImportance)  # fmt: skip
-        add("importances.get", "GET", importance, importances.get, "Read feature importances.",
-            answer=wire.FeatureImportance, reads=True)  # fmt: skip
-        add("importances.delete", "DELETE", importance, importances.delete, "Remove feature importances.",
-            status=204)  # fmt: skip
-    else:
-        add("evaluations.list", "GET", all_, evaluations.listed, "List the evaluations.", answer=list[wire.Evaluation],
-            reads=True)  # fmt: skip
-        add("evaluations.create", "POST", all_, evaluations.create, "Evaluate policies on logged decisions.",
-            body=wire.EvaluationContract, answer=wire.Evaluation, status=201)  # fmt: skip
-        add("evaluations.get", "GET", one, evaluations.get, "Read an evaluation.", answer=wire.Evaluation, reads=True)
-    add("evaluations.delete", "DELETE", one, evaluations.delete, "Remove an evaluation.", status=204)
-    if dialect is not V1_0:
-        add("evaluations.apply", "POST", "/configurations/applyFromEvaluation", evaluations.apply,
-            "Use a policy of an evaluation from now on.", body=wire.PolicyReference, status=204)  # fmt: skip
+    return Operation(
+        name=f"{dialect.name}.removed", method=method, path=dialect.prefix + path, handler=handler, summary=message,
+        tag=f"Personalizer {dialect.name}", plain_codes=dialect is V1_0, reads=True,
+    )  # fmt: skip
