@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import lim2
 from lim2.algorithms.gradient import State
 from lim2.memory import empty, store_latest
-from lim2.representation.scaling import no_moments
+from lim2.moments import no_moments
 from lim2.state import check, leaves, rebuilt
 
 

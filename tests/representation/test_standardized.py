@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import lim2
-from lim2.representation.scaling import Moments, no_moments, observe, scaled, scaling
+from lim2.moments import Moments, no_moments, observe, scaled, scaling
 
 Float = NDArray[np.float64]
 

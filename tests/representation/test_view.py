@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from lim2.moments import no_moments, observe_many, scaling
 from lim2.representation import MLP
-from lim2.representation.scaling import no_moments, observe_many, scaling
 from lim2.representation.view import (
     MOST_COLUMNS,
     SHARED_COLUMNS,

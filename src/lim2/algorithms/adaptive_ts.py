@@ -46,10 +46,10 @@ from lim2.exploration.sufficient_statistics import (
     width_evidence,
 )
 from lim2.memory import Memory, sample, store, store_many
+from lim2.moments import Moments, Scaling, no_moments, observe_many, scaling
 from lim2.representation import MLP, Representation, RMSProp, Step
 from lim2.representation import view as views
 from lim2.representation.no_network import NoNetwork
-from lim2.representation.scaling import Moments, Scaling, no_moments, observe_many, scaling
 from lim2.representation.view import View, squared_lengths
 from lim2.state import Array, Count, Ints, Write, Writes, with_arm, without_arm, written
 

@@ -21,9 +21,9 @@ from lim2.exploration import StudentT
 from lim2.exploration.gradient_precision import Diagonal, Full
 from lim2.extras import check
 from lim2.memory import Memory, store_latest
+from lim2.moments import Moments, no_moments, observe, scaled, scaling
 from lim2.representation import blocks
 from lim2.representation.blocks import Descent, Network, Trained, forward, train_by_batches, train_by_samples
-from lim2.representation.scaling import Moments, no_moments, observe, scaled, scaling
 from lim2.state import Array, Writes
 
 # The two official forms of training: single samples, at most 1,000 steps; the whole history, 100 steps.

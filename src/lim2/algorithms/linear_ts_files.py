@@ -18,7 +18,7 @@ from lim2.exploration import UCB, Random, named
 from lim2.exploration.posterior import Posterior
 from lim2.exploration.sqrt_posterior import LinearPosterior
 from lim2.exploration.sufficient_statistics import Sums, centred, fit, of_arm
-from lim2.representation.scaling import Moments, Scaling, scaling
+from lim2.moments import Moments, Scaling, scaling
 from lim2.representation.view import narrowed, squared_lengths
 from lim2.state import Array, check, rebuilt
 

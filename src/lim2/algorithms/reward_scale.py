@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from lim2.checks import LARGEST, number
+from lim2.moments import combined
 from lim2.state import Array, Count
 
 ROUNDING = 1e-9  # a deviation of rewards below this share of their mean is rounding
@@ -86,11 +87,9 @@ def observe(rewards: RewardScale, values: Array, least: float) -> RewardScale:
     >>> rewards.mean, rewards.scale
     (-10.0, 20.0)
     """
-    count, mean = len(values), float(values.mean())
-    observed, distance = rewards.observed + count, mean - rewards.mean
-    squares = float(np.square(values - mean).sum()) + distance**2 * (rewards.observed * count / observed)
-    squares += rewards.squares
-    mean = rewards.mean + distance * (count / observed)
+    count, latest = len(values), float(values.mean())
+    spread, observed = float(np.square(values - latest).sum()), rewards.observed + count
+    mean, squares = combined(rewards.observed, rewards.mean, rewards.squares, count, latest, spread)
     origin = rewards.origin if rewards.observed else mean
     scale = max(scale_of(mean, math.sqrt(squares / observed)), least)
     return rewards._replace(scale=scale, observed=observed, mean=mean, origin=origin, squares=squares)

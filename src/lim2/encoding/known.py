@@ -11,9 +11,9 @@ import numpy as np
 from lim2.checks import LARGEST
 from lim2.encoding import times
 from lim2.encoding.measures import FIRST, Measure, observe
-from lim2.encoding.moments import Scale, scaled
 from lim2.encoding.repeats import Seen
 from lim2.encoding.values import EMBEDDING, LARGEST_LISTED, MEASURED, MISSING, NUMBER, NUMBERS, TIME
+from lim2.moments import NumberScaling, scaled_number
 from lim2.state import Array
 
 MOST_KEYS = 1000  # that are counted; further keys are encoded like any other
@@ -27,7 +27,7 @@ class Column(NamedTuple):
     at: int  # its first column
     size: int  # how many it has
     measure: Measure  # of the number or the age; of an embedding none
-    map: Scale  # that of the measure; 0 everywhere unless it is used
+    map: NumberScaling  # that of the measure; 0 everywhere unless it is used
 
 
 class Key(NamedTuple):
@@ -121,11 +121,11 @@ def add_own(known: Column, content: Any, out: "array[float]", start: int) -> Non
     """Add a value that fits its column to the vector that starts at ``start``."""
     first = start + known.at
     if known.kind == NUMBER:
-        out[first] += scaled(known.map, content)
+        out[first] += scaled_number(known.map, content)
     elif known.kind == TIME:
         if known.measure.used:
             out[first : first + 4] = array("d", content.circles)
-            out[first + 4] += scaled(known.map, content.age)
+            out[first + 4] += scaled_number(known.map, content.age)
     else:
         out[first : first + known.size] = array("d", [x + 0.0 for x in content])  # no -0.0
 

@@ -8,8 +8,7 @@ known by early rewards alone.
 
 from typing import NamedTuple
 
-from lim2.encoding.moments import Moments, Scale, scale
-from lim2.encoding.moments import observe as with_one_more
+from lim2.moments import NumberMoments, NumberScaling, number_scaling, observe_number
 
 SAMPLE = 64  # values after which the map is fixed
 FIRST = 32  # the first check of a number comes after so many values, each later one when their number has doubled
@@ -23,8 +22,8 @@ class Measure(NamedTuple):
     even if the values come in two rows, one later than the other, as clicks and zeros do. So it rises, but never falls.
     """
 
-    moments: Moments = Moments()
-    scale: Scale = Scale(0.0, 0.0, 0.0)
+    moments: NumberMoments = NumberMoments()
+    scale: NumberScaling = NumberScaling(0.0, 0.0, 0.0)
     varied: int = 0  # values since the first that differed
     above: bool = False  # whether the last value was above the mean
     low: float = 0.0  # the last low, at first the first value
@@ -39,7 +38,7 @@ class Measure(NamedTuple):
         return self.steady and self.scale.factor > 0.0
 
     @property
-    def map(self) -> Scale:
+    def map(self) -> NumberScaling:
         """The map, which is 0 everywhere unless the number is used."""
         return self.scale if self.steady else self.scale._replace(factor=0.0)
 
@@ -64,8 +63,8 @@ def observe(old: Measure, x: float, trusted: bool = False) -> Measure:
     >>> counter.used, age.used, round(age.moments.mean, 1)
     (False, True, 44.5)
     """
-    moments = with_one_more(old.moments, x)
-    fresh = scale(moments)
+    moments = observe_number(old.moments, x)
+    fresh = number_scaling(moments)
     varied = old.varied + (old.varied > 0 or fresh.factor > 0.0)
     above = x > moments.mean
     low, high, falls, rises = old.low, old.high, old.falls, old.rises
@@ -85,6 +84,6 @@ def observe(old: Measure, x: float, trusted: bool = False) -> Measure:
     return Measure(moments, fresh if renew else old.scale, varied, above, low, high, falls, rises, steady)
 
 
-def _moved(old: Scale, moments: Moments) -> bool:
+def _moved(old: NumberScaling, moments: NumberMoments) -> bool:
     """Return whether values have come to lie elsewhere: by a standard deviation, or twice or half as far apart."""
     return abs(moments.mean - old.center) * old.factor > 1.0 or not 0.5 <= moments.std * old.factor <= 2.0

@@ -11,10 +11,10 @@ from lim2.encoding.columns import Columns
 from lim2.encoding.encoder import Encoder
 from lim2.encoding.known import MOST_KEYS, Column, Key, Known, column
 from lim2.encoding.measures import ENOUGH, Measure
-from lim2.encoding.moments import Moments, Scale, scale
 from lim2.encoding.reading import check_path
 from lim2.encoding.repeats import ROOM, TABLE, Seen
 from lim2.encoding.values import CATEGORY, EMBEDDING, LIST, LISTED, MEASURED, MISSING, NUMBER, TIME
+from lim2.moments import NumberMoments, NumberScaling, number_scaling
 from lim2.state import LARGEST, LARGEST_COUNT
 
 _COUNTS, _NEWER = ("used", "overflow", "updates"), ("keys", "new", "trusted")
@@ -39,7 +39,7 @@ def to_parts(known: Known) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     >>> values["columns"], values["keys"]
     ([['age', 'number', 0, 1]], [['age', 'number', 1, 1, 1, 0, 0]])
     >>> from_parts(encoder, values, arrays).columns["age"].measure.moments
-    Moments(weight=1, origin=31.0, offset=0.0, squares=0.0)
+    NumberMoments(weight=1, origin=31.0, offset=0.0, squares=0.0)
     """
     values = {
         "columns": [[path, own.kind, own.at, own.size] for path, own in known.columns.items()],
@@ -91,7 +91,7 @@ def from_parts(
 def _row(measure: Measure) -> dict[str, Any]:
     """Return what of a measure is saved, by name."""
     moments, place, *rest = measure
-    names = ("count", "origin", "offset", "squares", *Scale._fields, *Measure._fields[2:])
+    names = ("count", "origin", "offset", "squares", *NumberScaling._fields, *Measure._fields[2:])
     return dict(zip(names, (*moments, *place, *rest), strict=True))
 
 
@@ -101,7 +101,7 @@ def _measures(arrays: Mapping[str, NDArray[Any]], length: int) -> list[Measure]:
     columns = [arrays[name].tolist() for name in _row(Measure())]
     out = []
     for row in zip(*columns, strict=True):
-        measure = Measure(Moments(*row[:4]), Scale(*row[4:7]), *row[7:])
+        measure = Measure(NumberMoments(*row[:4]), NumberScaling(*row[4:7]), *row[7:])
         if not measure.falls + measure.rises <= measure.varied <= measure.moments.weight:
             raise ValueError("a column has varied, fallen or risen more often than it was observed")
         if not measure.moments.weight and measure != Measure():
@@ -117,9 +117,9 @@ def _old_measures(columns: Mapping[str, Column], arrays: Mapping[str, NDArray[An
     out = []
     for own, (*moments, _) in zip(columns.values(), numbers, strict=True):
         if own.kind == NUMBER:
-            known = Moments(*moments)
-            varied, mean = known.weight if scale(known).factor else 0, known.mean
-            out.append(Measure(known, scale(known), varied, False, mean, mean, ENOUGH, ENOUGH, True))
+            known = NumberMoments(*moments)
+            varied, mean = known.weight if number_scaling(known).factor else 0, known.mean
+            out.append(Measure(known, number_scaling(known), varied, False, mean, mean, ENOUGH, ENOUGH, True))
         else:
             out.append(Measure())
     return out

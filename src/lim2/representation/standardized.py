@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2.moments import Moments, no_moments, observe, scaled, scaling
 from lim2.representation.protocol import Representation, Shape, Step
-from lim2.representation.scaling import Moments, no_moments, observe, scaled, scaling
 from lim2.state import Array, Ints
 
 

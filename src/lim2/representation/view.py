@@ -11,8 +11,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2.moments import Scaling, scaled
 from lim2.representation.protocol import Representation
-from lim2.representation.scaling import Scaling, scaled
 from lim2.state import Array, Ints
 
 MOST_COLUMNS, SHARED_COLUMNS = 256, 64  # of a narrowed context, and how many of them are sums of rare columns
