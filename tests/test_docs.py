@@ -22,7 +22,7 @@ import yaml
 from helpers.kept import with_results
 from helpers.pages import DOCS, PAGES, ROOT, Block, blocks, without_numbers
 
-import lim2.cli
+from lim2.cli import program as typer_program
 from lim2.evaluation import OverlapWarning
 from lim2.problems import MissingDataError
 from tools.imports_of_tests import PUBLIC
@@ -148,7 +148,7 @@ def _without_variables(words: list[str]) -> list[str]:
 
 @functools.cache
 def program() -> Any:
-    return typer.main.get_command(lim2.cli.program())
+    return typer.main.get_command(typer_program())
 
 
 def parse(words: list[str]) -> None:

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from lim2.cli import program
 from lim2.experiments import benchmark
 from lim2.experiments.plan import Run
-from lim2.experiments.progress import Lines, Progress, Rich, progress_for
 
 runner = CliRunner()
 SMALL = ("--rounds", "30", "--runs", "2", "--jobs", "2", "--no-report")
@@ -218,33 +217,14 @@ def test_report_and_compare() -> None:
     assert out.startswith("| problem | agent |")
 
 
-def test_progress_suits_where_it_is_shown() -> None:
-    console = Console(force_terminal=True, width=100, record=True)
-    assert isinstance(progress_for([], console, quiet=False), Rich)
-    assert isinstance(progress_for([], Console(force_terminal=False), quiet=False), Lines)
-    assert type(progress_for([], console, quiet=True)) is Progress
-
-
-def test_bars_show_runs_and_the_whole() -> None:
-    from lim2.experiments.names import Spec
-
-    runs = [Run(Spec("wheel", "wheel"), Spec("LiM2", "LiM2"), 100, seed) for seed in range(3)]
+def test_a_terminal_shows_what_went_wrong(outside: Path) -> None:
+    agents = ["outside_agents:Mortal", "outside_agents:Faulty"]
+    settings = {"Mortal": {"note": str(outside / "deaths")}}
+    plan = benchmark.planned(["wheel"], agents, rounds=30, runs=1, settings=settings)
     console = Console(force_terminal=True, width=120, record=True)
-    record = {"status": "ok", "rounds": 100, "seconds": 2.0, "reward": 5.0, "us_per_round": 3.0}
-    with Rich(runs, console) as progress:
-        progress.started(runs[0])
-        progress.ticked(runs[0], 50, 25.0)
-        shown = console.export_text(clear=True) + "".join(str(t.fields["note"]) for t in progress._bars.tasks)
-        assert "mean reward 0.500" in shown
-        assert progress.seconds_left is None
-        progress.finished(runs[0], record)
-        assert progress.seconds_left == pytest.approx(4.0)
-        progress.started(runs[1])
-        progress.died(runs[1], "signal 9 ended its process")
-        progress.started(runs[1])
-        progress.finished(runs[1], {"status": "failed", "error": "ValueError: no", "seconds": 0.0})
-        progress.found(runs[2])
-    assert (progress.done, progress.failed, progress.retried) == (3, 1, 1)
+    results = benchmark.carried_out(plan, outside / "out", jobs=1, report=False, console=console)
     text = console.export_text()
-    assert "trying again" in text
-    assert "failed: ValueError: no" in text
+    assert "wheel / Mortal / seed 0: signal 9 ended its process" in text and "; trying again" in text
+    assert "wheel / Faulty / seed 0: failed: RuntimeError: no more memory for marbles" in text
+    assert "rounds/s" in text
+    assert (results.retried, len(results.failures)) == (1, 1)

@@ -5,14 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from problems.server import Web, serving
 from problems.small import WRITERS
 from typer.testing import CliRunner
 
 import lim2
 from lim2.cli import program
-from lim2.commands.problem import chosen, settings_of
 from lim2.problems import sources
 from lim2.problems.sources import SOURCES, Remote
 
@@ -169,33 +167,3 @@ def test_wrong_words_are_told_in_one_line(words: tuple[str, ...], message: str) 
     assert code == 2
     assert message in text
     assert "Traceback" not in text
-
-
-def test_a_command_takes_a_name_or_a_table(tmp_path: Path) -> None:
-    path = tmp_path / "own.csv"
-    path.write_text("x,y\n1,a\n2,b\n3,a\n")
-    assert chosen(None, csv=path, label="y").arm_names == ("a", "b")
-    assert chosen(None, csv=path, label="y", rounds=2, seed=1).rounds == 2
-    assert chosen("wheel", rounds=7, seed=0, pairs=["delta=0.5"]).settings["delta"] == 0.5
-    WRITERS["statlog"](tmp_path)
-    assert chosen("statlog", rounds=7, data=tmp_path, pairs=["verify=False"]).rounds == 7
-
-
-@pytest.mark.parametrize(
-    ("name", "csv", "label", "message"),
-    [
-        (None, None, None, "either a problem's name or --csv"),
-        ("wheel", Path("a.csv"), "y", "either a problem's name or --csv"),
-        (None, Path("a.csv"), None, "must be given together"),
-        ("wheel", None, "y", "must be given together"),
-    ],
-)
-def test_options_that_do_not_fit(name: str | None, csv: Path | None, label: str | None, message: str) -> None:
-    with pytest.raises(typer.BadParameter, match=message):
-        chosen(name, csv=csv, label=label)
-
-
-def test_settings_are_literals_or_text() -> None:
-    assert settings_of(["a=1", "b=x y", "c=(1, 2)", "d="]) == {"a": 1, "b": "x y", "c": (1, 2), "d": ""}
-    with pytest.raises(typer.BadParameter, match="expected KEY=VALUE, got"):
-        settings_of(["a"])

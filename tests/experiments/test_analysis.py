@@ -13,9 +13,7 @@ from helpers.kept import with_results
 
 from lim2.experiments.analysis import Analysis, analysed
 from lim2.experiments.benchmark import finish
-from lim2.experiments.feedback import IMMEDIATE
 from lim2.experiments.ranks import bootstrap, ranks
-from lim2.experiments.report import datasets, views
 from lim2.experiments.summary import summarize
 from lim2.experiments.tables import Tables
 from lim2.problems.registry import names
@@ -115,23 +113,30 @@ def test_few_problems_or_agents_are_not_compared() -> None:
     assert analysis.pair("AdaptiveTS", "LiM2").p == pytest.approx(2 / 2**8)
 
 
+@pytest.fixture
+def no_figures_of_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures of each problem are drawn in test_report."""
+    monkeypatch.setattr("lim2.experiments.report.views.of_problem", lambda *_: iter(()))
+
+
+@pytest.mark.usefixtures("no_figures_of_problems")
 def test_what_a_report_says(tmp_path: Path) -> None:
-    section = datasets.section(tables(REWARDS), IMMEDIATE)
-    assert section is not None
-    text = "\n".join(section.markdown("figure.png"))
+    finish(made(tmp_path / "eight", REWARDS))
+    text = (tmp_path / "eight" / "report.md").read_text()
     assert "8 datasets, 3 agents; a dataset is one observation. AdaptiveTS has the best mean rank." in text
     assert "it is better than LinearTS and LiM2." in text or "it is better than LiM2 and LinearTS." in text
     assert "8 (8) / 0 / 0 (0)" in text
-    assert "AdaptiveTS & 1.00 & 1.00 to 1.00 & 1.000" in section.latex()
+    table = (tmp_path / "eight" / "tables" / "datasets.tex").read_text()
+    assert "AdaptiveTS & 1.00 & 1.00 to 1.00 & 1.000" in table
     few = {key: value for key, value in REWARDS.items() if key[0] in PROBLEMS[:6]}
-    weak = datasets.section(tables(few), IMMEDIATE)
-    assert weak is not None
-    assert "With 6 datasets and 3 pairs that test could not show any: the least p possible is 0.09." in weak.sentences
+    finish(made(tmp_path / "six", few))
+    text = (tmp_path / "six" / "report.md").read_text()
+    assert "With 6 datasets and 3 pairs that test could not show any: the least p possible is 0.09." in text
 
 
-def test_a_report_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_figures_of_problems")
+def test_a_report_has_it(tmp_path: Path) -> None:
     rewards = {(p, a): values[:1] for (p, a), values in REWARDS.items() if p in PROBLEMS[:6] and a != "LinearTS"}
-    monkeypatch.setattr(views, "of_problem", lambda *_: iter(()))  # of each problem: drawn in test_report
     finish(made(tmp_path, rewards))
     data = json.loads((tmp_path / "datasets.json").read_text())
     assert data["places"][0]["agent"] == "AdaptiveTS"

@@ -13,7 +13,6 @@ from experiments.helpers import outcome
 
 import lim2
 from lim2.experiments import PlanError, bench
-from lim2.experiments.backend import Backend
 from lim2.experiments.benchmark import carried_out, planned
 from lim2.experiments.plan import Run
 from lim2.experiments.store import Store
@@ -184,8 +183,7 @@ class Recorder:
 
 def test_whatever_happens_processes_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder()
-    backend: Backend = recorder
-    monkeypatch.setattr("lim2.experiments.benchmark._backend", lambda *_: backend)
+    monkeypatch.setattr("lim2.experiments.benchmark._backend", lambda *_: recorder)
     plan = planned(["wheel"], ["LiM2"], rounds=10, runs=1)
     with pytest.raises(KeyboardInterrupt):
         carried_out(plan, tmp_path, quiet=True)

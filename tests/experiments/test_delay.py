@@ -21,7 +21,6 @@ from lim2.experiments import Feedback, PlanError, bench
 from lim2.experiments import plan as plans
 from lim2.experiments.benchmark import finish, planned
 from lim2.experiments.compare import compared
-from lim2.experiments.feedback import IMMEDIATE
 from lim2.experiments.names import Spec, agent_named, given
 from lim2.experiments.plan import Plan, Run
 from lim2.experiments.runner import Played, make, measured, play, run_once
@@ -270,7 +269,7 @@ def test_a_grid_in_a_plan() -> None:
     assert len(plan) == len(list(plan)) == 2 * 2 * 2 * 4
     labels = list(dict.fromkeys(run.label for run in plan))
     assert labels[:4] == ["wheel", "wheel (delay 9)", "wheel (batch 4)", "wheel (delay 9, batch 4)"]
-    assert planned(["wheel"], ["LiM2"], rounds=100, runs=1).feedbacks == (IMMEDIATE,)
+    assert planned(["wheel"], ["LiM2"], rounds=100, runs=1).feedbacks == (Feedback(),)
 
 
 def test_a_grid_in_a_file(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import lim2
 from lim2 import problems
 from lim2.experiments import bench
 from lim2.experiments.delayed import NoArmError
-from lim2.experiments.items import Scale
 from lim2.experiments.names import Spec, given
 from lim2.experiments.plan import Run, rounds_of
 from lim2.experiments.runner import draw, make, measured, play, run_once
@@ -89,19 +88,21 @@ def test_agents_and_problems_that_do_not_fit() -> None:
     assert "First chooses among items with features, and 'wheel' has arms; play it on a problem" in items["error"]
 
 
+class Scaled(First):
+    def __init__(self, n_features: int, n_item_features: int, scales: tuple[Any, Any]) -> None:
+        super().__init__(n_features, n_item_features)
+        self.scales = scales
+
+
 def test_numbers_are_scaled_and_flags_are_not() -> None:
     rows = np.array([[1.0, 0.0, 7.0], [5.0, 1.0, 7.0], [3.0, 1.0, 7.0]])
-    scaled = Scale.of(rows)(rows)
+    problem = problems.from_items(rows, [np.ones((2, 1))] * 3, [[0.0, 1.0]] * 3)
+    agent: Any = make(given(Scaled), problem, 0)
+    scaled = agent.scales[0](rows)
     np.testing.assert_allclose(scaled[:, 0].mean(), 0, atol=1e-12)
     np.testing.assert_allclose(scaled[:, 0].std(), 1)
     assert scaled[:, 1].tolist() == [0.0, 1.0, 1.0]
     assert scaled[:, 2].tolist() == [0.0, 0.0, 0.0]
-
-
-class Scaled(First):
-    def __init__(self, n_features: int, n_item_features: int, scales: tuple[Scale, Scale]) -> None:
-        super().__init__(n_features, n_item_features)
-        self.scales = scales
 
 
 def test_scales_are_given_to_who_asks_for_them() -> None:

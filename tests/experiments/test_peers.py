@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ import pytest
 from lim2 import problems
 from lim2.experiments import PlanError, bench
 from lim2.experiments.names import agent_named
-from lim2.experiments.peers import ADF, ALGORITHMS, item_maker, maker
 from lim2.experiments.runner import make, play
 
 installed = pytest.mark.skipif(
@@ -18,14 +18,15 @@ installed = pytest.mark.skipif(
 )
 
 
-LEARNING = [kind + name for kind in ("", ADF) for name in ALGORITHMS if name != "regcb"]
+ALGORITHMS = ("squarecb", "epsilon", "bag", "cover", "regcbopt")
+LEARNING = [*ALGORITHMS[:-1], *(f"adf-{name}" for name in ALGORITHMS)]
 
 
 @installed
 @pytest.mark.parametrize("name", LEARNING)
 def test_it_learns_and_repeats_itself(name: str) -> None:
     problem = problems.load("linear", rounds=1000, seed=0)
-    arms = [play(maker(f"vw:{name}")(problem.n_arms, problem.n_features, seed=1), problem).arms for _ in range(2)]
+    arms = [play(make(agent_named(f"vw:{name}"), problem, 1), problem).arms for _ in range(2)]
     assert (arms[0] == arms[1]).all()
     reward = problem.rewards[np.arange(1000), arms[0]]
     assert reward[500:].mean() > 0.5 * problem.best_rewards.mean()
@@ -34,7 +35,7 @@ def test_it_learns_and_repeats_itself(name: str) -> None:
 @installed
 def test_regcb_is_given_costs_from_minus_1_to_0() -> None:
     problem = problems.load("nonlinear", rounds=1500, seed=0)  # rewards are 0 or 1
-    arms = play(maker("vw:adf-regcb")(problem.n_arms, problem.n_features, seed=1), problem).arms
+    arms = play(make(agent_named("vw:adf-regcb"), problem, 1), problem).arms
     assert problem.rewards[np.arange(1500), arms].mean() > 1.1 * problem.rewards.mean()
     with pytest.raises(PlanError, match="there is no agent 'vw:regcb'"):
         agent_named("vw:regcb")
@@ -45,10 +46,10 @@ def catalogue(rounds: int) -> problems.ItemProblem:
 
 
 @installed
-@pytest.mark.parametrize("name", sorted(set(ALGORITHMS) - {"regcb"}))  # which is slow to learn
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_it_learns_to_choose_items_and_repeats_itself(name: str) -> None:
     problem = catalogue(rounds=1200)
-    arms = [play(make(agent_named(f"vw:{ADF}{name}"), problem, 1), problem).arms for _ in range(2)]
+    arms = [play(make(agent_named(f"vw:adf-{name}"), problem, 1), problem).arms for _ in range(2)]
     assert (arms[0] == arms[1]).all()
     late = problem.expected(arms[0])[600:].mean()
     assert late > problem.uniform_reward + 0.15 * (problem.best_rewards.mean() - problem.uniform_reward)
@@ -62,8 +63,8 @@ def test_items_need_action_features() -> None:
 
 @installed
 def test_it_learns_from_its_own_decisions() -> None:
-    agent = item_maker("vw:adf-squarecb")(1, 2, seed=0)
     items = np.array([[1.0, 0.0], [0.0, 1.0]])
+    agent: Any = make(agent_named("vw:adf-squarecb"), problems.from_items([[1.0]], [items], [[0.0, 1.0]]), 0)
     with pytest.raises(ValueError, match="learns from its own decisions only"):
         agent.update([1.0], items[0], 1.0)
     row = agent.act([1.0], items)

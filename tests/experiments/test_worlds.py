@@ -218,14 +218,14 @@ def test_vowpal_wabbit_plays_dictionaries_with_the_probability_of_the_decision(w
 
 def test_vowpal_wabbit_reads_a_context_as_words_and_numbers() -> None:
     pytest.importorskip("vowpalwabbit")
-    from lim2.experiments.peers import VowpalWabbitRaw
-
-    agent = VowpalWabbitRaw(("red", "blue"), seed=0)
-    decision = agent.decide({"age": 30, "new": True, "at": "2026-11-02T09:30:00"})
+    raw = ({"age": 30, "new": True, "at": "2026-11-02T09:30:00"},)
+    problem = Problem(
+        "raw", np.ones((1, 1)), np.ones((1, 2)), arm_names=("red", "blue"), raw_contexts=raw, form="dictionaries"
+    )
+    agent: Any = make(agent_named("vw:adf-squarecb"), problem, 0)
+    decision = agent.decide(raw[0])
     assert decision.lines[0] == "shared |x age:30 new=True at=2026-11-02T09_30_00 at.hour=09"
     assert decision.lines[1:] == ["|a arm=red", "|a arm=blue"]
-    with pytest.raises(ValueError, match="there are no arms"):
-        VowpalWabbitRaw(None, seed=0).decide({"age": 30})
 
 
 def test_vowpal_wabbit_needs_action_features_for_dictionaries() -> None:
@@ -311,10 +311,7 @@ def test_changes_that_follow_no_real_change_are_false() -> None:
     assert (stationary["changes"], stationary["false_changes"]) == (2, 2)
 
 
-def test_the_bench_prints_and_stores_regret_beside_reward(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    from lim2.experiments.tables import Tables
-    from lim2.experiments.terminal import leaderboard, show
-
+def test_the_bench_stores_regret_beside_reward(tmp_path: Any) -> None:
     results = bench(["cold-start", "shop"], ["AdaptiveTS"], rounds=300, runs=2, jobs=1, quiet=True, out=tmp_path)
     rows = {(row["problem"], row["agent"]): row for row in results.rows}
     runs = results.runs
@@ -325,8 +322,4 @@ def test_the_bench_prints_and_stores_regret_beside_reward(tmp_path: Any, capsys:
         assert ("false_changes" in row) == (agent == "AdaptiveTS")
         assert (group["cpu_seconds"] > 0).all()
     assert 0.8 < rows["shop", "Uniform"]["regret_share"] < 1.2
-    show(leaderboard(Tables(results.runs, results.rows)))
-    assert f"{50 * sum(rows[p, 'AdaptiveTS']['regret_share'] for p in ('cold-start', 'shop')):.1f}%" in (
-        capsys.readouterr().out
-    )
     assert f"({100 * rows['shop', 'AdaptiveTS']['regret_share']:.1f}%)" in (tmp_path / "report.md").read_text()

@@ -14,8 +14,8 @@ from problems.small import ROWS, WRITERS
 
 import lim2.problems
 from lim2.problems import DataError, MissingDataError
-from lim2.problems.datasets.uci import DATASETS
 from lim2.problems.facts import Rows
+from lim2.problems.registry import find
 
 FILES = {
     "adult": "adult.data",
@@ -214,7 +214,9 @@ def test_the_real_file_changed(change: str, real_data: Path, tmp_path: Path) -> 
 
 
 def test_other_class_counts_than_documented_are_refused() -> None:
-    facts = dataclasses.replace(DATASETS["statlog"].facts, n_arms=2, published=Rows(4, (2, 2)), copies=())
+    known = find("statlog").facts
+    assert known is not None
+    facts = dataclasses.replace(known, n_arms=2, published=Rows(4, (2, 2)), copies=())
     facts.check(pl.DataFrame({"label": [0, 1, 1, 0]}), Path("file"))
     with pytest.raises(DataError, match=r"the classes have \[1, 3\] rows, documented are \[2, 2\]"):
         facts.check(pl.DataFrame({"label": [0, 1, 1, 1]}), Path("file"))

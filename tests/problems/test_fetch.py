@@ -14,7 +14,6 @@ from problems.server import Web, serving
 
 from lim2.problems import FetchError
 from lim2.problems.fetch import fetch, target_folder
-from lim2.problems.lzw import unpacked
 from lim2.problems.sources import SOURCES, Remote, Source
 
 CONTENT = b"".join(b"%d,%d\n" % (i, i * i) for i in range(40_000))
@@ -191,15 +190,20 @@ def test_where_downloads_go(tmp_path: Path, own_cache: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("max_bits", [9, 12, 16])
 @pytest.mark.parametrize("data", [b"", b"a", b"abab" * 2000, CONTENT, bytes(range(256)) * 40])
-def test_lzw_unpacks_what_compress_packs(data: bytes, max_bits: int) -> None:
-    assert unpacked(compressed(data, max_bits)) == data
+def test_what_compress_packs_is_unpacked(web: Web, tmp_path: Path, data: bytes, max_bits: int) -> None:
+    web.files["a.Z"] = compressed(data, max_bits)
+    assert fetch(source(Remote(web.url("a.Z")), sha256=None), tmp_path).read_bytes() == data
 
 
-def test_lzw_refuses_what_is_none() -> None:
-    with pytest.raises(ValueError, match=r"not a \.Z file"):
-        unpacked(b"PK\x03\x04")
-    with pytest.raises(ValueError, match="before it is defined"):
-        unpacked(b"\x1f\x9d\x90\xff\xff\xff")
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"PK\x03\x04", r"not a \.Z file"), (b"\x1f\x9d\x90\xff\xff\xff", "before it is defined")],
+)
+def test_a_damaged_z_file_is_refused(web: Web, tmp_path: Path, data: bytes, message: str) -> None:
+    web.files["a.Z"] = data
+    with pytest.raises(FetchError, match=message):
+        fetch(source(Remote(web.url("a.Z")), sha256=None), tmp_path)
+    assert only(tmp_path) == []
 
 
 def test_the_table_of_sources_is_whole() -> None:

@@ -8,8 +8,11 @@ import pytest
 
 import lim2.problems
 from lim2.problems import DataError, ItemProblem, MissingDataError
-from lim2.problems.datasets.movielens import GENRES
 
+GENRES = (
+    "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
+    "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
+)  # fmt: skip
 USERS = 4
 FILMS = 30
 

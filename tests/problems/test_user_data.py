@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from lim2.experiments.names import table
 from lim2.problems import DataError, from_arrays, from_csv, from_rewards
-from lim2.problems.user_data import labelled_rows
 
 TABLE = "age,city,vip,bought\n30,Rome,true,tea\n50,Oslo,false,coffee\n40,Rome,true,tea\n20,Oslo,false,water\n"
 
@@ -177,7 +177,7 @@ def test_tables_without_a_header_and_with_spaces(tmp_path: Path) -> None:
 def test_how_many_rounds_a_table_has(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("x,y\n1,a\n2,\n3,b\n")
-    assert labelled_rows(path, "y") == labelled_rows(path, -1) == 2
-    assert labelled_rows(path, -1, header=False, max_categories=3) == 3
+    assert table(path, "y").rows == table(path, -1).rows == 2
+    assert table(path, -1, settings={"header": False, "max_categories": 3}).rows == 3
     with pytest.raises(DataError, match="column z: there is no such column; the file has x, y"):
-        labelled_rows(path, "z")
+        table(path, "z")

@@ -32,7 +32,6 @@ SERVER = "https://www.openml.org/api/v1/json"
 PAGE = "https://www.openml.org"
 CLASSIFICATION = 1  # OpenML's number of the type of task
 REFUSED = 412  # the status with which OpenML says that there is no such thing
-BUSY = (429, 500, 502, 503, 504)  # statuses after which it is tried again
 FILES = ("dataset.arff", "dataset.pq")
 MOST_VALUES = 100  # of a nominal column
 

@@ -33,6 +33,8 @@ def colours(sources: Mapping[str, str], given: Mapping[str, int] | None = None) 
     --------
     >>> colours({"mine": "my:Agent", "LiM2": "LiM2", "wide": "LiM2", "Uniform": "Uniform"})
     {'LiM2': 0, 'Uniform': -1, 'mine': 1, 'wide': 2}
+    >>> colours({"a": "x:a", "b": "LiM2"}, {"a": 0})  # a colour that is taken
+    {'a': 0, 'b': 1}
     """
     chosen = {label: number for label, number in (given or {}).items() if label in sources}
     for label, source in sources.items():

@@ -1,4 +1,4 @@
-"""The tables of `docs/research/problems.md`, made from the registry: `python -m lim2.problems.docs` writes them."""
+"""The tables of `docs/research/problems.md`, made from the registry: `python -m tools.problem_tables` writes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lim2.problems.facts import Facts, described
 from lim2.problems.registry import Entry, Kind, entries
 from lim2.problems.sources import SOURCES
 
-START, END = "<!-- {name}: written by python -m lim2.problems.docs -->", "<!-- end of {name} -->"
+START, END = "<!-- {name}: written by python -m tools.problem_tables -->", "<!-- end of {name} -->"
 
 
 def datasets_table() -> str:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 import lim2.problems
-from lim2.problems.docs import renewed
+from tools.problem_tables import renewed
 
 PAGE = Path(__file__).parents[2] / "docs" / "research" / "problems.md"
 
 
 def test_the_tables_are_those_of_the_registry() -> None:
-    assert renewed(PAGE.read_text()) == PAGE.read_text(), "run `python -m lim2.problems.docs`"
+    assert renewed(PAGE.read_text()) == PAGE.read_text(), "run `python -m tools.problem_tables`"
 
 
 def test_every_problem_is_in_it() -> None:
