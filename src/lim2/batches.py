@@ -45,17 +45,7 @@ def slices(n: int, batch: Size, rounds: int) -> Iterator[slice]:
 
 
 def checked(batch: Size, bears: bool, refusal: str) -> Size:
-    """Return the size of the batches; raise a ValueError if it is invalid or not supported.
-
-    Parameters
-    ----------
-    batch
-        A whole number, at least 1, or ``"auto"``: growing batches, or 1 if batches are not supported.
-    bears
-        Whether batches are supported.
-    refusal
-        Error message for a batch larger than 1 if they are not.
-    """
+    """Return the size of the batches; raise a ValueError if it is invalid or not supported."""
     if isinstance(batch, str):
         if batch != "auto":
             raise ValueError(f'batch must be "auto" or a whole number, at least 1, got {batch!r}')

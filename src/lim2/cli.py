@@ -39,13 +39,7 @@ def _absent(error: MissingExtraError) -> Callable[[typer.Context], None]:
 
 
 def program(*names: str) -> typer.Typer:
-    """Return the program, with some of its commands: a process imports only what its own command needs.
-
-    Parameters
-    ----------
-    *names
-        Names of commands. None: all.
-    """
+    """Return the program, with some of its commands: a process imports only what its own command needs."""
     app = typer.Typer(
         cls=PlainGroup,
         help="Contextual bandits that learn a neural representation online, in bounded memory.",

@@ -44,13 +44,6 @@ class MissingExtraError(ModuleNotFoundError):
 def needs(what: str, extra: str) -> Iterator[None]:
     """Raise a MissingExtraError if a module of an extra is missing in the block or decorated function.
 
-    Parameters
-    ----------
-    what
-        Name of the feature that needs the extra.
-    extra
-        Name of the extra.
-
     Examples
     --------
     >>> with needs("a report", "bench"):
@@ -75,13 +68,6 @@ def needs(what: str, extra: str) -> Iterator[None]:
 def check(what: str, extra: str, module: str) -> None:
     """Raise a MissingExtraError unless a module is installed, without importing it.
 
-    Parameters
-    ----------
-    what, extra
-        The same as for :func:`needs`.
-    module
-        Name of a module of the extra.
-
     Examples
     --------
     >>> check("a table", "data", "polars")
@@ -93,11 +79,6 @@ def check(what: str, extra: str, module: str) -> None:
 
 def extra_of(module: str) -> str | None:
     """Return the smallest extra that installs a module, or None.
-
-    Parameters
-    ----------
-    module
-        Name of the module.
 
     Examples
     --------

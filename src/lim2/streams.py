@@ -45,13 +45,6 @@ class Streams:
 
     Learning therefore depends only on the updates. With a seed, everything is reproducible. Without a seed, a forked
     process, or one that loads a saved agent, decides from new streams, and the stream of learning continues.
-
-    Attributes
-    ----------
-    seeded
-        Whether a seed was given.
-    init, act, learn, serve
-        The streams of initial parameters, of decisions, of learning, and of decisions by snapshots.
     """
 
     init: np.random.Generator

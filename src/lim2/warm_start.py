@@ -16,13 +16,7 @@ Named = list[Hashable]
 
 
 def of_arms(table: Any) -> tuple[NDArray[Any], Named, Array]:
-    """Return contexts as vectors, names of the arms played, and rewards.
-
-    Parameters
-    ----------
-    table
-        A table, or a log.
-    """
+    """Return contexts as vectors, names of the arms played, and rewards."""
     table = _read(table)
     if table.candidates.items is not None and is_range(table.arms):
         raise ValueError("the table's items have no names, so they cannot be arms: train an item agent")
@@ -30,13 +24,7 @@ def of_arms(table: Any) -> tuple[NDArray[Any], Named, Array]:
 
 
 def of_items(table: Any) -> tuple[NDArray[Any], NDArray[Any], Array]:
-    """Return contexts and chosen items as vectors, and rewards.
-
-    Parameters
-    ----------
-    table
-        A table, or a log.
-    """
+    """Return contexts and chosen items as vectors, and rewards."""
     table = _read(table)
     items = table.candidates.items
     if items is None or items.dtype == object:
@@ -45,15 +33,7 @@ def of_items(table: Any) -> tuple[NDArray[Any], NDArray[Any], Array]:
 
 
 def raw_of(table: Any, items: bool) -> tuple[NDArray[Any], Named, Array, NDArray[Any] | None]:
-    """Return raw contexts, names of the choices, rewards, and raw features of the choices.
-
-    Parameters
-    ----------
-    table
-        A table, or a log.
-    items
-        Whether the features are needed.
-    """
+    """Return raw contexts, names of the choices, rewards, and raw features of the choices."""
     table = _read(table)
     if table.raw is None:
         raise ValueError(

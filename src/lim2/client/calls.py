@@ -311,13 +311,7 @@ def erase(bandit: str, key: str) -> Call[int]:
 
 
 def bandits(after: str = "") -> Call[tuple[list[dict[str, Any]], str | None]]:
-    """Return a page of the bandits of the service, and where the next page begins; None after the last.
-
-    Parameters
-    ----------
-    after
-        Where the page begins; empty for the first.
-    """
+    """Return a page of the bandits of the service, and where the next page begins; None after the last."""
     path = f"/v1/bandits?limit={BANDITS_PER_PAGE}&after={quote(after, safe='')}"
     return Call(Request("GET", path), lambda content: (list(_json(content)["bandits"]), _json(content)["next"]))
 

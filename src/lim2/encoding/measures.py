@@ -46,15 +46,6 @@ class Measure(NamedTuple):
 def observe(old: Measure, x: float, trusted: bool = False) -> Measure:
     """Return the statistics with one more value.
 
-    Parameters
-    ----------
-    old
-        The statistics before.
-    x
-        The value.
-    trusted
-        Whether the number is used even if it does not go up and down.
-
     Examples
     --------
     >>> counter, age = Measure(), Measure()

@@ -64,11 +64,6 @@ def chances_of_largest_share(a: Array, b: Array) -> Array:
 
     The absolute error is below 1e-6.
 
-    Parameters
-    ----------
-    a, b
-        Parameters of each, (k,), at least 1.
-
     Examples
     --------
     Beta(2, 1) exceeds Beta(1, 1), which is uniform, with the probability of its mean.

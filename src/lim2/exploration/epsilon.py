@@ -14,15 +14,6 @@ def uniform_choice(epsilon: float, k: int, rng: np.random.Generator) -> int | No
 
     One random number says whether, and which.
 
-    Parameters
-    ----------
-    epsilon
-        Share of uniform decisions, from 0 to 1. With 0 nothing is drawn.
-    k
-        Number of eligible arms or items.
-    rng
-        Random generator.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -37,13 +28,6 @@ def uniform_choice(epsilon: float, k: int, rng: np.random.Generator) -> int | No
 
 def with_uniform(propensities: Array, epsilon: float) -> Array:
     """Return the propensities of decisions of which a share epsilon is uniform: (1 - epsilon) p + epsilon / k.
-
-    Parameters
-    ----------
-    propensities
-        Those of the policy, (k,) or (n, k).
-    epsilon
-        Share of uniform decisions.
 
     Examples
     --------

@@ -87,17 +87,7 @@ def observe(posterior: Posterior, arm: int, z: Array, reward: float) -> list[Wri
 
 
 def condition_all(cov: Array, z: Array, bounds: list[int]) -> tuple[Array, Array]:
-    """Condition every arm's covariance on its rows of features; return (cov^-1 + Z'Z)^-1 and the traces of Z'Z.
-
-    Parameters
-    ----------
-    cov
-        (n_arms, g, g), or (g, g) for all arms.
-    z
-        (n, g), sorted by arm.
-    bounds
-        Arm i has the rows ``bounds[i]`` to ``bounds[i + 1]``.
-    """
+    """Condition every arm's covariance on its rows of features; return (cov^-1 + Z'Z)^-1 and the traces of Z'Z."""
     out = np.empty((len(bounds) - 1, *cov.shape[-2:]))
     flat, width, traces = z.reshape(-1), z.shape[1], []
     for arm, (start, stop) in enumerate(itertools.pairwise(bounds)):
@@ -129,21 +119,7 @@ def refit(
     noise: tuple[Array, Array],
     arms: Iterable[int],
 ) -> Posterior:
-    """Return the posterior with new covariances, and with means and noise of some arms refitted.
-
-    Parameters
-    ----------
-    posterior, cov
-        Posterior, in which the other arms keep mean and noise, and new covariances (n_arms, g, g).
-    mu0
-        Prior means, (n_arms, g).
-    data
-        Features and rewards sorted by arm, and their bounds, as for :func:`condition_all`.
-    noise
-        (n_arms,), a of every arm, and b without what its data add.
-    arms
-        Arms to refit.
-    """
+    """Return the posterior with new covariances, and with means and noise of some arms refitted."""
     phi, r, bounds = data
     mu, a, b = posterior.mu.copy(), posterior.a.copy(), posterior.b.copy()
     for i in arms:
@@ -158,15 +134,6 @@ def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
 
     Works on the smaller side: few rows by Woodbury in an n x n system, others in a g x g system, which for many rows is
     built from Z'Z.
-
-    Parameters
-    ----------
-    cov
-        (g, g) symmetric positive semi-definite.
-    features
-        (n, g), the rows Z.
-    out
-        Array for the result, not ``cov`` itself; None: a new array.
 
     Examples
     --------

@@ -63,13 +63,6 @@ def chances_of_largest(means: ArrayLike, scales: ArrayLike, freedom: ArrayLike) 
     The absolute error is below 1e-6. Of variables that are certain, with a scale of 0 or one that vanishes against the
     mean in float64, the first of the largest counts, as ``argmax`` has it.
 
-    Parameters
-    ----------
-    means, scales
-        Location and scale of each, (k,), or (n, k) for n cases.
-    freedom
-        Degrees of freedom, (k,) or one for all; infinity for normal variables.
-
     Examples
     --------
     Two normals: the probability is Phi(0.5 / sqrt(0.3^2 + 0.4^2)) = Phi(1).

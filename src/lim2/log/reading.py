@@ -96,19 +96,7 @@ def entries(store: Store, filter: DecisionFilter, after: int = 0) -> Iterator[Lo
 
 
 def newest(store: Store, last: int, most: int, *, features: bool = True) -> tuple[list[LoggedDecision], bool]:
-    """Return the newest decisions in the order in which they were made, and whether there was no room for more.
-
-    Parameters
-    ----------
-    store
-        Store of the log.
-    last
-        Largest number of decisions. Later positions of slates are left out.
-    most
-        Largest sum of their weights (`lim2.log.entries.weight`). One decision always has room.
-    features
-        Whether contexts and features of candidates are decoded. If not, contexts are empty.
-    """
+    """Return the newest decisions in the order in which they were made, and whether there was no room for more."""
     found: list[LoggedDecision] = []
     count, total, chunk, before = 0, 0, FEW_ROWS, sys.maxsize
     while count < last:

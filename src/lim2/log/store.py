@@ -318,11 +318,6 @@ class Store(Protocol):
 
         The store calls it in a thread of its own, and it must return at once: let it set an event. Some stores never
         call it, and a call can be lost with a connection, so poll from time to time as well.
-
-        Returns
-        -------
-        Callable
-            Function that ends the notifications.
         """
 
     def nbytes(self) -> int:

@@ -25,11 +25,6 @@ _MULTIPLIER = 0x9E3779B97F4A7C15  # of signs by Fibonacci hashing: the same on e
 class Crossing:
     """Rows of [context, item] become rows of [context, item, products].
 
-    Parameters
-    ----------
-    context, item
-        Number of columns of a context and of an item.
-
     Examples
     --------
     >>> Crossing(context=2, item=2)(np.array([[1.0, 2.0, 5.0, 7.0]])).tolist()
@@ -115,11 +110,6 @@ class Crossing:
 
         A product of two columns that are scaled and moved is a sum of the product, the columns and 1. Where products
         share columns, their scales cannot change apart, and the mean of the changes is taken.
-
-        Parameters
-        ----------
-        columns
-            T with (z, 1) = T (z', 1) for rows of context and item, (d + 1, d + 1); diagonal but for its last column.
 
         Examples
         --------

@@ -33,14 +33,7 @@ class TorchNetwork(NamedTuple):
 
 
 class Workspace:
-    """A module with its head and its optimizer, for one thread. It holds one network at a time, or none.
-
-    Attributes
-    ----------
-    tensors, statistics
-        Of the network that was loaded last, the very dictionaries; None while that is uncertain, as in the middle of a
-        step. A network that has these need not be loaded again.
-    """
+    """A module with its head and its optimizer, for one thread. It holds one network at a time, or none."""
 
     def __init__(self, module: nn.Module, head: nn.Linear, optimizer: Own | Factory) -> None:
         self.module, self.head = module, head
