@@ -17,19 +17,6 @@ def abrupt_changes(
 ) -> Problem:
     """Draw clicks whose arms and tastes are all drawn anew at every change; stages are equally long.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_arms, n_features
-        Number of arms, and of columns.
-    rate
-        Probability of a click without effects.
-    changes
-        Number of changes.
-
     Examples
     --------
     >>> import lim2.problems

@@ -25,19 +25,6 @@ def banner(rounds: int, seed: int, rate: float = 0.025, window: int = 600, by_ha
 
     Each banner is liked on one device, in one region or by one age group; one of them a little by everybody.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    rate
-        Probability of a click without effects.
-    window
-        Number of visits after which a missing click counts as a zero.
-    by_hand
-        Whether agents get columns made by hand (one-hot words, scaled numbers) instead of dictionaries.
-
     Examples
     --------
     >>> import lim2.problems

@@ -13,15 +13,7 @@ FLAG_SHARE = 0.3  # of visits on which a 0/1 column is 1
 
 
 def visitors(seed: int, rounds: int, n_features: int) -> Array:
-    """Draw contexts: the first half of the columns is standard normal, the second half 0/1.
-
-    Parameters
-    ----------
-    seed
-        The same seed gives the same contexts.
-    rounds, n_features
-        The shape.
-    """
+    """Draw contexts: the first half of the columns is standard normal, the second half 0/1."""
     contexts = stream(seed, "contexts").standard_normal((rounds, n_features))
     flags = n_features - n_features // 2
     contexts[:, flags:] = stream(seed, "flags").random((rounds, n_features - flags)) < FLAG_SHARE
@@ -39,21 +31,6 @@ def clicks(
     taste: float = 0.6,
 ) -> Problem:
     """Draw visits with rare clicks.
-
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_arms, n_features
-        Number of arms, and of columns; half of the columns are 0/1.
-    rate
-        Probability of a click without effects.
-    gap
-        Largest effect of an arm on the score, see `click_rates`.
-    taste
-        Size of the effect of the context.
 
     Examples
     --------

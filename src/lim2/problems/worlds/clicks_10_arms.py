@@ -13,13 +13,6 @@ from lim2.problems.worlds.clicks import clicks
 def clicks_10_arms(rounds: int, seed: int) -> Problem:
     """Draw visits with ten arms.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-
     Examples
     --------
     >>> import lim2.problems

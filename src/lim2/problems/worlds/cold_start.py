@@ -12,17 +12,6 @@ from lim2.problems.worlds.truth import arm_effects, click_rates, clicks_of, tast
 def cold_start(rounds: int, seed: int, n_arms: int = 5, n_features: int = 5, rate: float = 0.3) -> Problem:
     """Draw a short run, in which exploring too much costs more than it earns.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_arms, n_features
-        Number of arms, and of columns.
-    rate
-        Probability of a click without effects.
-
     Examples
     --------
     >>> import lim2.problems

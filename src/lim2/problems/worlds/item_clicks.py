@@ -25,19 +25,6 @@ def item_clicks(
 ) -> ItemProblem:
     """Draw visits with items as dictionaries.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_items, eligible
-        Size of the catalogue, and number of eligible items per round.
-    rate
-        Probability of a click without effects.
-    by_hand
-        Whether agents get columns made by hand (one-hot words, scaled numbers) instead of dictionaries.
-
     Examples
     --------
     >>> import lim2.problems

@@ -17,17 +17,6 @@ BEFORE, AFTER = 0.12, 0.8  # rates of the arm that changes
 def late_better(rounds: int, seed: int, n_arms: int = 5, n_features: int = 5, rate: float = 0.35) -> Problem:
     """Draw arms of which one changes, in the middle, from 12% to 80%: a greedy agent never notices.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw, at least 2.
-    seed
-        The same seed gives the same arrays.
-    n_arms, n_features
-        Number of arms, and of columns.
-    rate
-        Probability of a click without effects, of the other arms.
-
     Examples
     --------
     >>> import lim2.problems

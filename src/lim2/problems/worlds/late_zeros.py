@@ -27,19 +27,6 @@ def late_zeros(
 ) -> Problem:
     """Draw visits with late zeros: the order of arrival says more about an arm than its rewards do.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_arms, rate
-        The same as for `clicks`.
-    first, last
-        Range of the delay of a click, in decisions.
-    window
-        Delay of a zero, in decisions.
-
     Examples
     --------
     >>> import lim2.problems

@@ -22,15 +22,6 @@ def one_change(rounds: int, seed: int, rate: float = 0.3) -> Problem:
     A favourite is clicked with twice the rate, another arm with two thirds of it. Contexts say the kind, and have three
     columns without meaning.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw, at least 2.
-    seed
-        The same seed gives the same arrays.
-    rate
-        Mean probability of a click over the arms, at most 0.5.
-
     Examples
     --------
     >>> import lim2.problems
@@ -60,13 +51,5 @@ def one_change(rounds: int, seed: int, rate: float = 0.3) -> Problem:
 
 @register("one-change-rare", summary="As `one-change`, with clicks of 5%.", kind="world", rounds=16_000)
 def one_change_rare(rounds: int, seed: int) -> Problem:
-    """Draw the same with clicks of 5%.
-
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw, at least 2.
-    seed
-        The same seed gives the same arrays.
-    """
+    """Draw the same with clicks of 5%."""
     return replace(one_change(rounds, seed, rate=0.05), name="one-change-rare")

@@ -22,19 +22,6 @@ def outliers(
 ) -> Problem:
     """Draw linear rewards with noise 1, of which some have an error of a broken sensor.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_arms, n_features
-        Number of arms, and of columns.
-    share
-        Share of rewards that are too high or too low, equally often.
-    size
-        By how much.
-
     Examples
     --------
     >>> import lim2.problems

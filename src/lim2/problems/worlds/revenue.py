@@ -21,19 +21,6 @@ def revenue(
     Whether a visitor buys, and for how much on average, depends on visitor and arm. Given both, the standard deviation
     of an amount is 1.63 times its mean.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_arms, n_features
-        Number of arms, and of columns.
-    rate
-        Probability of buying without effects.
-    amount
-        Mean amount without effects.
-
     Examples
     --------
     >>> import lim2.problems

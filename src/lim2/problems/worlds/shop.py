@@ -72,19 +72,6 @@ def shop(
 ) -> Problem:
     """Draw visits of a shop, as dictionaries.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    rate
-        Probability of a click without effects.
-    session, time
-        Whether the dictionaries have the session's id, which never comes again, and the time of the visit.
-    by_hand
-        Whether agents get columns made by hand (one-hot words, scaled numbers) instead of dictionaries.
-
     Examples
     --------
     >>> import lim2.problems
@@ -126,12 +113,6 @@ def shop(
 def shop_late(
     rounds: int, seed: int, rate: float = 0.02, session: bool = True, time: bool = True, by_hand: bool = False
 ) -> Problem:
-    """Draw visits of a shop whose rewards are late.
-
-    Parameters
-    ----------
-    rounds, seed, rate, session, time, by_hand
-        The same as for `shop`.
-    """
+    """Draw visits of a shop whose rewards are late."""
     problem = shop(rounds, seed, rate, session, time, by_hand)
     return replace(problem, name="shop-late", delays=late_zeros(seed, problem.rewards))

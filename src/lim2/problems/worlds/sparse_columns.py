@@ -18,19 +18,6 @@ def sparse_columns(
 ) -> Problem:
     """Draw contexts with one value in every field; the k-th value is 1 / k times as frequent as the first.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_arms
-        Number of arms.
-    fields, values
-        Number of fields, and of values of a field.
-    rate
-        Probability of a click without effects.
-
     Examples
     --------
     >>> import lim2.problems

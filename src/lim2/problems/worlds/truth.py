@@ -19,11 +19,6 @@ FIRST_CLICK, LAST_CLICK, WINDOW = 1, 60, 360  # decisions until a click is known
 def odds_ratio(scores: Array) -> Array:
     """Return exp(asinh(score)), the factor by which a score multiplies the odds of a click.
 
-    Parameters
-    ----------
-    scores
-        Scores of any size; 0 changes nothing, and opposite scores cancel.
-
     Examples
     --------
     >>> odds_ratio(np.array([0.0, 0.75, -0.75])).tolist()
@@ -34,13 +29,6 @@ def odds_ratio(scores: Array) -> Array:
 
 def click_rates(rate: float, scores: Array) -> Array:
     """Return the probability of a click for every score.
-
-    Parameters
-    ----------
-    rate
-        Probability for a score of 0, between 0 and 1.
-    scores
-        Scores of any shape.
 
     Examples
     --------
@@ -54,29 +42,12 @@ def click_rates(rate: float, scores: Array) -> Array:
 
 
 def clicks_of(seed: int, rates: Array) -> Array:
-    """Draw a reward of 0 or 1 for every rate.
-
-    Parameters
-    ----------
-    seed
-        The same seed gives the same rewards.
-    rates
-        Probabilities of a 1.
-    """
+    """Draw a reward of 0 or 1 for every rate."""
     return (stream(seed, "clicks").random(rates.shape) < rates).astype(np.float64)
 
 
 def arm_effects(seed: int, n_arms: int, width: float) -> Array:
     """Return evenly spaced effects from -width to width in random order: all seeds are about equally hard.
-
-    Parameters
-    ----------
-    seed
-        The same seed gives the same order.
-    n_arms
-        Number of arms.
-    width
-        Largest effect.
 
     Examples
     --------
@@ -87,38 +58,14 @@ def arm_effects(seed: int, n_arms: int, width: float) -> Array:
 
 
 def tastes(seed: int, contexts: Array, n_arms: int, size: float) -> Array:
-    """Return linear scores of each context and arm; over standard contexts their standard deviation is `size`.
-
-    Parameters
-    ----------
-    seed
-        The same seed gives the same weights.
-    contexts
-        Contexts, (rounds, n_features).
-    n_arms
-        Number of arms.
-    size
-        Standard deviation.
-    """
+    """Return linear scores of each context and arm; over standard contexts their standard deviation is `size`."""
     return size * ordered_product(contexts, weights(seed, contexts.shape[1], n_arms))
 
 
 def late_zeros(
     seed: int, rewards: Array, first: int = FIRST_CLICK, last: int = LAST_CLICK, window: int = WINDOW
 ) -> NDArray[np.int64]:
-    """Draw delays: a click is known after `first` to `last` decisions, its absence once the window closes.
-
-    Parameters
-    ----------
-    seed
-        The same seed gives the same delays.
-    rewards
-        Rewards; anything but 0 counts as a click.
-    first, last
-        Range of the delay of a click, in decisions.
-    window
-        Delay of a zero, in decisions.
-    """
+    """Draw delays: a click is known after `first` to `last` decisions, its absence once the window closes."""
     if not 0 <= first <= last <= window:
         raise ValueError(f"first, last and window must ascend from 0, got {first}, {last} and {window}")
     clicked = stream(seed, "delays").integers(first, last + 1, rewards.shape)

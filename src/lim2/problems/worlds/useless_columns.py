@@ -20,17 +20,6 @@ def useless_columns(
 ) -> Problem:
     """Draw arms whose rates do not depend on the context.
 
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    n_features
-        Number of columns without meaning.
-    rates
-        Rate of each arm; the seed decides their order.
-
     Examples
     --------
     >>> import lim2.problems
@@ -60,13 +49,5 @@ def useless_columns(
     rounds=5000,
 )
 def ab_test(rounds: int, seed: int) -> Problem:
-    """Draw a test of four arms with small gaps.
-
-    Parameters
-    ----------
-    rounds
-        Number of rounds to draw.
-    seed
-        The same seed gives the same arrays.
-    """
+    """Draw a test of four arms with small gaps."""
     return replace(useless_columns(rounds, seed, n_features=4, rates=(0.5, 0.45, 0.42, 0.4)), name="ab-test")
