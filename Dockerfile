@@ -1,7 +1,8 @@
 # `lim2 serve` as a user without rights, on a root file system that may be read-only. State is in /data.
-FROM python:3.12-slim AS build
+# This image has a compiler, for the kernels.
+FROM python:3.12 AS build
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY src ./src
 RUN python -m venv /opt/lim2 && /opt/lim2/bin/pip install --no-cache-dir '.[serve,postgres]'
 

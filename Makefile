@@ -16,7 +16,7 @@ help:           ## list the targets
 
 install: $(VENV)/.dev   ## .venv with lim2 (editable) and the development tools
 
-$(VENV)/.dev: pyproject.toml requirements/dev.txt
+$(VENV)/.dev: pyproject.toml requirements/dev.txt hatch_build.py $(wildcard src/lim2/_kernels/*.[ch])
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -r requirements/dev.txt -e '.[bench,serve]'

@@ -15,7 +15,6 @@ FORBIDDEN = (
     "matplotlib",
     "typer",
     "rich",
-    "numba",
     "jinja2",
     "cloudpickle",
     "pooch",
@@ -67,19 +66,17 @@ def test_all_names_are_there_when_they_are_used() -> None:
     assert run(code).split() == ["Bandit", "Table", "False"]
 
 
-def test_a_decision_needs_no_compiler_and_no_writable_folder(tmp_path: Path) -> None:
+def test_a_decision_needs_no_writable_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     code = """
-import sys, lim2
+import lim2
 agent = lim2.LiM2(n_arms=7, n_features=9, seed=0)
 for _ in range(20):
     agent.update([0.5] * 9, agent.act([0.5] * 9), 1.0)
-print(agent.rounds, "numba" in sys.modules)
+print(agent.rounds)
 """
-    out = run(
-        code, HOME=str(tmp_path), TMPDIR=str(tmp_path), NUMBA_CACHE_DIR=str(tmp_path), PYTHONDONTWRITEBYTECODE="1"
-    )
-    assert out.split() == ["20", "False"]
+    out = run(code, HOME=str(tmp_path), TMPDIR=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
+    assert out.split() == ["20"]
     assert list(tmp_path.iterdir()) == []
 
 

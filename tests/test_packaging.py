@@ -86,6 +86,54 @@ print("version", version("lim2"))
     assert lines[-1] == f"version {lim2.__version__}"
 
 
+def wheel_of(folder: Path, **settings: str) -> tuple[Path, str]:
+    """Return a wheel of this tree, built with more environment variables, and what was said."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **settings})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return next(folder.glob("*.whl")), done.stdout + done.stderr
+
+
+def test_kernels_are_compiled_where_there_is_a_compiler(built: tuple[Path, Path]) -> None:
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no compiler")
+    assert "-cp311-abi3-" in built[0].name
+    with zipfile.ZipFile(built[0]) as wheel:
+        names = {name.removeprefix("lim2/_kernels/") for name in wheel.namelist() if name.startswith("lim2/_kernels/")}
+    compiled = {name.partition(".")[0] for name in names if name.endswith((".so", ".pyd"))}
+    assert {"baseline"} <= compiled <= {"baseline", "avx2"}
+    assert not any(name.endswith((".c", ".h")) for name in names)
+
+
+def test_without_a_compiler_the_wheel_is_pure_and_its_agents_decide(tmp_path: Path) -> None:
+    wheel, output = wheel_of(tmp_path, CC="no-compiler", CXX="no-compiler")
+    assert "without compiled kernels, and will use NumPy" in output
+    assert wheel.name.endswith("-py3-none-any.whl")
+    site = tmp_path / "site"
+    site.mkdir()
+    link(site, *CORE)
+    with zipfile.ZipFile(wheel) as archive:
+        assert not any(name.endswith((".so", ".pyd")) for name in archive.namelist())
+        archive.extractall(site)
+    code = """
+import lim2, lim2._kernels
+for agent in (lim2.NeuralUCB(2, 3, hidden=4), lim2.AdaptiveTS(2, 3)):
+    agent.update([0.0, 0.5, 1.0], agent.act([0.0, 0.5, 1.0]), 1.0)
+print(lim2._kernels.DESCRIPTION)
+"""
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(site)}
+    )
+    assert done.stdout == "NumPy; the extension is missing\n", done.stderr
+
+
+def test_a_compiler_that_is_asked_for_must_work(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    environment = {**os.environ, "CC": "no-compiler", "CXX": "no-compiler", "LIM2_BUILD": "native"}
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, env=environment).returncode != 0
+    assert not list(tmp_path.glob("*.whl"))
+
+
 def test_the_newest_entry_of_the_changelog_is_this_version() -> None:
     heading = re.search(r"^## (\S+) - (\d{4}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
     assert heading is not None

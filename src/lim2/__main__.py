@@ -11,7 +11,9 @@ WRONG = 2  # what was asked for cannot be done
 def main() -> None:
     """Run the program with the arguments of the command line."""
     if sys.argv[1:] == ["--version"]:  # works with nothing installed
-        sys.stdout.write(f"lim2 {lim2.__version__}\n")
+        from lim2._kernels import DESCRIPTION
+
+        sys.stdout.write(f"lim2 {lim2.__version__} (kernels: {DESCRIPTION})\n")
         return
     command = sys.argv[1] if sys.argv[1:] and sys.argv[1] in OF_COMMANDS else None
     what, extra = ("the command lim2", "cli") if command is None else (f"lim2 {command}", OF_COMMANDS[command])

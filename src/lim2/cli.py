@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import lim2
+from lim2._kernels import DESCRIPTION
 from lim2.commands.errors import PlainGroup
 from lim2.extras import OF_COMMANDS, MissingExtraError, needs
 
@@ -73,7 +74,7 @@ def _add(app: typer.Typer, name: str) -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"lim2 {lim2.__version__}")
+        typer.echo(f"lim2 {lim2.__version__} (kernels: {DESCRIPTION})")
         raise typer.Exit
 
 

@@ -11,7 +11,7 @@ DATA = ("narwhals", "polars", "pooch", "requests")
 EXTRAS: dict[str, tuple[str, ...]] = {
     "cli": CLI,
     "data": DATA,
-    "bench": (*CLI, *DATA, "matplotlib", "jinja2", "cloudpickle", "numba"),
+    "bench": (*CLI, *DATA, "matplotlib", "jinja2", "cloudpickle"),
     "serve": (*CLI, "starlette", "uvicorn", "uvloop", "httptools", "msgspec", "prometheus_client"),
     "postgres": ("psycopg",),
     "torch": ("torch",),
@@ -82,7 +82,7 @@ def extra_of(module: str) -> str | None:
 
     Examples
     --------
-    >>> extra_of("rich"), extra_of("numba"), extra_of("numpy")
+    >>> extra_of("rich"), extra_of("jinja2"), extra_of("numpy")
     ('cli', 'bench', None)
     """
     return next((extra for extra, modules in EXTRAS.items() if module in modules), None)

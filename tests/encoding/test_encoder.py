@@ -517,7 +517,7 @@ def test_neither_pandas_nor_polars_nor_scikit_learn_is_imported() -> None:
         text=True,
         check=True,
     )
-    assert not {"pandas", "polars", "sklearn", "torch", "numba"} & set(done.stdout.split())
+    assert not {"pandas", "polars", "sklearn", "torch"} & set(done.stdout.split())
 
 
 def test_the_shell_learns_on_update_only() -> None:

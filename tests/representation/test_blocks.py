@@ -1,8 +1,4 @@
-"""The network of NeuralUCB and NeuralTS: gradients, training, arms, compilation."""
-
-import subprocess
-import sys
-from typing import Any
+"""The network of NeuralUCB and NeuralTS: gradients, training, arms."""
 
 import numpy as np
 import pytest
@@ -122,33 +118,3 @@ def test_arms_come_and_go() -> None:
         f = remove_arm(f, arm)
     np.testing.assert_array_equal(forward(f, contexts)[0], before[1:])
     assert f.size == init(2, 2, 4, np.random.default_rng(0)).size
-
-
-# Compilation
-
-
-def run_fresh(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**environment, "PATH": ""}
-    )
-
-
-def test_importing_and_deciding_need_no_numba() -> None:
-    run_fresh("import sys, lim2; lim2.NeuralUCB(2, 2, hidden=3).act([0.0, 1.0]); assert 'numba' not in sys.modules")
-
-
-def test_compiling_is_logged_once_and_the_cache_is_silent(tmp_path: Any) -> None:
-    code = "import lim2\nfor _ in 'ab': lim2.NeuralTS(2, 2, hidden=3, iterations=3).update([0.0, 1.0], 0, 1.0)"
-    listening = f"import logging; logging.basicConfig()\n{code}"
-    first, second = (run_fresh(listening, NUMBA_CACHE_DIR=str(tmp_path)).stderr for _ in range(2))
-    assert first.count("WARNING:lim2:lim2 is compiling") == 1
-    assert second == ""
-
-
-def test_without_a_place_for_a_cache_it_still_runs() -> None:
-    code = (
-        "import numba.core.caching as caching; caching.CacheImpl._locator_classes = []; import lim2\n"
-        "agent = lim2.NeuralTS(2, 2, hidden=3, iterations=3)\n"
-        "agent.update([0.0, 1.0], 0, 1.0); print(agent.info.stored)"
-    )
-    assert run_fresh(code).stdout == "1\n"

@@ -19,7 +19,6 @@ from lim2.algorithms.base import Algorithm, Diagnostics
 from lim2.checks import number, one_of, positive_int
 from lim2.exploration import StudentT
 from lim2.exploration.gradient_precision import Diagonal, Full
-from lim2.extras import check
 from lim2.memory import Memory, store_latest
 from lim2.moments import Moments, no_moments, observe, scaled, scaling
 from lim2.representation import blocks
@@ -109,8 +108,6 @@ class GradientBandit(Algorithm):
 
     def init(self, n_arms: int, rng: np.random.Generator) -> State:
         """Return the initial state: U = lambda I, the history is empty."""
-        if self.training == "sample":
-            check(f"{self.name} with training='sample'", "bench", "numba")
         precision = PRECISIONS[self.covariance].prior(n_arms, *self.layout, self.descent.decay)
         moments = no_moments(self.shape) if self.standardize else None
         E = memory.empty(self.capacity, n_arms, self.shape)

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from lim2.extras import needs
+from lim2 import _kernels
 from lim2.state import Array, Ints, with_row, without_arm
 
 # Rows of one arm that are computed at a time, so that what is computed of them stays in the cache.
@@ -108,13 +108,8 @@ def train_by_samples(f: Network, contexts: Array, arms: Ints, rewards: Array, ho
 
     Raises a FloatingPointError where training diverges.
     """
-    # Here, because importing numba takes longer than importing the rest of the library.
-    with needs("training by single samples, as NeuralUCB and NeuralTS do,", "bench"):
-        from lim2.representation.block_kernels import descend_by_samples
-
-    new = Network(*(layer.copy() for layer in f))
-    taken, loss = descend_by_samples(*new, contexts, arms, rewards, how.steps, how.rate, how.keep, how.stop_loss)
-    return _accepted(new, Trained(taken, loss))
+    *layers, taken, loss = _kernels.descend(*f, contexts, arms, rewards, how.steps, how.rate, how.keep, how.stop_loss)
+    return _accepted(Network(*layers), Trained(taken, loss))
 
 
 def train_by_batches(

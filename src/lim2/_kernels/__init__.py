@@ -1,0 +1,43 @@
+"""The innermost functions of agents: pure, arrays in and new arrays out; compiled, or in NumPy.
+
+Importing this module chooses one of the two: the extension for AVX2 and FMA where the processor has both, else the
+extension for every processor, else NumPy. The variable ``LIM2_KERNELS`` names one: ``avx2``, ``baseline``, ``numpy``.
+"""
+
+import os
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from lim2._kernels import reference
+
+INTERFACE = 1  # of extension.c: an extension of other sources is not used
+CHOICES = {"avx2": "compiled, AVX2 and FMA", "baseline": "compiled", "numpy": "NumPy"}
+
+
+def _choose(wanted: str | None) -> tuple[str, ModuleType]:
+    """Return a description of the kernels, and their module."""
+    if wanted and wanted not in CHOICES:
+        raise ValueError(f"LIM2_KERNELS must be one of {', '.join(CHOICES)}, got {wanted!r}")
+    if wanted == "numpy":
+        return f"{CHOICES['numpy']}, as LIM2_KERNELS says", reference
+    try:
+        baseline = import_module("lim2._kernels.baseline")
+        if baseline.INTERFACE != INTERFACE:
+            raise ImportError("compiled from other sources, install lim2 again")
+        if wanted == "avx2" or (not wanted and baseline.has_avx2()):
+            return CHOICES["avx2"], import_module("lim2._kernels.avx2")
+    except ImportError as error:
+        if wanted:
+            raise ImportError(f"LIM2_KERNELS is {wanted}, but these kernels cannot be used: {error}") from error
+        missing = isinstance(error, ModuleNotFoundError)
+        return f"{CHOICES['numpy']}; the extension is missing" if missing else f"{CHOICES['numpy']}; {error}", reference
+    return CHOICES["baseline"], baseline
+
+
+DESCRIPTION, _kernels = _choose(os.environ.get("LIM2_KERNELS"))
+
+if TYPE_CHECKING:
+    from lim2._kernels.reference import descend as descend
+else:
+    descend = _kernels.descend
