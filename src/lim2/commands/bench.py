@@ -89,8 +89,8 @@ def bench(
             os.environ["LIM2_DATA"] = str(data.resolve())  # for the processes, too
         file = read_suite(suite) if suite is not None else Suite()
         late = (_numbers("--delay", delay), _numbers("--batch", batch))
-        own = _table(csv, label)
-        wanted = _plan(file, _words(problems), _words(agents), own, rounds, runs, seed, *late, pairs or [])
+        user_table = _table(csv, label)
+        wanted = _plan(file, _words(problems), _words(agents), user_table, rounds, runs, seed, *late, pairs or [])
         with _stopping(console, wanted, out):
             results = carried_out(
                 wanted,
@@ -110,7 +110,7 @@ def _plan(
     file: Suite,
     problems: Sequence[str],
     agents: Sequence[str],
-    own: Spec | None,
+    user_table: Spec | None,
     rounds: int | None,
     runs: int | None,
     seed: int | None,
@@ -121,14 +121,14 @@ def _plan(
     """Combine command line, file and defaults, in this order of precedence."""
     problems = problems or file.problems
     agents = agents or file.agents
-    default = not problems and own is None
+    default = not problems and user_table is None
     tasks = file.problems_of(problems or (benchmark.PROBLEMS if default else ()))
     rounds = rounds if rounds is not None else file.rounds
     runs = runs if runs is not None else file.runs
     settings = parsed_settings(pairs)
     players = [file.agent(label) for label in (agents or benchmark.AGENTS)]
     return planned(
-        [*tasks, *([own] if own else [])],
+        [*tasks, *([user_table] if user_table else [])],
         [spec.named_with(_taken(settings, spec.label)) for spec in players],
         rounds=benchmark.ROUNDS if rounds is None and default else rounds,
         runs=benchmark.RUNS if runs is None else runs,
@@ -142,8 +142,8 @@ def _plan(
 
 def _taken(settings: dict[str, dict[str, Any]], label: str) -> dict[str, Any]:
     """Remove and return the settings of an agent."""
-    own = next((name for name in settings if name.lower() == label.lower()), None)
-    return settings.pop(own) if own is not None else {}
+    name = next((name for name in settings if name.lower() == label.lower()), None)
+    return settings.pop(name) if name is not None else {}
 
 
 def _words(text: str | None) -> list[str]:

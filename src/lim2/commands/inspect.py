@@ -65,24 +65,28 @@ def inspect(
 def described(agent: Any) -> dict[str, Any]:
     """Return a description of an agent."""
     inner: Agent | ItemAgent = agent.agent if isinstance(agent, Bandit) else agent
-    own = inner.agent if isinstance(inner, ItemAgent) else inner
-    memory, metadata = getattr(own.state, "memory", None), dict(agent.metadata)
-    defaults = {field.name: field.default for field in fields(own.algorithm)}
-    settings = own.get_params()
+    learner = inner.agent if isinstance(inner, ItemAgent) else inner
+    memory, metadata = getattr(learner.state, "memory", None), dict(agent.metadata)
+    defaults = {field.name: field.default for field in fields(learner.algorithm)}
+    settings = learner.get_params()
     return {
         "kind": type(agent).__name__,
-        "algorithm": own.name,
+        "algorithm": learner.name,
         "settings": settings,
         "changed": [name for name, value in settings.items() if _differs(value, defaults[name])],
         "rounds": agent.rounds,
-        "context": "raw" if isinstance(agent, Bandit) else list(own.context_shape) if inner is own else _sizes(inner),
+        "context": "raw"
+        if isinstance(agent, Bandit)
+        else list(learner.context_shape)
+        if inner is learner
+        else _sizes(inner),
         "state_bytes": agent.nbytes,
         "memory": None if memory is None else {"held": memory.held, "capacity": memory.capacity},
         "log": {name.removeprefix("log_"): metadata.pop(name, None) for name in POSITION},
         "metadata": metadata,
-        "arms": _arms(agent, own if inner is own else None),
+        "arms": _arms(agent, learner if inner is learner else None),
         "keys": _keys(agent) if isinstance(agent, Bandit) else None,
-        "beliefs": _on_average(own, by_arm=inner is own),
+        "beliefs": _on_average(learner, by_arm=inner is learner),
     }
 
 
@@ -94,12 +98,12 @@ def _sizes(agent: Any) -> dict[str, int]:
     return {"context": agent.n_features, "item": agent.n_item_features}
 
 
-def _arms(agent: Any, own: Agent | None) -> list[dict[str, Any]] | None:
+def _arms(agent: Any, learner: Agent | None) -> list[dict[str, Any]] | None:
     """Return the arms, with the updates of each if it has its own posterior; None if items come with every call."""
     names = None if isinstance(agent, ItemAgent) else agent.arms
     if names is None:
         return None
-    pulls = [None] * len(names) if own is None else own.pulls.tolist()
+    pulls = [None] * len(names) if learner is None else learner.pulls.tolist()
     return [{"arm": name, "pulls": count} for name, count in zip(names, pulls, strict=True)]
 
 
@@ -112,21 +116,21 @@ def _keys(bandit: Bandit) -> list[dict[str, Any]]:
     ]
 
 
-def _on_average(own: Agent, *, by_arm: bool) -> dict[str, Any] | None:
+def _on_average(learner: Agent, *, by_arm: bool) -> dict[str, Any] | None:
     """Return expected rewards, averaged over the contexts in memory; None if there are none."""
-    memory = getattr(own.state, "memory", None)
+    memory = getattr(learner.state, "memory", None)
     if memory is None or not memory.held:
         return None
     latest = memory.rows()[np.argsort(memory.stamps[memory.rows()])][-LATEST:]
     rows = memory.contexts[latest]
-    means, stds = own.means(rows), np.sqrt(own.variances(rows))
+    means, stds = learner.means(rows), np.sqrt(learner.variances(rows))
     where = f"averaged over the latest {len(rows):,} contexts in memory"
     if not by_arm:
         low, high = np.quantile(means, [0.05, 0.95])
         expected = {"mean": means.mean(), "std": stds.mean(), "low": low, "high": high}
         return {"where": where, "of_items": expected}
-    best = np.bincount(means.argmax(axis=1), minlength=own.n_arms) / len(rows)
-    return {"where": where, "by_arm": _by_arm(own.arms, means.mean(axis=0), stds.mean(axis=0), best)}
+    best = np.bincount(means.argmax(axis=1), minlength=learner.n_arms) / len(rows)
+    return {"where": where, "by_arm": _by_arm(learner.arms, means.mean(axis=0), stds.mean(axis=0), best)}
 
 
 def _in_context(agent: Any, context: Any, items: Any) -> dict[str, Any]:
@@ -161,8 +165,8 @@ def _show(found: dict[str, Any]) -> None:
     show(found["file"], facts(_overview(found)))
     if beliefs is not None and "of_items" in beliefs:
         one = beliefs["of_items"]
-        about = f"{number(one['mean'])}, from {number(one['low'])} to {number(one['high'])} for 90% of them"
-        show("Expected rewards", facts({"expected reward": about, "its std": number(one["std"])}), remark)
+        estimate = f"{number(one['mean'])}, from {number(one['low'])} to {number(one['high'])} for 90% of them"
+        show("Expected rewards", facts({"expected reward": estimate, "its std": number(one["std"])}), remark)
     elif beliefs is not None or found["arms"] is not None:
         _show_arms(found["arms"] or [], beliefs, remark)
     else:
@@ -204,19 +208,22 @@ def _show_arms(arms: list[dict[str, Any]], beliefs: dict[str, Any] | None, remar
     """Show the arms, largest expected reward first."""
     pulls = {repr(one["arm"]): one["pulls"] for one in arms}
     rows = list(arms) if beliefs is None else sorted(beliefs["by_arm"], key=lambda one: _order(one["mean"]))
-    given = beliefs is not None and beliefs["where"] == GIVEN
+    in_context = beliefs is not None and beliefs["where"] == GIVEN
     table = Table()
     table.add_column("arm", overflow="fold")
-    for column in ("updates", *(("expected reward", "std", "propensity" if given else "best in") if beliefs else ())):
+    for column in (
+        "updates",
+        *(("expected reward", "std", "propensity" if in_context else "best in") if beliefs else ()),
+    ):
         table.add_column(column, justify="right", no_wrap=True)
     for one in rows[:SHOWN]:
         count = pulls.get(repr(one["arm"]))
         cells = [str(one["arm"]), "-" if count is None else f"{count:,}"]
         if beliefs is not None:
-            share = f"{one['share']:.3f}" if given else f"{one['share']:.0%}"
+            share = f"{one['share']:.3f}" if in_context else f"{one['share']:.0%}"
             cells += [number(one["mean"]), number(one["std"]), share]
         table.add_row(*cells)
-    show("Arms", table, *_more(rows), remark)
+    show("Arms", table, *_rest(rows), remark)
 
 
 def _order(mean: float) -> float:
@@ -231,8 +238,8 @@ def _show_keys(keys: list[dict[str, Any]]) -> None:
         table.add_column(column, justify="right", no_wrap=True)
     for one in keys[:SHOWN]:
         table.add_row(one["of"], one["key"], one["kind"], f"{one['count']:,}", number(one["mean"]), number(one["std"]))
-    show("Keys with their own columns", table, *_more(keys))
+    show("Keys with their own columns", table, *_rest(keys))
 
 
-def _more(rows: list[Any]) -> list[str]:
+def _rest(rows: list[Any]) -> list[str]:
     return [f"{len(rows) - SHOWN:,} more: use --json to see all."] if len(rows) > SHOWN else []

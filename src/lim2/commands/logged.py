@@ -82,8 +82,8 @@ def logged(
     `last` is the number of newest decisions to return; None: all.
     """
     if is_log(data):
-        given = {"--arm-column": arm, "--reward-column": reward, "--context": context, "--propensity": propensity}
-        named = [option for option, value in given.items() if value is not None]
+        options = {"--arm-column": arm, "--reward-column": reward, "--context": context, "--propensity": propensity}
+        named = [option for option, value in options.items() if value is not None]
         if named or raw:
             raise ValueError(f"{', '.join(named) or '--raw'} is only for CSV and Parquet files: leave it out for a log")
         with opened(data) as log:

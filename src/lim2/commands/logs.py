@@ -201,9 +201,9 @@ def prune(
     Example: lim2 log prune decisions.db --keep 30d --learned agent.lim2
     """
     with plain_errors(*ERRORS), _changed(address) as log:
-        kept, upto = _keep(keep), _learned(log, learned)
+        age, upto = _keep(keep), _learned(log, learned)
         _ask(f"Delete settled decisions from {log.store.name} up to position {upto:,}, except the last {keep}?", yes)
-        deleted = log.prune(kept, upto)
+        deleted = log.prune(age, upto)
         left, name = log.position - log.state.pruned, log.store.name
     if as_json:
         print_json({"deleted": deleted, "left": left})
@@ -251,9 +251,9 @@ def _keep(text: str) -> int | timedelta:
     return timedelta(seconds=amount * UNITS[found[2]]) if found[2] else amount
 
 
-def _learned(log: DecisionLog, given: str | None) -> int:
+def _learned(log: DecisionLog, position: str | None) -> int:
     """Return the position up to which all agents have learned."""
-    if given is None:
+    if position is None:
         model = log.model()
         if model is None:
             raise ValueError(
@@ -261,9 +261,9 @@ def _learned(log: DecisionLog, given: str | None) -> int:
                 "saved agent of this log, or --learned POSITION"
             )
         return model.position
-    if given.isdecimal():
-        return int(given)
-    agent = load(given)
+    if position.isdecimal():
+        return int(position)
+    agent = load(position)
     if agent.metadata.get("log_id") != log.id:
-        raise ValueError(f"{given} has not learned from this log: give an agent that has, or a position")
+        raise ValueError(f"{position} has not learned from this log: give an agent that has, or a position")
     return position_of(agent)

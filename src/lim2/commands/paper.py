@@ -186,7 +186,7 @@ def report(
 
 @app.command()
 def unpack(
-    kept: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by `lim2 paper report --to`.")],
+    archived: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by `lim2 paper report --to`.")],
     out: Out = None,
 ) -> None:
     """Unpack archived runs into a folder of results, where they are not run again and more can be added."""
@@ -194,5 +194,5 @@ def unpack(
 
     folder = out or DEFAULT_OUT
     with plain_errors(*ERRORS):
-        count = archive.unpack(kept, writable(folder))
+        count = archive.unpack(archived, writable(folder))
     Console(highlight=False).print(f"{count} runs unpacked into {folder}", markup=False, soft_wrap=True)

@@ -200,8 +200,8 @@ def carried_out(
     console = console or Console(stderr=True, highlight=False)
     if plan.shorter:  # what is played is not what was asked for: that is said even where progress is not shown
         played = ", ".join(f"{label} {rounds:,}" for label, rounds in plan.shorter.items())
-        said = f"Fewer than {plan.rounds:,} rounds, as there are no more rows: {played}."
-        console.print(said, markup=False, soft_wrap=True)
+        remark = f"Fewer than {plan.rounds:,} rounds, as there are no more rows: {played}."
+        console.print(remark, markup=False, soft_wrap=True)
     if not quiet and len(todo) < len(wanted):
         console.print(f"{len(wanted) - len(todo)} of {len(wanted)} runs are here already, in {store.folder}")
     progress = progress_for(todo, console, quiet=quiet)

@@ -117,11 +117,11 @@ def grid(delay: int | Sequence[int], batch: int | Sequence[int]) -> tuple[Feedba
     return tuple(Feedback(late, size) for size, late in product(batches, delays))
 
 
-def _several(name: str, given: Any) -> list[Any]:
-    values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    if not values:
+def _several(name: str, values: Any) -> list[Any]:
+    several = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    if not several:
         raise PlanError(f"{name} has no number; give one, or several to compare")
-    for value in values:
-        if values.count(value) > 1:
+    for value in several:
+        if several.count(value) > 1:
             raise PlanError(f"{name} has {value!r} twice; name every number once")
-    return values
+    return several

@@ -72,14 +72,14 @@ def make_for_items(spec: Spec, problem: ItemProblem, seed: int) -> PlaysItems:
             f"{spec.label} chooses among arms, and {problem.name!r} has items with features; name an agent that takes "
             f"{SIZE}: {', '.join([*able, 'vw:adf-squarecb'])}"
         )
-    given: dict[str, Any] = {"n_features": problem.n_features, SIZE: problem.n_item_features}
+    arguments: dict[str, Any] = {"n_features": problem.n_features, SIZE: problem.n_item_features}
     if "seed" in parameters:
-        given["seed"] = seed
+        arguments["seed"] = seed
     if "usual_rewards" in parameters:
-        given["usual_rewards"] = problem.usual_rewards
+        arguments["usual_rewards"] = problem.usual_rewards
     if "scales" in parameters:
-        given["scales"] = (Scale.of(problem.contexts), Scale.of(problem.candidates))
-    agent: PlaysItems = maker(**given, **spec.settings)
+        arguments["scales"] = (Scale.of(problem.contexts), Scale.of(problem.candidates))
+    agent: PlaysItems = maker(**arguments, **spec.settings)
     return agent
 
 

@@ -71,8 +71,8 @@ class Spec:
         >>> Spec("LiM2", "LiM2").named_with({"hidden": [100, 50], "matching": None}).label
         'LiM2 (hidden=[100, 50], matching=None)'
         """
-        said = ", ".join(f"{key}={value}" for key, value in settings.items())
-        return replace(self.with_settings(settings), label=f"{self.label} ({said})" if said else self.label)
+        changes = ", ".join(f"{key}={value}" for key, value in settings.items())
+        return replace(self.with_settings(settings), label=f"{self.label} ({changes})" if changes else self.label)
 
     @property
     def text(self) -> str:

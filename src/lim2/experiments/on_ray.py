@@ -65,14 +65,14 @@ class Ray:
         self._jobs = jobs
         self._mine = not ray.is_initialized()
         if self._mine:
-            kept = {key: value for key, value in os.environ.items() if key.startswith("LIM2_")}
+            variables = {key: value for key, value in os.environ.items() if key.startswith("LIM2_")}
             options: dict[str, Any] = {} if address else {"num_cpus": jobs, "include_dashboard": False}
             try:
                 ray.init(
                     address=address,
                     logging_level=logging.ERROR,
                     log_to_driver=False,
-                    runtime_env={"env_vars": {**ONE_THREAD, **kept}},
+                    runtime_env={"env_vars": {**ONE_THREAD, **variables}},
                     **options,
                 )
             except Exception as error:  # Ray has no class of its own for it

@@ -269,13 +269,13 @@ def draw(spec: Spec, rounds: int | str, seed: int) -> Problem | ItemProblem:
             )
         return problem
     key = f"{spec.source} {canonical(dict(spec.settings))} {rounds} {seed}"
-    if key not in _kept:
-        _kept.clear()
-        _kept[key] = _loaded(spec, rounds, seed)
-    return _kept[key]
+    if key not in _latest_draw:
+        _latest_draw.clear()
+        _latest_draw[key] = _loaded(spec, rounds, seed)
+    return _latest_draw[key]
 
 
-_kept: dict[str, Problem | ItemProblem] = {}  # the last draw: agents of one seed follow one another
+_latest_draw: dict[str, Problem | ItemProblem] = {}  # the last draw: agents of one seed follow one another
 
 
 def _loaded(spec: Spec, rounds: Any, seed: int) -> Problem | ItemProblem:

@@ -183,11 +183,11 @@ class Store:
         cells: dict[tuple[str, str], Cell] = {}
         for plan in self.plans():
             new = [Cell(**{**cell, "files": tuple(cell["files"])}) for cell in plan["cells"]]
-            played = {key: how for cell in new for key, how in cell.played.items()}
+            played = {key: terms for cell in new for key, terms in cell.played.items()}
             cells = {
                 where: cell
                 for where, cell in cells.items()
-                if all(played.get(key, how) == how for key, how in cell.played.items())
+                if all(played.get(key, terms) == terms for key, terms in cell.played.items())
             }
             for cell in new:
                 where = (cell.problem, cell.agent)

@@ -84,11 +84,11 @@ class Tables:
         names = {problem: late.unlabelled(problem) for late, part in self.parts.items() for problem in part.problems}
         found: dict[str, dict[str, dict[Feedback, Row]]] = {}
         for problem in self.problems:
-            own = found.setdefault(names[problem], {})
+            by_agent = found.setdefault(names[problem], {})
             for agent in self.agents:
                 row = self.row(problem, agent)
                 if row is not None:
-                    own.setdefault(agent, {})[feedback_of(row)] = row
+                    by_agent.setdefault(agent, {})[feedback_of(row)] = row
         return found
 
     @cached_property
@@ -178,8 +178,8 @@ class Tables:
     def place(self, problem: str, agent: str) -> float:
         """Return an agent's place on a problem, by `common_means`; equals share the mean of their places."""
         rewards = self._means[problem]
-        own = rewards[agent]
-        return 1 + sum(r > own for r in rewards.values()) + (sum(r == own for r in rewards.values()) - 1) / 2
+        reward = rewards[agent]
+        return 1 + sum(r > reward for r in rewards.values()) + (sum(r == reward for r in rewards.values()) - 1) / 2
 
     def _differences(self, first: str, second: str) -> list[Array]:
         """Return the paired differences of normalised rewards, an array a problem."""

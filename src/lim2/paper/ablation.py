@@ -18,7 +18,7 @@ from lim2.experiments.stats import LEVEL, equivalence_p, holm, least_margin, pai
 from lim2.experiments.tables import Tables, paired
 from lim2.matching import Matching
 from lim2.paper import figures
-from lim2.paper.experiment import Experiment, Scale, is_here, is_whole, made_by, runs_of
+from lim2.paper.experiment import Experiment, Scale, is_here, is_whole, provenance_of, runs_of
 from lim2.paper.lim2_variants import LiM2Variant
 from lim2.paper.sections import Cell, Claim, Section, Sheet, judged
 
@@ -94,22 +94,22 @@ def section(tables: Tables) -> Section | None:
     """Return its section of the report."""
     every = {**VARIANTS, **COMBINATIONS}
     played = {label: differences(tables, label) for label in every if label != PUBLISHED}
-    apart = {label: found for label, found in played.items() if found}
-    labels = list(apart)
+    effects = {label: found for label, found in played.items() if found}
+    labels = list(effects)
     if not labels:
         return None
-    pooled = dict(zip(labels, holm([pooled_p(list(apart[label].values())) for label in labels]), strict=True))
+    pooled = dict(zip(labels, holm([pooled_p(list(effects[label].values())) for label in labels]), strict=True))
     tests = {  # of each problem, corrected over the variants
         problem: dict(zip(labels, holm([_test(tables, problem, label) for label in labels]), strict=True))
         for problem in _problems(tables)
     }
-    sheet = _sheet(tables, labels, apart, pooled, tests)
+    sheet = _sheet(tables, labels, effects, pooled, tests)
     significant = _significant(pooled)
     drawn = [
         (
             label,
-            *pooled_interval(list(apart[label].values())),
-            [float(d.mean()) for d in apart[label].values()],
+            *pooled_interval(list(effects[label].values())),
+            [float(d.mean()) for d in effects[label].values()],
             label in significant,
         )
         for label in labels
@@ -121,18 +121,18 @@ def section(tables: Tables) -> Section | None:
         f"{listed([problem.capitalize() for problem in _problems(tables)])}, {rounds:,} rounds, {runs_of(tables)} of "
         "each variant on the same shuffles. Each variant changes LiM2 as published in one point. The last variants "
         "combine several changes. The matching rate decays by 1/t in all of them.",
-        claims=judged(_claims(apart, pooled), whole=is_whole(tables, ROUNDS)),
+        claims=judged(_claims(effects, pooled), whole=is_whole(tables, ROUNDS)),
         sheets=[sheet],
         figures=[figures.ablation(drawn, "LiM2 as published")],
-        findings=_findings(labels, apart, pooled, tests),
-        made=made_by(tables),
+        findings=_findings(labels, effects, pooled, tests),
+        provenance=provenance_of(tables),
     )
 
 
 def _sheet(
     tables: Tables,
     labels: list[str],
-    apart: dict[str, dict[str, Array]],
+    effects: dict[str, dict[str, Array]],
     pooled: dict[str, float | None],
     tests: Tests,
 ) -> Sheet:
@@ -146,7 +146,7 @@ def _sheet(
                 line.append(Cell("–"))
                 continue
             p = tests[problem].get(label)
-            difference = float(apart[label][problem].mean()) if label in apart else 0.0
+            difference = float(effects[label][problem].mean()) if label in effects else 0.0
             mark = ("better" if difference > 0 else "worse") if p is not None and p < LEVEL else ""
             below = "" if label == PUBLISHED else f"{number(difference, 1)}%, p {p_value(p) or '–'}"
             line.append(Cell(plus_minus(row["reward_mean"], row["reward_std"], 0), below, mark))
@@ -154,12 +154,15 @@ def _sheet(
         if label == PUBLISHED:
             line += [Cell(""), Cell("")]
         else:
-            mean, half = pooled_interval(list(apart[label].values()))
+            mean, half = pooled_interval(list(effects[label].values()))
             p = pooled[label]
             mark = ("better" if mean > 0 else "worse") if p is not None and p < LEVEL else ""
             line.append(Cell(f"{number(mean, 1)} ± {number(half, 1)}%", f"p {p_value(p) or '–'}", mark))
             tidy.append((label, "all", None, None, None, mean, p))
-            margin, same = least_margin(list(apart[label].values())), equivalence_p(list(apart[label].values()), MARGIN)
+            margin, same = (
+                least_margin(list(effects[label].values())),
+                equivalence_p(list(effects[label].values()), MARGIN),
+            )
             line.append(Cell("–" if margin is None else f"{number(margin, 1)}%", f"p {p_value(same) or '–'}"))
         rows.append(line)
     return Sheet(
@@ -193,11 +196,11 @@ def _significant(pooled: dict[str, float | None]) -> set[str]:
     return {label for label, p in pooled.items() if p is not None and p < LEVEL}
 
 
-def _claims(apart: dict[str, dict[str, Array]], pooled: dict[str, float | None]) -> list[Claim]:
+def _claims(effects: dict[str, dict[str, Array]], pooled: dict[str, float | None]) -> list[Claim]:
     """Return what the paper says of its pieces."""
-    if STEP not in apart:
+    if STEP not in effects:
         return []
-    groups = list(apart[STEP].values())
+    groups = list(effects[STEP].values())
     mean, half = pooled_interval(groups)
     alone = pooled_p(groups)
     return [
@@ -206,7 +209,7 @@ def _claims(apart: dict[str, dict[str, Array]], pooled: dict[str, float | None])
             None if alone is None else bool(mean < 0 and (pooled[STEP] or 0.0) < LEVEL),
             "leaving out the matching step changes LiM2's lead over the random policy by "
             f"{number(mean, 1)} ± {number(half, 1)}%: p {p_value(alone)} uncorrected, {p_value(pooled[STEP])} "
-            f"corrected for {len(apart)} variants; {equivalence(groups)}",
+            f"corrected for {len(effects)} variants; {equivalence(groups)}",
             "section 4.4",
             ("figure-ablation", "table-ablation"),
         )
@@ -230,15 +233,15 @@ def equivalence(groups: list[Array]) -> str:
     return f"{words} within {MARGIN:g}% (p {p_value(p)}; smallest margin {number(margin, 1)}%)"
 
 
-def kinds(apart: dict[str, dict[str, Array]], pooled: dict[str, float | None]) -> dict[str, list[str]]:
+def kinds(effects: dict[str, dict[str, Array]], pooled: dict[str, float | None]) -> dict[str, list[str]]:
     """Return the variants of single pieces by what the pooled tests say of them.
 
     "worse" and "better" are significant after Holm's correction, "equivalent" are others that two one-sided tests
     place within `MARGIN`; of the rest these runs decide nothing.
     """
     found: dict[str, list[str]] = {"worse": [], "better": [], "equivalent": [], "undecided": []}
-    for label in (label for label in apart if label in VARIANTS):
-        groups, p = list(apart[label].values()), pooled[label]
+    for label in (label for label in effects if label in VARIANTS):
+        groups, p = list(effects[label].values()), pooled[label]
         same = equivalence_p(groups, MARGIN)
         if p is not None and p < LEVEL:
             found["better" if pooled_interval(groups)[0] > 0 else "worse"].append(label)
@@ -256,30 +259,30 @@ WORDS = {
 
 
 def _findings(
-    labels: list[str], apart: dict[str, dict[str, Array]], pooled: dict[str, float | None], tests: Tests
+    labels: list[str], effects: dict[str, dict[str, Array]], pooled: dict[str, float | None], tests: Tests
 ) -> list[str]:
     """Say which pieces matter, by the pooled tests."""
     if all(p is None for p in pooled.values()):
         return ["One run of each: too few to test a difference."]
 
     def difference(label: str) -> str:
-        mean, half = pooled_interval(list(apart[label].values()))
+        mean, half = pooled_interval(list(effects[label].values()))
         return f"{'+' if mean > 0 else ''}{number(mean, 1)} ± {number(half, 1)}%"
 
-    best = max(labels, key=lambda label: pooled_interval(list(apart[label].values()))[0])
+    best = max(labels, key=lambda label: pooled_interval(list(effects[label].values()))[0])
     sentences = [
         f"{WORDS[kind]}: {listed([f'{label} ({difference(label)})' for label in found])}."
-        for kind, found in kinds(apart, pooled).items()
+        for kind, found in kinds(effects, pooled).items()
         if found
     ]
     hidden = {
         label: [
-            f"{problem.capitalize()} {float(apart[label][problem].mean()):+.0f}%"
-            for problem in apart[label]
+            f"{problem.capitalize()} {float(effects[label][problem].mean()):+.0f}%"
+            for problem in effects[label]
             if (p := tests[problem][label]) is not None and p < LEVEL
         ]
         for kind in ("equivalent", "undecided")
-        for label in kinds(apart, pooled)[kind]
+        for label in kinds(effects, pooled)[kind]
     }
     if any(hidden.values()):
         words = "; ".join(f"{label} ({', '.join(found)})" for label, found in hidden.items() if found)

@@ -55,21 +55,21 @@ def without_data(text: str) -> str:
     return re.sub(r"contexts=\[\[.*?\]\]", "contexts=...", text)
 
 
-def tables_of(kept: Path, folder: str) -> Tables:
+def tables_of(archive: Path, folder: str) -> Tables:
     """Return the tables of kept runs as they are, without unpacking them."""
     named = pl.col("agent", "agent_source").map_elements(with_current_names, pl.String)
-    runs = read([kept / "runs" / f"{folder}.parquet"]).with_columns(named).sort("problem", "agent", "seed")
+    runs = read([archive / "runs" / f"{folder}.parquet"]).with_columns(named).sort("problem", "agent", "seed")
     return Tables(runs, summarize(runs))
 
 
-def sections_of(kept: Path) -> dict[str, Section]:
+def sections_of(archive: Path) -> dict[str, Section]:
     """Return the sections of the experiments whose runs are kept, by name."""
-    return sections_from({folder: tables_of(kept, folder) for folder in folders_of(kept)})
+    return sections_from({folder: tables_of(archive, folder) for folder in folders_of(archive)})
 
 
-def folders_of(kept: Path) -> list[str]:
+def folders_of(archive: Path) -> list[str]:
     """Return the folders of the experiments whose runs are kept."""
-    return [folder for folder in FOLDERS if (kept / "runs" / f"{folder}.parquet").is_file()]
+    return [folder for folder in FOLDERS if (archive / "runs" / f"{folder}.parquet").is_file()]
 
 
 def sections_from(tables: Mapping[str, Tables]) -> dict[str, Section]:
@@ -78,11 +78,11 @@ def sections_from(tables: Mapping[str, Tables]) -> dict[str, Section]:
     return {name: section for name, section in found.items() if section is not None}
 
 
-def unpack(kept: Path, out: Path) -> int:
+def unpack(archive: Path, out: Path) -> int:
     """Put kept runs back, so that they are not run again; return how many. What is there already stays."""
-    files = [kept / "runs" / f"{folder}.parquet" for folder in FOLDERS]
+    files = [archive / "runs" / f"{folder}.parquet" for folder in FOLDERS]
     if not any(file.is_file() for file in files):
-        raise PlanError(f"{kept} has no kept runs (no files runs/*.parquet in it)")
+        raise PlanError(f"{archive} has no kept runs (no files runs/*.parquet in it)")
     count = 0
     for folder, file in zip(FOLDERS, files, strict=True):
         if not file.is_file():

@@ -11,7 +11,7 @@ from lim2.experiments.plan import Plan
 from lim2.experiments.report.texts import megabytes, microseconds
 from lim2.experiments.tables import Tables
 from lim2.paper import figures
-from lim2.paper.experiment import Experiment, Scale, is_whole, made_by, runs_of
+from lim2.paper.experiment import Experiment, Scale, is_whole, provenance_of, runs_of
 from lim2.paper.sections import Cell, Claim, Section, Sheet, judged
 
 Array = NDArray[np.float64]
@@ -81,7 +81,7 @@ def section(tables: Tables) -> Section | None:
             )
         ],
         figures=[figures.complexity(time_curves, size_curves)],
-        made=made_by(tables),
+        provenance=provenance_of(tables),
     )
 
 

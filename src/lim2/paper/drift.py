@@ -15,7 +15,7 @@ from lim2.experiments.report.texts import percent
 from lim2.experiments.stats import band
 from lim2.experiments.tables import Tables
 from lim2.paper import figures
-from lim2.paper.experiment import Experiment, Scale, is_whole, made_by, runs_of
+from lim2.paper.experiment import Experiment, Scale, is_whole, provenance_of, runs_of
 from lim2.paper.ntk import EVERY
 from lim2.paper.sections import Cell, Claim, Section, Sheet, judged
 
@@ -99,7 +99,7 @@ def section(tables: Tables) -> Section | None:
             )
         ],
         figures=[figures.drift(panels)],
-        made=made_by(tables),
+        provenance=provenance_of(tables),
     )
 
 

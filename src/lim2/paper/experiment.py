@@ -39,7 +39,7 @@ def is_here(problem: str) -> bool:
     return facts is None or presence(facts).state != "missing"
 
 
-def made_by(tables: Tables) -> dict[str, list[str]]:
+def provenance_of(tables: Tables) -> dict[str, list[str]]:
     """Return versions and machines of the runs, for a section."""
     return {name: [str(value) for value in tables.runs[name].unique(maintain_order=True)] for name in COLUMNS}
 

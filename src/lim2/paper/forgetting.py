@@ -12,7 +12,7 @@ from lim2.experiments.report.texts import number, p_value
 from lim2.experiments.stats import LEVEL, band, paired_p
 from lim2.experiments.tables import Tables
 from lim2.paper import figures
-from lim2.paper.experiment import Experiment, Scale, is_whole, made_by, runs_of
+from lim2.paper.experiment import Experiment, Scale, is_whole, provenance_of, runs_of
 from lim2.paper.sections import Cell, Claim, Section, Sheet, judged
 
 Array = NDArray[np.float64]
@@ -92,7 +92,7 @@ def section(tables: Tables) -> Section | None:
             )
         ],
         figures=[figures.forgetting(curves, PHASE, ROUNDS)],
-        made=made_by(tables),
+        provenance=provenance_of(tables),
     )
 
 

@@ -49,7 +49,7 @@ class Line:
     @cached_property
     def seeds(self) -> tuple[int, ...]:
         """The shuffles that all methods and the random policy have played."""
-        return tuple(sorted(set.intersection(*(set(own) for own in self.rewards.values()))))
+        return tuple(sorted(set.intersection(*(set(seeds) for seeds in self.rewards.values()))))
 
     @cached_property
     def scores(self) -> dict[str, float]:

@@ -87,5 +87,5 @@ class Section:
     figures: Sequence[Drawn] = ()
     findings: Sequence[str] = ()
     notes: Sequence[str] = ()
-    made: dict[str, list[str]] = field(default_factory=dict)
+    provenance: dict[str, list[str]] = field(default_factory=dict)
     tables: Tables | None = None

@@ -16,7 +16,7 @@ from lim2.experiments.stats import LEVEL, welch_p_of
 from lim2.experiments.summary import Row
 from lim2.experiments.tables import Tables
 from lim2.paper import reasons, table_claims
-from lim2.paper.experiment import Experiment, Scale, is_here, made_by
+from lim2.paper.experiment import Experiment, Scale, is_here, provenance_of
 from lim2.paper.figures import scores
 from lim2.paper.lines import Line, alike, averages_of, lines_of, medians_of
 from lim2.paper.published import AVERAGE, DATASETS, MEDIAN, METHODS, RUNS
@@ -109,7 +109,7 @@ def section(tables: Tables) -> Section | None:
             *(SCANIA if whole else ()),
             *([f"{', '.join(absent)}: the data files or PyTorch are missing."] if absent else []),
         ],
-        made=made_by(tables),
+        provenance=provenance_of(tables),
     )
 
 
@@ -128,7 +128,7 @@ def text_section(tables: Tables) -> Section | None:
         claims=judged(table_claims.text_claims(lines[0]), whole=whole),
         sheets=(_raw(lines, published=whole, name="text"),),
         notes=list(tables.group("amazon", lines[0].methods[0])["notes"][0]),
-        made=made_by(tables),
+        provenance=provenance_of(tables),
     )
 
 
@@ -141,14 +141,14 @@ def _normalised(lines: Sequence[Line], *, published: bool) -> Sheet:
     body: list[list[Cell]] = []
     tidy: list[tuple[object, ...]] = []
 
-    def add(title: Cell, mine: Mapping[str, float], paper: Mapping[str, float], seeds: int | None) -> None:
-        best = max(mine.values(), default=None)
+    def add(title: Cell, ours: Mapping[str, float], paper: Mapping[str, float], seeds: int | None) -> None:
+        best = max(ours.values(), default=None)
         row = [title]
         for method in METHODS:
             below = f"paper {number(paper[method], 3)}" if published and method in paper else ""
-            bold = method in mine and mine[method] == best
-            row.append(Cell(number(mine.get(method), 3), below, bold=bold))
-            tidy.append((title.text, method, seeds, mine.get(method), paper.get(method)))
+            bold = method in ours and ours[method] == best
+            row.append(Cell(number(ours.get(method), 3), below, bold=bold))
+            tidy.append((title.text, method, seeds, ours.get(method), paper.get(method)))
         body.append(row)
 
     for line in lines:
@@ -159,8 +159,12 @@ def _normalised(lines: Sequence[Line], *, published: bool) -> Sheet:
     common = alike(lines, METHODS)
     if 0 < len(common) < len(lines):  # averages over different datasets do not compare
         without = [line.title for line in lines if line not in common]
-        theirs = [line.published.normalized for line in common]
-        paper = {m: float(np.mean([own[m] for own in theirs])) for m in METHODS if all(m in own for own in theirs)}
+        normalized = [line.published.normalized for line in common]
+        paper = {
+            m: float(np.mean([scores[m] for scores in normalized]))
+            for m in METHODS
+            if all(m in scores for scores in normalized)
+        }
         add(Cell(f"Average without {', '.join(without)}"), averages_of(common), paper, None)
     add(Cell("Median"), medians_of(lines), MEDIAN, None)
     return Sheet(
@@ -189,16 +193,16 @@ def _raw(lines: Sequence[Line], *, published: bool, name: str = "raw") -> Sheet:
         best = max(line.cells[method]["reward_mean"] for method in line.methods)
         row = [Cell(line.title, line.problem)]
         for method in shown:
-            ours, theirs = line.cells.get(method), line.published.raw.get(method)
-            below = f"paper {plus_minus(*theirs, 0)}" if theirs and published else ""
+            ours, published_value = line.cells.get(method), line.published.raw.get(method)
+            below = f"paper {plus_minus(*published_value, 0)}" if published_value and published else ""
             if ours is None:
                 row.append(Cell("–", below))
                 continue
             tested = published and ours["runs"] > 1 and line.title not in reasons.INCOMPARABLE
-            mark = verdict(ours, *theirs) if theirs and tested else ""
+            mark = verdict(ours, *published_value) if published_value and tested else ""
             text = f"{plus_minus(ours['reward_mean'], ours['reward_std'], 0)} ({ours['runs']})"
             row.append(Cell(text, below, mark, bold=ours["reward_mean"] == best))
-            mean, std = theirs or (None, None)
+            mean, std = published_value or (None, None)
             tidy.append((line.title, method, ours["runs"], ours["reward_mean"], ours["reward_std"], mean, std, mark))
         body.append(row)
     return Sheet(
@@ -222,7 +226,7 @@ def _raw(lines: Sequence[Line], *, published: bool, name: str = "raw") -> Sheet:
 
 def _differences(lines: Sequence[Line]) -> Sequence[str]:
     """Return a sentence for each method or dataset that differs from the paper, with the reason where it is known."""
-    apart: dict[str, list[str]] = {}
+    differing: dict[str, list[str]] = {}
     for line in lines:
         for method in line.methods:
             cell, published = line.cells[method], line.published.raw.get(method)
@@ -230,8 +234,8 @@ def _differences(lines: Sequence[Line]) -> Sequence[str]:
                 continue
             what = verdict(cell, *published)
             if what != "same":
-                apart.setdefault(f"{what} {reasons.why(line.title, method)}", []).append(f"{line.title} / {method}")
-    sentences = [f"{', '.join(cells)}: {why}" for why, cells in sorted(apart.items())]
+                differing.setdefault(f"{what} {reasons.why(line.title, method)}", []).append(f"{line.title} / {method}")
+    sentences = [f"{', '.join(cells)}: {why}" for why, cells in sorted(differing.items())]
     return [*sentences, *(f"{title}: {why}" for title, why in reasons.INCOMPARABLE.items())]
 
 

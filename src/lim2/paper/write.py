@@ -27,21 +27,21 @@ def write_report(sections: Mapping[str, Section], out: Path, to: Path | None = N
     to = out if to is None else to
     shown = list(sections.values())
     commands = commands_of(out)
-    made = _made(shown)
+    provenance = _provenance(shown)
     drawn = [(figure.name, figure) for section in shown for figure in section.figures]
     for name, figure in drawn:
         write_drawn(figure, to / "figures", name)
     for sheet in (sheet for s in shown for sheet in s.sheets):
         write(to / "tables" / f"{sheet.name}.csv", sheet.data.write_csv(float_precision=6).encode())
         write(to / "tables" / f"{sheet.name}.tex", latex_of(sheet).encode())
-    write(to / "made.json", (json.dumps({"commands": commands, **made}, indent=1) + "\n").encode())
-    page = page_of(shown, commands, made)
+    write(to / "made.json", (json.dumps({"commands": commands, **provenance}, indent=1) + "\n").encode())
+    page = page_of(shown, commands, provenance)
     write(to / "report.html", page.encode())
-    write(to / "report.md", markdown_of(shown, commands, made).encode())
+    write(to / "report.md", markdown_of(shown, commands, provenance).encode())
     return to / "report.html"
 
 
-def page_of(sections: Sequence[Section], commands: Sequence[str], made: Mapping[str, list[str]]) -> str:
+def page_of(sections: Sequence[Section], commands: Sequence[str], provenance: Mapping[str, list[str]]) -> str:
     """Return the page."""
     explored = _explored(sections)
     points = points_of_curves(sum(len(one.tables.rows) for one in explored.values()))
@@ -55,9 +55,9 @@ def page_of(sections: Sequence[Section], commands: Sequence[str], made: Mapping[
         headline=headline(sections),
         version=lim2.__version__,
         date=f"{datetime.now(UTC):%Y-%m-%d}",
-        alerts=_alerts(sections, made),
+        alerts=_alerts(sections, provenance),
         commands=commands,
-        made=made,
+        provenance=provenance,
     )
 
 
@@ -80,16 +80,16 @@ def commands_of(out: Path) -> list[str]:
     return list(dict.fromkeys(shlex.join(plan["command"]) for plan in plans if plan["command"]))
 
 
-def _made(sections: Sequence[Section]) -> dict[str, list[str]]:
-    names = dict.fromkeys(name for section in sections for name in section.made)
-    return {name: list(dict.fromkeys(v for s in sections for v in s.made.get(name, ()))) for name in names}
+def _provenance(sections: Sequence[Section]) -> dict[str, list[str]]:
+    names = dict.fromkeys(name for section in sections for name in section.provenance)
+    return {name: list(dict.fromkeys(v for s in sections for v in s.provenance.get(name, ()))) for name in names}
 
 
-def _alerts(sections: Sequence[Section], made: Mapping[str, list[str]]) -> list[str]:
+def _alerts(sections: Sequence[Section], provenance: Mapping[str, list[str]]) -> list[str]:
     alerts = []
     if not sections:
         alerts.append("There are no runs in this folder yet.")
-    if len(made.get("version", ())) > 1:
+    if len(provenance.get("version", ())) > 1:
         alerts.append("Runs were made by different versions of lim2.")
     return alerts
 
@@ -114,8 +114,8 @@ def _explored(sections: Sequence[Section]) -> dict[str, Explored]:
         if section.tables is not None:
             tables = section.tables
             abouts = [about(tables, problem, problem) for problem in tables.problems]
-            given = {label: shade for figure in section.figures for label, shade in figure.legend.items()}
-            found[section.name] = Explored(tables, shades_of(tables.runs, given), abouts)
+            fixed = {label: shade for figure in section.figures for label, shade in figure.legend.items()}
+            found[section.name] = Explored(tables, shades_of(tables.runs, fixed), abouts)
     return found
 
 
@@ -129,7 +129,7 @@ def latex_of(sheet: Sheet) -> str:
     return f"% {sheet.caption}\n{latex.tabular(list(sheet.head), [rows], sheet.left)}"
 
 
-def markdown_of(sections: Sequence[Section], commands: Sequence[str], made: Mapping[str, list[str]]) -> str:
+def markdown_of(sections: Sequence[Section], commands: Sequence[str], provenance: Mapping[str, list[str]]) -> str:
     """Return the report as Markdown."""
     lines = ["# The paper's experiments, rerun", "", headline(sections), ""]
     for section in sections:
@@ -146,7 +146,7 @@ def markdown_of(sections: Sequence[Section], commands: Sequence[str], made: Mapp
         for sheet in section.sheets:
             lines += [f'<a id="table-{sheet.name}"></a>', "", *sheet_lines(sheet), "", f"*{sheet.caption}*", ""]
     lines += ["## Repeat it", "", "```", *commands, "```", ""]
-    lines += markdown.table(["", ""], [[name, ", ".join(values)] for name, values in made.items()], left=2)
+    lines += markdown.table(["", ""], [[name, ", ".join(values)] for name, values in provenance.items()], left=2)
     return "\n".join(lines) + "\n"
 
 

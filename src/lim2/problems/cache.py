@@ -80,11 +80,11 @@ def parsed(
     paths = locate(name, files, data)
     sums = [remembered_sha256(path) for path in paths]
     key = hashlib.sha256(" ".join([str(FORMAT), *sums]).encode()).hexdigest()[:16]
-    kept = [folder / f"{name}-{key}.arrow" for folder in cache_folders(paths[0])]
-    table = None if again else _first_kept(kept)
+    places = [folder / f"{name}-{key}.arrow" for folder in cache_folders(paths[0])]
+    table = None if again else _first_readable(places)
     if table is None:
         table = Table.of(parse(paths))
-        _keep(table, kept[0])
+        _store(table, places[0])
     notes = _identify(facts, table.codes, files, paths, sums, verify=verify)
     return replace(table, paths=tuple(paths), notes=notes)
 
@@ -95,7 +95,7 @@ def cache_folders(path: Path) -> list[Path]:
     return [*beside, user_cache() / "parsed"]
 
 
-def _first_kept(places: Sequence[Path]) -> Table | None:
+def _first_readable(places: Sequence[Path]) -> Table | None:
     import polars as pl
 
     for path in places:
@@ -111,7 +111,7 @@ def _schema_of(place: Path) -> Path:
     return place.with_suffix(".schema.arrow")
 
 
-def _keep(table: Table, place: Path) -> None:
+def _store(table: Table, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     # The types first: a table that is there can then always be read.
     for frame, path in ((table.schema, _schema_of(place)), (table.codes, place)):

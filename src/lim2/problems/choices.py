@@ -217,14 +217,14 @@ def wide_to_long(
         alternative: pattern.format(item=available, alternative=alternative)
         for alternative in (alternatives if available is not None else ())
     }
-    own = {column for columns in described.values() for column in columns.values()} | set(flags.values())
+    replaced = {column for columns in described.values() for column in columns.values()} | set(flags.values())
     frame = frame.with_row_index("situation")
     parts = []
     for alternative, value in alternatives.items():
         there = frame.filter(pl.col(flags[alternative]) == 1) if flags else frame
         parts.append(
             there.select(
-                *(column for column in frame.columns if column not in own and column not in (chosen, "situation")),
+                *(column for column in frame.columns if column not in replaced and column not in (chosen, "situation")),
                 pl.col("situation").cast(pl.Int64),
                 pl.lit(alternative).alias("alternative"),
                 (pl.col(chosen) == value).fill_null(value=False).alias("chosen"),

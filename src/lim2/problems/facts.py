@@ -1,11 +1,12 @@
-"""Documented properties of a dataset, and the check of a table against them."""
+"""What is documented of each dataset (the table `datasets/facts.toml`), and the check of a file's rows against it."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lim2.problems.errors import DataError
 
@@ -94,3 +95,17 @@ def described(counts: Sequence[int], names: Sequence[str] = ()) -> str:
     if not names:
         return " / ".join(f"{count:,}" for count in counts)
     return ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=True))
+
+
+def _facts(entry: dict[str, Any]) -> Facts:
+    def rows(counts: Sequence[int]) -> Rows:
+        return Rows(counts[0], tuple(counts[1:]))
+
+    entry |= {"published": rows(entry["published"]), "files": tuple(entry["files"])}
+    entry["copies"] = tuple(map(rows, entry.get("copies", ())))
+    entry["alternatives"] = tuple(map(tuple, entry.get("alternatives", ())))
+    return Facts(**{"paper_features": "", **entry})
+
+
+_TABLE = Path(__file__).parent / "datasets" / "facts.toml"
+FACTS = {name: _facts(entry) for name, entry in tomllib.loads(_TABLE.read_text(encoding="utf-8")).items()}

@@ -157,9 +157,9 @@ class ItemProblem:
     def _check_names(self) -> None:
         total = len(self.candidates)
         for name, length in (("item_names", total), ("raw_items", total), ("raw_contexts", self.rounds)):
-            given = len(getattr(self, name))
-            if given not in (0, length):
-                raise ValueError(f"problem {self.name!r}: {given} {name}, but {length} are needed, or none")
+            count = len(getattr(self, name))
+            if count not in (0, length):
+                raise ValueError(f"problem {self.name!r}: {count} {name}, but {length} are needed, or none")
         if not self.item_names:
             return
         for t, (start, stop) in enumerate(zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True)):

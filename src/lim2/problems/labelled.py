@@ -42,9 +42,9 @@ def labelled(
     label = label_of(path, frame, label)
     _check_label(path, frame, label, categorical, drop)
     frame = frame.drop(drop)
-    said = list(notes)
+    all_notes = list(notes)
     if unlabelled := frame[label].null_count():
-        said.append(f"{unlabelled} rows without a label in column {label} were left out")
+        all_notes.append(f"{unlabelled} rows without a label in column {label} were left out")
         frame = frame.filter(pl.col(label).is_not_null())
     if frame.height == 0:
         raise DataError(path, "no rows with a label", line=2, column=label)
@@ -71,7 +71,7 @@ def labelled(
         arm_names=tuple(str(value) for value in classes),
         feature_names=feature_names,
         settings={"label": label, "standardize": standardize},
-        notes=(*said, *remarks),
+        notes=(*all_notes, *remarks),
     )
 
 
@@ -122,8 +122,10 @@ def feature_columns(
             column = column.fill_nan(None)
         missing = column.null_count()
         if missing:
-            how = "the mean" if is_number else "a value of its own"
-            notes.append(f"column {column.name}: {missing} missing value{'s' if missing > 1 else ''}, taken as {how}")
+            substitute = "the mean" if is_number else "a value of its own"
+            notes.append(
+                f"column {column.name}: {missing} missing value{'s' if missing > 1 else ''}, taken as {substitute}"
+            )
         if is_number:
             infinite = column.is_infinite().arg_true() if column.dtype.is_float() else pl.Series([])
             if len(infinite):

@@ -46,16 +46,18 @@ class Task:
     @cached_property
     def source_data(self) -> Mapping[str, Any]:
         """The number of its dataset, and the column with the classes."""
-        kept = self.folder / f"task-{self.id}.json"
-        answer = _kept(kept, "task")
+        answer_file = self.folder / f"task-{self.id}.json"
+        answer = _part_of_answer(answer_file, "task")
         if int(answer["task_type_id"]) != CLASSIFICATION:
             kind = answer.get("task_type", "of another type")
-            raise DataError(kept, f"task {self.id} is {kind}; only Supervised Classification becomes a bandit problem")
+            raise DataError(
+                answer_file, f"task {self.id} is {kind}; only Supervised Classification becomes a bandit problem"
+            )
         for part in answer["input"]:
             if part["name"] == "source_data":
                 data: Mapping[str, Any] = part["data_set"]
                 return data
-        raise DataError(kept, "the task names no source_data; fetch it again with --again")
+        raise DataError(answer_file, "the task names no source_data; fetch it again with --again")
 
     @property
     def data_id(self) -> int:
@@ -75,12 +77,12 @@ class Task:
     @cached_property
     def description(self) -> Mapping[str, Any]:
         """OpenML's description of the dataset."""
-        return _kept(self.place / "description.json", "data_set_description")
+        return _part_of_answer(self.place / "description.json", "data_set_description")
 
     @cached_property
     def features(self) -> list[Mapping[str, Any]]:
         """OpenML's description of the columns."""
-        found: list[Mapping[str, Any]] = _kept(self.place / "features.json", "data_features")["feature"]
+        found: list[Mapping[str, Any]] = _part_of_answer(self.place / "features.json", "data_features")["feature"]
         return found
 
     @property
@@ -239,12 +241,12 @@ def fetch_task(
 
 def fetch_study(study: int, data: Folder = None, *, server: str = SERVER, again: bool = False) -> list[int]:
     """Return the tasks of a study (a benchmark suite) of OpenML, such as 99, OpenML-CC18."""
-    kept = target_folder(data) / "openml" / f"study-{study}.json"
-    _ask(server, f"study/{study}", kept, again=again)
-    tasks = _kept(kept, "study").get("tasks") or {}
+    answer_file = target_folder(data) / "openml" / f"study-{study}.json"
+    _ask(server, f"study/{study}", answer_file, again=again)
+    tasks = _part_of_answer(answer_file, "study").get("tasks") or {}
     found = [int(task) for task in _several(tasks.get("task_id"))]
     if not found:
-        raise DataError(kept, f"study {study} has no tasks; name a study of tasks, such as 99")
+        raise DataError(answer_file, f"study {study} has no tasks; name a study of tasks, such as 99")
     return found
 
 
@@ -287,13 +289,13 @@ def _table(task: Task, path: Path) -> pl.DataFrame:
     return frame.select(pl.col(c).cast(pl.Float64 if c in numeric else pl.String) for c in frame.columns)
 
 
-def _ask(server: str, path: str, kept: Path, *, again: bool) -> None:
+def _ask(server: str, path: str, answer_file: Path, *, again: bool) -> None:
     """Return the server's answer, cached on disk."""
     import requests
     from requests.adapters import HTTPAdapter
     from urllib3.util import Retry
 
-    if kept.is_file() and not again:
+    if answer_file.is_file() and not again:
         return
     url = f"{server.rstrip('/')}/{path}"
     retry = Retry(
@@ -313,8 +315,8 @@ def _ask(server: str, path: str, kept: Path, *, again: bool) -> None:
         answer.json()
     except requests.JSONDecodeError as error:
         raise FetchError(f"{url}: the answer is not JSON; is it OpenML's REST interface?") from error
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(kept, answer.content)
+    answer_file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(answer_file, answer.content)
 
 
 def _refusal(text: str) -> str:
@@ -330,7 +332,7 @@ def _refusal(text: str) -> str:
         return f"that it refuses, without a reason: {text[:80]!r}"
 
 
-def _kept(path: Path, key: str) -> Mapping[str, Any]:
+def _part_of_answer(path: Path, key: str) -> Mapping[str, Any]:
     """Return a part of an answer that was kept."""
     try:
         part: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))[key]

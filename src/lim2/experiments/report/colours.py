@@ -26,7 +26,7 @@ KEPT = (
 )  # fmt: skip
 
 
-def colours(sources: Mapping[str, str], given: Mapping[str, int] | None = None) -> dict[str, int]:
+def colours(sources: Mapping[str, str], fixed: Mapping[str, int] | None = None) -> dict[str, int]:
     """Return the number of each agent's shade; -1 is grey. Numbers past the last shade take the same shades again.
 
     Examples
@@ -36,7 +36,7 @@ def colours(sources: Mapping[str, str], given: Mapping[str, int] | None = None) 
     >>> colours({"a": "x:a", "b": "LiM2"}, {"a": 0})  # a colour that is taken
     {'a': 0, 'b': 1}
     """
-    chosen = {label: number for label, number in (given or {}).items() if label in sources}
+    chosen = {label: number for label, number in (fixed or {}).items() if label in sources}
     for label, source in sources.items():
         if source == "Uniform":
             chosen[label] = -1

@@ -62,8 +62,8 @@ class Section:
         """Return the diagram for a page, in the page's colours."""
         text = as_svg(self.diagram)
         text = re.sub(r"<metadata>.*?</metadata>\s*", "", text[text.index("<svg") :], flags=re.DOTALL)
-        own = 'role="img" aria-label="Critical-difference diagram; the table below has its numbers"'
-        text = re.sub(r'<svg\b[^>]*?(viewBox="[^"]*")[^>]*>', rf"<svg {own} \1>", text, count=1)
+        attributes = 'role="img" aria-label="Critical-difference diagram; the table below has its numbers"'
+        text = re.sub(r'<svg\b[^>]*?(viewBox="[^"]*")[^>]*>', rf"<svg {attributes} \1>", text, count=1)
         for colour, variable in ((INK, "--ink"), (FAINT, "--faint"), (OTHER, "--c0")):
             text = text.replace(colour, f"var({variable})")
         return text
@@ -109,11 +109,11 @@ def sentences(analysis: Analysis) -> list[str]:
     """Return what the numbers mean, in sentences."""
     k, n = len(analysis.places), len(analysis.problems)
     first = analysis.places[0]
-    said = [f"{n} datasets, {k} agents; a dataset is one observation. {first.agent} has the best mean rank."]
+    lines = [f"{n} datasets, {k} agents; a dataset is one observation. {first.agent} has the best mean rank."]
     test = analysis.friedman
     if test is not None:
         verdict = "the agents differ" if test.p < LEVEL else "no difference between the agents is shown"
-        said.append(
+        lines.append(
             f"Friedman's test: chi-squared {test.chi2:.2f}; Iman and Davenport's F({k - 1}, {(k - 1) * (n - 1)}) = "
             f"{test.f:.2f}, p {_p(test.p)}: {verdict}. Critical difference of mean ranks by Nemenyi's test: "
             f"{number(analysis.critical_difference, 2)}."
@@ -122,18 +122,18 @@ def sentences(analysis: Analysis) -> list[str]:
     ahead = [agent for agent, p in ps.items() if p < LEVEL]
     rest = [f"{agent} (p {_p(p)})" for agent, p in ps.items() if p >= LEVEL]
     if ahead:
-        said.append(f"By Wilcoxon's signed-ranks test with Holm's correction it is better than {listed(ahead)}.")
+        lines.append(f"By Wilcoxon's signed-ranks test with Holm's correction it is better than {listed(ahead)}.")
     if rest:
-        said.append(f"By Wilcoxon's test its difference from {listed(rest)} is not significant.")
+        lines.append(f"By Wilcoxon's test its difference from {listed(rest)} is not significant.")
     pairs = k * (k - 1) // 2
     least = pairs * 2.0 ** (1 - n)
     if least >= LEVEL:
-        said.append(
+        lines.append(
             f"With {n} datasets and {pairs} pairs that test could not show any: the least p possible is {least:.2f}."
         )
     if analysis.left_out:
-        said.append(f"Not counted, as not every agent played every dataset: {listed(list(analysis.left_out))}.")
-    return said
+        lines.append(f"Not counted, as not every agent played every dataset: {listed(list(analysis.left_out))}.")
+    return lines
 
 
 def _p(p: float) -> str:
@@ -168,8 +168,8 @@ def diagram(analysis: Analysis, feedback: Feedback) -> Figure:
         kinds = ["solid: by Nemenyi’s test"] * bool(analysis.nemenyi)
         kinds += ["dashed: by Wilcoxon’s with Holm’s correction"] * bool(analysis.wilcoxon)
         note = f"Bars join what is not significantly different at 0.05\n({'; '.join(kinds)})."
-        said = note if kinds else "All pairs differ significantly, by both tests."
-        axes.text(0.5, 0.01, said, transform=axes.transAxes, ha="center", va="bottom", fontsize=7.5, color=FAINT)
+        footnote = note if kinds else "All pairs differ significantly, by both tests."
+        axes.text(0.5, 0.01, footnote, transform=axes.transAxes, ha="center", va="bottom", fontsize=7.5, color=FAINT)
     return figure
 
 

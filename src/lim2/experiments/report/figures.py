@@ -209,8 +209,8 @@ def _name_points(axes: Axes, points: Sequence[Point]) -> None:
     for point, (x, y) in zip(points, spots, strict=True):
         width, height = 0.0165 * len(point.label), 0.06
         beside = [(x + 0.03, y - height / 2), (x - 0.03 - width, y - height / 2)]
-        apart = [(x - width / 2, y + k * 0.075 - height / 2) for k in (1, -1, 2, -2, 3, -3)]
-        boxes = [(u, v, u + width, v + height) for u, v in (*beside, *apart)]
+        offsets = [(x - width / 2, y + k * 0.075 - height / 2) for k in (1, -1, 2, -2, 3, -3)]
+        boxes = [(u, v, u + width, v + height) for u, v in (*beside, *offsets)]
         fits = (box for box in boxes if box[0] > 0 and box[2] < 1 and not any(_overlap(box, other) for other in taken))
         box = next(fits, boxes[2])
         taken.append(box)
@@ -241,15 +241,15 @@ def margins(figure: Figure, left: float = 0.75) -> None:
 def with_legend(figure: Figure) -> None:
     """Add a legend below."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    own = dict(zip(reversed(labels), reversed(handles), strict=True))  # a name once, in the order of the chart
-    if not own:
+    unique = dict(zip(reversed(labels), reversed(handles), strict=True))  # a name once, in the order of the chart
+    if not unique:
         return
     width, height = figure.get_size_inches()
-    columns = max(1, int(width / max(1.4, 0.55 + 0.065 * max(map(len, own)))))  # as many as the longest name allows
-    more = 0.08 + 0.2 * -(-len(own) // columns)
+    columns = max(1, int(width / max(1.4, 0.55 + 0.065 * max(map(len, unique)))))  # as many as the longest name allows
+    margin = 0.08 + 0.2 * -(-len(unique) // columns)
     box = figure.subplotpars
-    figure.set_size_inches(width, height + more)
+    figure.set_size_inches(width, height + margin)
     figure.subplots_adjust(
-        bottom=(box.bottom * height + more) / (height + more), top=(box.top * height + more) / (height + more)
+        bottom=(box.bottom * height + margin) / (height + margin), top=(box.top * height + margin) / (height + margin)
     )
-    figure.legend(list(own.values()), list(own), loc="lower center", ncols=columns, fontsize=8.5)
+    figure.legend(list(unique.values()), list(unique), loc="lower center", ncols=columns, fontsize=8.5)

@@ -35,9 +35,9 @@ def report(content: Content, slug: Callable[[str], str], over: Mapping[Feedback,
     if content.problems:
         for feedback, part in content.tables.parts.items():
             late = f": {feedback.name}" if feedback.text or len(content.tables.parts) > 1 else ""
-            said = [feedback.meaning, ""] if feedback.meaning else []
+            meaning = [feedback.meaning, ""] if feedback.meaning else []
             figures = f"figures/{slug(feedback.labelled('all'))}"
-            lines += ["", f"## Leaderboard{late}", "", *said, *_leaderboard(part), ""]
+            lines += ["", f"## Leaderboard{late}", "", *meaning, *_leaderboard(part), ""]
             lines += [f"![Scores]({figures}-scores.png) ![Score against time]({figures}-score-against-time.png)", ""]
             lines += [f"## Normalised score by problem{late}", "", *_scores(part), ""]
             if feedback in over:
@@ -103,8 +103,8 @@ def _scores(tables: Tables) -> list[str]:
 def _across(tables: Tables) -> list[str]:
     rows = []
     for problem, agents in tables.across.items():
-        for agent, own in agents.items():
-            means = [own[late]["reward_mean"] if late in own else None for late in tables.parts]
+        for agent, row in agents.items():
+            means = [row[late]["reward_mean"] if late in row else None for late in tables.parts]
             rows.append([problem, agent, *map(number, means)])
     return table(["problem", "agent", *(late.name for late in tables.parts)], rows, left=2)
 

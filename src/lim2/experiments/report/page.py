@@ -88,9 +88,9 @@ def _colour(index: int) -> str:
 
 
 def _environment(loaders: Sequence[str]) -> jinja2.Environment:
-    own = [jinja2.PackageLoader(package) for package in (*loaders, "lim2.experiments.report")]
+    package_loaders = [jinja2.PackageLoader(package) for package in (*loaders, "lim2.experiments.report")]
     environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(own), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.ChoiceLoader(package_loaders), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     shown: dict[str, Any] = {
         "number": texts.number,

@@ -48,10 +48,10 @@ def _sections(content: Content) -> dict[Feedback, datasets.Section]:
     return {feedback: section for feedback, section in found.items() if section is not None}
 
 
-def shades_of(runs: pl.DataFrame, given: Mapping[str, int] | None = None) -> dict[str, int]:
+def shades_of(runs: pl.DataFrame, fixed: Mapping[str, int] | None = None) -> dict[str, int]:
     """Return the numbers of the agents' colours."""
     sources = dict(runs.select("agent", "agent_source").unique(maintain_order=True).iter_rows())
-    return colours.colours(sources, given)
+    return colours.colours(sources, fixed)
 
 
 def page_of(content: Content, shades: dict[str, int]) -> str:

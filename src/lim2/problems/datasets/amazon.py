@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lim2.problems.dataset import Dataset, Rounds
 from lim2.problems.draw import draw_rows, one_per_right_arm
-from lim2.problems.facts import LABEL, Facts, Rows
+from lim2.problems.facts import FACTS, LABEL
 from lim2.problems.files import Folder, plain
 from lim2.problems.problem import Problem
 from lim2.problems.table import Column, Layout, read
@@ -82,19 +82,7 @@ AMAZON = Dataset(
         ),
         header=True,
     ),
-    facts=Facts(
-        title="Amazon",
-        files=("Amazon_Unlocked_Mobile.csv",),
-        n_features=60,
-        n_arms=5,
-        paper_features="7K",
-        published=Rows(413_840, (72_350, 24_728, 31_765, 61_392, 223_605)),
-        copies=(Rows(10_000, (2_155, 668, 831, 1_385, 4_961)),),
-        preprocessing="lower case, split into words and the marks ( ) , ! ?, cut and padded to 60 token ids; the "
-        "vocabulary is every word of the file, the most frequent first; 0 is padding, 1 a word outside the "
-        "vocabulary",
-        difference="60 token ids; the paper's 7K counts the embedded input, 60 words times 128",
-    ),
+    facts=FACTS["amazon"],
     parse=parse,
 )
 

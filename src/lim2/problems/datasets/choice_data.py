@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from lim2.problems.cache import parsed
 from lim2.problems.choices import choice_problem, wide_to_long
-from lim2.problems.facts import Facts, Rows
+from lim2.problems.facts import FACTS, Facts
 from lim2.problems.files import Folder, find
 from lim2.problems.item_problem import ItemProblem
 from lim2.problems.labelled import check_columns
@@ -112,48 +112,17 @@ class Survey:
         )
 
 
-def _facts(title: str, file: str, sizes: tuple[int, int, int], rows: int, rounds: int, text: str, **more: Any) -> Facts:
-    d, items, most = sizes
-    return Facts(
-        title=title,
-        files=(file,),
-        n_features=d,
-        n_arms=most,
-        n_item_features=items,
-        paper_features="",
-        published=Rows(rows),
-        n_rounds=rounds,
-        preprocessing=text,
-        **more,
-    )
-
-
 SURVEYS = (
     Survey(
         "electricity",
         "Which of four electricity contracts a household chose.",
-        _facts(
-            "Electricity",
-            "electricity.csv",
-            sizes=(1, 6, 4),
-            rows=17_232,
-            rounds=4_308,
-            text="long format; the contracts' numbers mean nothing and are left out. Nothing is known of the "
-            "households: the context is a constant",
-        ),
+        FACTS["electricity"],
         "chid", "alt", "choice", (), ("pf", "cl", "loc", "wk", "tod", "seas"),
     ),
     Survey(
         "car",
         "Which of six cars a household chose.",
-        _facts(
-            "Car",
-            "car.csv",
-            sizes=(3, 19, 6),
-            rows=27_924,
-            rounds=4_654,
-            text="wide format, made long; type and fuel of a car one-hot",
-        ),
+        FACTS["car"],
         "situation", "alternative", "chosen", ("college", "hsg2", "coml5"),
         ("type", "fuel", "price", "range", "acc", "speed", "pollution", "size", "space", "cost", "station"),
         parse=parse_car,
@@ -161,30 +130,13 @@ SURVEYS = (
     Survey(
         "mode-canada",
         "How travellers between Montreal and Toronto went.",
-        _facts(
-            "ModeCanada",
-            "ModeCanada.csv",
-            sizes=(3, 8, 4),
-            rows=15_520,
-            rounds=4_324,
-            text="long format; 2 to 4 alternatives: train, air, bus, car (one-hot)",
-        ),
+        FACTS["mode-canada"],
         "case", "alt", "choice", ("dist", "income", "urban"), ("alt", "cost", "ivt", "ovt", "freq"),
     ),
     Survey(
         "swissmetro",
         "How travellers in Switzerland would go: by train, Swissmetro or car.",
-        _facts(
-            "Swissmetro",
-            "swissmetro.csv",
-            sizes=(29, 7, 3),
-            rows=30_501,
-            rounds=10_719,
-            text="wide format, made long; 2 or 3 alternatives, those that were available; purpose, ticket and payer "
-            "one-hot; origin and destination are left out; a car's headway and seats are 0; 9 situations without a "
-            "choice are left out",
-            alternatives=(("swissmetro.dat",),),
-        ),
+        FACTS["swissmetro"],
         "situation", "alternative", "chosen",
         ("SURVEY", "PURPOSE", "FIRST", "TICKET", "WHO", "LUGGAGE", "AGE", "MALE", "INCOME", "GA"),
         ("alternative", "TT", "CO", "HE", "SEATS"),

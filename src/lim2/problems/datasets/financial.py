@@ -10,7 +10,7 @@ import numpy as np
 
 from lim2.problems.dataset import Dataset, Rounds
 from lim2.problems.draw import Standardize, draw_rows, ordered_product, standardized, stream
-from lim2.problems.facts import Facts, Rows
+from lim2.problems.facts import FACTS
 from lim2.problems.files import Folder, plain
 from lim2.problems.problem import Problem
 from lim2.problems.table import Column, Layout, compare_names, read
@@ -37,17 +37,7 @@ FINANCIAL = Dataset(
     arms=(),
     # The header is not in the form of the rows: it has commas, they have spaces.
     layout=Layout(tuple(Column(ticker) for ticker in TICKERS), separator=" ", skip=1),
-    facts=Facts(
-        title="Financial",
-        files=("raw_stock_contexts",),
-        n_features=21,
-        n_arms=8,
-        paper_features="21",
-        published=Rows(3_713),
-        preprocessing="not standardised. Each seed draws 8 strategies, uniform in [-1, 1] and scaled to norm "
-        "1; the reward of arm i is context times strategy, plus noise of standard deviation 0.01 (i + 1), "
-        "i from 0",
-    ),
+    facts=FACTS["financial"],
     parse=parse,
     rounds=3713,
 )

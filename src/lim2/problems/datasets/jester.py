@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lim2.problems.dataset import Dataset, Rounds
 from lim2.problems.draw import Standardize, draw_rows, standardized, stream
 from lim2.problems.errors import DataError
-from lim2.problems.facts import Facts, Rows
+from lim2.problems.facts import FACTS
 from lim2.problems.files import Folder, find, opened, plain
 from lim2.problems.problem import Problem
 from lim2.problems.table import Column, Layout, read
@@ -81,17 +81,7 @@ JESTER = Dataset(
     layout=Layout(
         (Column("count", "int", 0, 100), *(Column(f"joke {i}", "float", -10, NOT_RATED) for i in range(1, 101)))
     ),
-    facts=Facts(
-        title="Jester",
-        files=(DENSE,),
-        alternatives=((SOURCE,),),
-        n_features=32,
-        n_arms=8,
-        paper_features="32",
-        published=Rows(19_181),
-        preprocessing="users who rated all of the 40 most-rated jokes; each seed shuffles the jokes, 32 ratings "
-        "are the context and 8 the rewards; not standardised. From jester-data-1.csv when the .npy is not there",
-    ),
+    facts=FACTS["jester"],
     parse=parse,
 )
 

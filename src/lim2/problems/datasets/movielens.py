@@ -14,7 +14,7 @@ from lim2.problems.cache import parsed
 from lim2.problems.classification import encoded
 from lim2.problems.draw import draw_rows, standardized, stream
 from lim2.problems.errors import DataError
-from lim2.problems.facts import Facts, Rows
+from lim2.problems.facts import FACTS
 from lim2.problems.files import Folder, opened, plain
 from lim2.problems.item_problem import ItemProblem
 from lim2.problems.registry import register
@@ -42,19 +42,6 @@ USERS = Layout(
     separator="|",
 )
 FILM_FIELDS = 5 + len(GENRES)  # number, title, date of release, date of the video, page; then a flag per genre
-FACTS = Facts(
-    title="MovieLens 100K",
-    files=("u.data", "u.item", "u.user"),
-    n_features=24,
-    n_arms=10,
-    n_item_features=1 + len(GENRES),
-    paper_features="",
-    published=Rows(100_000),
-    n_rounds=9_596,
-    preprocessing="a round is a user and 10 films that the user has rated; a rating is played at most once. Reward "
-    '1 for a rating of 4 or 5, else 0; `reward="rating"` for the rating itself. Contexts: age, gender and occupation '
-    "one-hot; items: year of release and 19 genres",
-)
 
 
 def parse(paths: Sequence[Path]) -> pl.DataFrame:
@@ -65,13 +52,13 @@ def parse(paths: Sequence[Path]) -> pl.DataFrame:
         ratings = read(data, RATINGS, shown=paths[0]).drop("at")
         users = read(user, USERS, shown=paths[2]).drop("zip")
     films = pl.DataFrame(list(_films(paths[1])), schema=["film", "year", *GENRES], orient="row")
-    for key, about, path in (("user", users, paths[2]), ("film", films, paths[1])):
-        if about[key].n_unique() < about.height:
+    for key, frame, path in (("user", users, paths[2]), ("film", films, paths[1])):
+        if frame[key].n_unique() < frame.height:
             raise DataError(path, f"a {key} occurs twice; the file is damaged", column=key)
-        unknown = ratings.join(about, on=key, how="anti")
+        unknown = ratings.join(frame, on=key, how="anti")
         if unknown.height:
             raise DataError(path, f"{key} {unknown[key][0]} has ratings, but is not in this file; is it whole?")
-        ratings = ratings.join(about, on=key, how="left", maintain_order="left")
+        ratings = ratings.join(frame, on=key, how="left", maintain_order="left")
     for column in ("gender", "occupation"):
         ratings = coded(ratings, column, occurring(users, column))
     return compact(ratings)
@@ -96,7 +83,9 @@ def _films(path: Path) -> Iterator[list[int | None]]:
             yield [int(fields[0]), int(year[0]) if year else None, *map(int, flags)]
 
 
-@register("movielens", summary="Recommend one of ten films that a user has rated.", facts=FACTS, parse=parse)
+@register(
+    "movielens", summary="Recommend one of ten films that a user has rated.", facts=FACTS["movielens"], parse=parse
+)
 def movielens(
     rounds: int | Literal["all"],
     seed: int,
@@ -114,7 +103,7 @@ def movielens(
     """
     if films < 1 or reward not in ("liked", "rating"):
         raise ValueError(f"films must be at least 1 and reward 'liked' or 'rating', not {films} and {reward!r}")
-    table = parsed("movielens", FACTS, parse, data=data, verify=verify)
+    table = parsed("movielens", FACTS["movielens"], parse, data=data, verify=verify)
     frame = table.take()
     hands = _hands(frame["user"].to_numpy().astype(np.int64), films, seed)
     drawn = hands[draw_rows(len(hands), rounds, seed, replace=replace, name="movielens")]

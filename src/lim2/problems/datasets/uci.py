@@ -18,7 +18,7 @@ from lim2.problems.classification import encoded
 from lim2.problems.dataset import Dataset, Rounds, parse_classes
 from lim2.problems.draw import Standardize, draw_rows, standardized, stream
 from lim2.problems.errors import DataError
-from lim2.problems.facts import LABEL, Facts, Rows
+from lim2.problems.facts import FACTS, LABEL
 from lim2.problems.files import Folder, opened, plain
 from lim2.problems.problem import Problem
 from lim2.problems.table import Column, Layout, coded, occurring
@@ -221,19 +221,7 @@ DATASETS = {
             layout=Layout(
                 (*_adult_columns(), Column("income", "text", values=("<=50K", ">50K"), role="label")), spaces=True
             ),
-            facts=Facts(
-                title="Adult",
-                files=("adult.data", "adult.test"),
-                n_features=90,
-                n_arms=2,
-                paper_features="88",
-                published=Rows(48_842, (37_155, 11_687)),
-                preprocessing="both files; 3,620 rows with a missing value are dropped, which leaves 45,222 "
-                "(34,014 / 11,208); one-hot over the values that occur in those; the label is the income, and the "
-                "occupation is left out",
-                difference="the paper's 88 is what these columns give when only the values within 5,000 drawn rows "
-                "are encoded (87 to 89, by the draw); with `occupation=True` it is 104",
-            ),
+            facts=FACTS["adult"],
             parse=_parse_adult,
         ),
         Dataset(
@@ -252,19 +240,7 @@ DATASETS = {
                 ),
                 header=True,
             ),
-            facts=Facts(
-                title="Census",
-                files=("USCensus1990.data.txt",),
-                n_features=385,
-                n_arms=9,
-                paper_features="377",
-                features_vary=True,
-                published=Rows(2_458_285),
-                copies=(Rows(15_317, (6_247, 2_112, 2_737, 1_277, 323, 1_029, 1_525, 38, 29)),),
-                preprocessing="caseid is dropped, the label is dOccup; one-hot over the values that occur in the file",
-                difference="the paper's 377 is the number of values within its drawn rows; the first 15,317 rows "
-                "of the file have 385, all of it may have more",
-            ),
+            facts=FACTS["census"],
         ),
         Dataset(
             "covertype",
@@ -286,15 +262,7 @@ DATASETS = {
                     Column("Cover_Type", "int", 1, 7, role="label"),
                 )
             ),
-            facts=Facts(
-                title="Covertype",
-                files=("covtype.data",),
-                n_features=54,
-                n_arms=7,
-                paper_features="54",
-                published=Rows(581_012, (211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510)),
-                preprocessing="none: areas and soils are 0/1 columns already",
-            ),
+            facts=FACTS["covertype"],
         ),
         Dataset(
             "epileptic",
@@ -308,15 +276,7 @@ DATASETS = {
                 ),
                 header=True,
             ),
-            facts=Facts(
-                title="Epileptic",
-                files=("data.csv",),
-                n_features=178,
-                n_arms=5,
-                paper_features="178",
-                published=Rows(11_500, (2_300,) * 5),
-                preprocessing="the first column, an identifier, is dropped",
-            ),
+            facts=FACTS["epileptic"],
             parse=_parse_epileptic,
         ),
         Dataset(
@@ -329,17 +289,7 @@ DATASETS = {
                     *(Column(name, "text", values=tuple(v), role="category") for name, v in MUSHROOM.items()),
                 )
             ),
-            facts=Facts(
-                title="Mushroom",
-                files=("agaricus-lepiota.data",),
-                n_features=117,
-                n_arms=2,
-                paper_features="117",
-                published=Rows(8_124, (4_208, 3_916)),
-                preprocessing="one-hot over the values that occur in the file (`?` of stalk-root is one of them); not "
-                "standardised. Eating pays 5, or -35 or 5 at even odds if poisonous; not eating 0. The classes are "
-                "edible and poisonous",
-            ),
+            facts=FACTS["mushroom"],
         ),
         Dataset(
             "scania",
@@ -352,17 +302,7 @@ DATASETS = {
                 ),
                 header=True,
             ),
-            facts=Facts(
-                title="Scania Trucks",
-                files=("aps_failure_training_set.csv",),
-                n_features=170,
-                n_arms=2,
-                paper_features="170",
-                published=Rows(60_000, (59_000, 1_000)),
-                copies=(Rows(9_000, (8_827, 173)),),
-                preprocessing="the training file, with or without its preamble; a missing value (na) is the mean of "
-                'its column. Reward 1 for the right class; `rewards="costs"` for the challenge\'s costs of 10 and 500',
-            ),
+            facts=FACTS["scania"],
             parse=_parse_scania,
         ),
         Dataset(
@@ -375,18 +315,7 @@ DATASETS = {
                     Column("activity", "int", 1, len(ACTIVITIES), role="label"),
                 )
             ),
-            facts=Facts(
-                title="Smartphones",
-                files=tuple(
-                    f"UCI HAR Dataset/{part}"
-                    for part in ("train/X_train.txt", "train/y_train.txt", "test/X_test.txt", "test/y_test.txt")
-                ),
-                n_features=561,
-                n_arms=6,
-                paper_features="561",
-                published=Rows(10_299, (1_722, 1_544, 1_406, 1_777, 1_906, 1_944)),
-                preprocessing="training and test files together",
-            ),
+            facts=FACTS["smartphones"],
             parse=_parse_smartphones,
         ),
         Dataset(
@@ -401,16 +330,7 @@ DATASETS = {
                 ),
                 header=True,
             ),
-            facts=Facts(
-                title="Smartphones, 66 features",
-                files=("har_mean_std_66features.csv",),
-                n_features=66,
-                n_arms=6,
-                paper_features="561",
-                published=Rows(10_299, (1_722, 1_544, 1_406, 1_777, 1_906, 1_944)),
-                preprocessing="training and test rows together; the subject is dropped",
-                difference="only the features named mean and std of 33 signals; `smartphones` has all 561",
-            ),
+            facts=FACTS["smartphones-66"],
         ),
         Dataset(
             "statlog",
@@ -423,17 +343,7 @@ DATASETS = {
                 ),
                 separator=" ",
             ),
-            facts=Facts(
-                title="Statlog",
-                files=("shuttle.trn",),
-                alternatives=(("shuttle.tst",),),
-                n_features=9,
-                n_arms=7,
-                paper_features="9",
-                published=Rows(43_500, (34_108, 37, 132, 6_748, 2_458, 6, 11)),
-                copies=(Rows(14_500, (11_478, 13, 39, 2_155, 809, 4, 2)),),
-                preprocessing='the training file; `split="test"` for shuttle.tst',
-            ),
+            facts=FACTS["statlog"],
         ),
     )
 }

@@ -94,7 +94,7 @@ def apart(seed: int, rounds: int, n_features: int, scores: Scores, margin: float
     """Draw contexts whose best class is ahead by the margin; return them and those classes."""
     rng = stream(seed, "contexts")
     batch = max(rounds, 1000)
-    kept: list[Array] = []
+    batches: list[Array] = []
     classes: list[NDArray[np.int64]] = []
     count = drawn = 0
     while count < rounds:
@@ -104,7 +104,7 @@ def apart(seed: int, rounds: int, n_features: int, scores: Scores, margin: float
         far = np.ones(batch, dtype=bool)
         if values.shape[1] > 1:
             far = ordered[:, -1] - ordered[:, -2] >= margin
-        kept.append(contexts[far])
+        batches.append(contexts[far])
         classes.append(values[far].argmax(axis=1))
         count += int(far.sum())
         drawn += batch
@@ -113,7 +113,7 @@ def apart(seed: int, rounds: int, n_features: int, scores: Scores, margin: float
                 f"margin={margin} is too wide: fewer than one context in {1 / HOPELESS:.0f} is that far "
                 "from a boundary; choose a smaller one"
             )
-    return np.concatenate(kept)[:rounds], np.concatenate(classes)[:rounds]
+    return np.concatenate(batches)[:rounds], np.concatenate(classes)[:rounds]
 
 
 def expected_of(right: NDArray[np.int64], n_arms: int, noise: float) -> Array:
