@@ -160,7 +160,7 @@ def test_files_of_the_earlier_version_open(form: str) -> None:
     assert isinstance(bandit, lim2.Bandit)
     context = {info.name: info for info in bandit.columns["context"]}
     assert context["age"].mean == pytest.approx(31.0 + 8.35849057)
-    assert bandit._learned.context.seen is None
+    assert bandit._learned.context.categories is None
     x = bandit._encoders[0].encode(bandit._learned.context, question(form)["context"])
     assert x[0] == pytest.approx((31.0 - 39.35849057) / np.sqrt(15018.18867925 / 53))
     assert x[8:].any() and not x[1:6].any()

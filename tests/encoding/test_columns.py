@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lim2.encoding import Category, Columns, Embedding, Known, Number, RawEncoder, Tags, Time
+from lim2.encoding import Category, Columns, Embedding, EncoderState, Number, RawEncoder, Tags, Time
 from lim2.encoding.parts import from_parts, to_parts
 from lim2.persistence.settings import decoded, encoded
 
@@ -39,24 +39,24 @@ good = st.fixed_dictionaries(
 )
 
 
-def learned(*raws: Any) -> Known:
-    known = SHOP.init(trusted=True)
+def learned(*raws: Any) -> EncoderState:
+    state = SHOP.init(trusted=True)
     for raw in raws:
-        known = SHOP.observe(known, raw)
-    return known
+        state = SHOP.observe(state, raw)
+    return state
 
 
 def test_columns_are_exact_and_in_the_order_of_the_declaration() -> None:
-    known = learned(EVENT, {**EVENT, "basket": {"total": 30.0}, "at": "2026-11-17T06:00:00Z"})
+    state = learned(EVENT, {**EVENT, "basket": {"total": 30.0}, "at": "2026-11-17T06:00:00Z"})
     assert SHOP.width == 1 + 2 + (3 + 1) + 3 + (5 + 1) + 2
-    x = SHOP.encode(known, EVENT)
+    x = SHOP.encode(state, EVENT)
     expected = [-1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.5, -1.0]
     np.testing.assert_allclose(x, expected, atol=1e-12)
-    missing = SHOP.encode(known, {key: value for key, value in EVENT.items() if key not in ("level", "at")})
+    missing = SHOP.encode(state, {key: value for key, value in EVENT.items() if key not in ("level", "at")})
     assert missing[3:7].tolist() == [0.0, 0.0, 0.0, 1.0] and missing[10:16].tolist() == [0.0] * 5 + [1.0]
-    assert SHOP.encode(known, {**EVENT, "level": True})[3:7].tolist() == [0.0, 0.0, 1.0, 0.0]
-    assert SHOP.encode(known, {**EVENT, "tags": []})[7:10].tolist() == [0.0, 0.0, 0.0]
-    assert SHOP.encode(known, {**EVENT, "tags": ["new", "new"]})[7:10].tolist() == [1.0, 0.0, 0.0]
+    assert SHOP.encode(state, {**EVENT, "level": True})[3:7].tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert SHOP.encode(state, {**EVENT, "tags": []})[7:10].tolist() == [0.0, 0.0, 0.0]
+    assert SHOP.encode(state, {**EVENT, "tags": ["new", "new"]})[7:10].tolist() == [1.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -83,25 +83,25 @@ def test_columns_are_exact_and_in_the_order_of_the_declaration() -> None:
     ],
 )
 def test_what_was_not_declared_so_is_refused(change: dict[Any, Any], message: str) -> None:
-    known = learned(EVENT)
+    state = learned(EVENT)
     for call in (SHOP.encode, SHOP.observe, SHOP.explain):
         with pytest.raises(ValueError, match=message):
-            call(known, {**EVENT, **change})
+            call(state, {**EVENT, **change})
 
 
 @given(st.lists(good, max_size=4), good)
 def test_it_keeps_the_encoders_promises(history: list[dict[str, Any]], raw: dict[str, Any]) -> None:
-    known = learned(*history)
-    x = SHOP.encode(known, raw)
+    state = learned(*history)
+    x = SHOP.encode(state, raw)
     assert np.isfinite(x).all() and x.shape == (SHOP.width,)
-    assert SHOP.encode(known, dict(reversed(raw.items()))).tobytes() == x.tobytes()
-    assert SHOP.encode_many(known, [raw, raw]).tobytes() == x.tobytes() * 2
+    assert SHOP.encode(state, dict(reversed(raw.items()))).tobytes() == x.tobytes()
+    assert SHOP.encode_many(state, [raw, raw]).tobytes() == x.tobytes() * 2
     total = np.zeros(SHOP.width)
-    for part in SHOP.explain(known, raw):
+    for part in SHOP.explain(state, raw):
         total[0 if part.column is None else part.column] += part.encoded
     assert total.tobytes() == x.tobytes()
-    assert from_parts(SHOP, *to_parts(known)) == known
-    assert learned(*history) == known  # a value that nothing has changed
+    assert from_parts(SHOP, *to_parts(state)) == state
+    assert learned(*history) == state  # a value that nothing has changed
 
 
 def test_settings_are_saved_by_their_fields() -> None:
@@ -121,8 +121,8 @@ def test_what_is_known_of_the_columns() -> None:
 
 def test_a_key_may_have_any_name() -> None:
     columns = Columns(declared=Number(), columns=Number())
-    known = columns.observe(columns.init(trusted=True), {"declared": 1.0, "columns": 2.0})
-    assert list(known.columns) == ["declared", "columns"]
+    state = columns.observe(columns.init(trusted=True), {"declared": 1.0, "columns": 2.0})
+    assert list(state.columns) == ["declared", "columns"]
     assert Columns([("declared", Number())]) == Columns(declared=Number())
 
 

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lim2.encoding import Contribution, Encoder, Known, RawEncoder
-from lim2.encoding.measures import SAMPLE
+from lim2.encoding import Contribution, Encoder, EncoderState, RawEncoder
+from lim2.encoding.measures import SAMPLE_VALUES
 from lim2.encoding.reading import LEAVES, LENGTH
 from lim2.encoding.tokens import CACHED, CACHED_PARTS, Tokens
-from lim2.encoding.values import LISTED
+from lim2.encoding.values import MAX_LIST_VALUES
 
 ENCODER = Encoder(numbers=8, buckets=32)
 EVENT: dict[str, Any] = {
@@ -28,15 +28,15 @@ EVENT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def learned(*raws: Any, encoder: Encoder = ENCODER) -> Known:
-    known = encoder.init(trusted=True)
+def learned(*raws: Any, encoder: Encoder = ENCODER) -> EncoderState:
+    state = encoder.init(trusted=True)
     for raw in raws:
-        known = encoder.observe(known, raw)
-    return known
+        state = encoder.observe(state, raw)
+    return state
 
 
-def same(raw: Any, other: Any, known: Known, encoder: Encoder = ENCODER) -> bool:
-    return encoder.encode(known, raw).tobytes() == encoder.encode(known, other).tobytes()
+def same(raw: Any, other: Any, state: EncoderState, encoder: Encoder = ENCODER) -> bool:
+    return encoder.encode(state, raw).tobytes() == encoder.encode(state, other).tobytes()
 
 
 def by_path(parts: tuple[Contribution, ...]) -> dict[str, list[tuple[str, int | None, float]]]:
@@ -73,14 +73,14 @@ def test_another_process_with_another_hash_seed_gives_the_same_bits() -> None:
     code = f"""
 from lim2.encoding import Encoder
 encoder = Encoder(numbers=8, buckets=32)
-known = encoder.init(trusted=True)
+state = encoder.init(trusted=True)
 for age in (20, 30, 41):
-    known = encoder.observe(known, {{**{EVENT!r}, "age": age, "tags": {{"new", "red", "sale"}}}})
-print(encoder.encode(known, {EVENT!r}).tobytes().hex())
+    state = encoder.observe(state, {{**{EVENT!r}, "age": age, "tags": {{"new", "red", "sale"}}}})
+print(encoder.encode(state, {EVENT!r}).tobytes().hex())
 """
     outputs = {run(code, PYTHONHASHSEED=seed) for seed in ("1", "2", "3")}
-    known = learned(*({**EVENT, "age": age, "tags": {"new", "red", "sale"}} for age in (20, 30, 41)))
-    assert outputs == {ENCODER.encode(known, EVENT).tobytes().hex() + "\n"}
+    state = learned(*({**EVENT, "age": age, "tags": {"new", "red", "sale"}} for age in (20, 30, 41)))
+    assert outputs == {ENCODER.encode(state, EVENT).tobytes().hex() + "\n"}
 
 
 def test_a_token_has_one_bucket_of_every_bank_and_length_one() -> None:
@@ -112,26 +112,26 @@ def test_true_one_and_their_names_are_different_values() -> None:
 
 
 def test_a_known_number_that_is_absent_is_as_one_that_is_none() -> None:
-    known = learned({"age": 20}, {"age": 40})
-    assert same({}, {"age": None}, known) and same({}, {"age": []}, known)
-    assert not same({}, {"age": 30}, known)
-    (part,) = ENCODER.explain(known, {})[:1]
+    state = learned({"age": 20}, {"age": 40})
+    assert same({}, {"age": None}, state) and same({}, {"age": []}, state)
+    assert not same({}, {"age": 30}, state)
+    (part,) = ENCODER.explain(state, {})[:1]
     assert (part.path, part.value, part.kind) == ("age", None, "missing")
-    assert ENCODER.encode(known, {})[0] == 0.0
+    assert ENCODER.encode(state, {})[0] == 0.0
 
 
 def test_a_key_that_is_sometimes_a_number_and_sometimes_a_string() -> None:
-    known = learned({"age": 20}, {"age": "unknown"}, {"age": 40})
-    assert known.columns["age"].measure.moments.weight == 2
-    x = ENCODER.encode(known, {"age": "unknown"})
+    state = learned({"age": 20}, {"age": "unknown"}, {"age": 40})
+    assert state.columns["age"].measure.moments.weight == 2
+    x = ENCODER.encode(state, {"age": "unknown"})
     assert x[0] == 0.0 and np.count_nonzero(x) == 2
-    assert by_path(ENCODER.explain(known, {"age": "unknown"}))["age"][0][0] == "category"
-    assert ENCODER.encode(known, {"age": 40})[0] == 1.0
+    assert by_path(ENCODER.explain(state, {"age": "unknown"}))["age"][0][0] == "category"
+    assert ENCODER.encode(state, {"age": 40})[0] == 1.0
 
 
 def test_an_unknown_key_and_a_context_without_any_are_no_error() -> None:
-    known = learned(EVENT)
-    assert ENCODER.encode(known, {"never": {"seen": "before"}}).shape == (40,)
+    state = learned(EVENT)
+    assert ENCODER.encode(state, {"never": {"seen": "before"}}).shape == (40,)
     assert not ENCODER.encode(ENCODER.init(trusted=True), {}).any()
 
 
@@ -142,34 +142,34 @@ def test_numbers_are_standardised_by_the_mean_and_deviation_of_the_first() -> No
     rng = np.random.default_rng(0)
     for scale, offset in ((1.0, 0.0), (1e-6, 5e-6), (1e9, -3e9), (2.0, 1e9)):
         values = offset + scale * rng.normal(size=200)
-        known = learned(*({"x": float(x)} for x in values))
-        first = values[: SAMPLE + 1]  # counted from the first that differs
+        state = learned(*({"x": float(x)} for x in values))
+        first = values[: SAMPLE_VALUES + 1]  # counted from the first that differs
         expected = (values - first.mean()) / first.std()
-        got = ENCODER.encode_many(known, [{"x": float(x)} for x in values])[:, 0]
+        got = ENCODER.encode_many(state, [{"x": float(x)} for x in values])[:, 0]
         np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
 def test_what_never_varied_and_what_was_never_learned_is_zero() -> None:
-    known = learned({"x": 7.1}, {"x": 7.1}, {"x": 7.1})
-    assert ENCODER.encode(known, {"x": 1e9})[0] == 0.0
-    assert by_path(ENCODER.explain(known, {"x": 7.1, "y": 3.0}))["y"] == [("new number", None, 0.0)]
+    state = learned({"x": 7.1}, {"x": 7.1}, {"x": 7.1})
+    assert ENCODER.encode(state, {"x": 1e9})[0] == 0.0
+    assert by_path(ENCODER.explain(state, {"x": 7.1, "y": 3.0}))["y"] == [("new number", None, 0.0)]
     jitter = learned({"x": 1e9}, {"x": np.nextafter(1e9, 2e9)})
     assert ENCODER.encode(jitter, {"x": 2e9})[0] == 0.0
 
 
 def test_a_number_far_out_is_clipped() -> None:
-    known = learned({"x": 0.0}, {"x": 1.0}, {"x": 2.0}, {"x": 3.0})
-    assert ENCODER.encode(known, {"x": 1e29})[0] == 2.0
-    assert ENCODER.encode(known, {"x": -1e29})[0] == -2.0
+    state = learned({"x": 0.0}, {"x": 1.0}, {"x": 2.0}, {"x": 3.0})
+    assert ENCODER.encode(state, {"x": 1e29})[0] == 2.0
+    assert ENCODER.encode(state, {"x": -1e29})[0] == -2.0
 
 
 def test_numbers_beyond_the_columns_are_hashed_and_counted() -> None:
     encoder = Encoder(numbers=2, buckets=8)
     raw = {"d": 1.0, "c": 2.0, "b": 3, "a": 4}
-    known = learned(raw, raw, encoder=encoder)
-    assert list(known.columns) == ["a", "b"]  # by name, not by order
-    assert (known.used, known.overflow, known.updates) == (2, 4, 2)
-    parts = by_path(encoder.explain(known, raw))
+    state = learned(raw, raw, encoder=encoder)
+    assert list(state.columns) == ["a", "b"]  # by name, not by order
+    assert (state.used, state.overflow, state.updates) == (2, 4, 2)
+    parts = by_path(encoder.explain(state, raw))
     ((kind, column, encoded),) = parts["c"]
     assert kind == "hashed number" and column is not None and column >= 2
     assert abs(encoded) == pytest.approx(0.1 * math.asinh(2.0), abs=1e-6)
@@ -177,9 +177,9 @@ def test_numbers_beyond_the_columns_are_hashed_and_counted() -> None:
 
 @pytest.mark.parametrize("value", [31, 31.0, np.float32(31), np.int8(31), np.uint64(31), Decimal(31), Fraction(31)])
 def test_numbers_of_all_types_are_one(value: Any) -> None:
-    known = learned({"age": value}, {"age": 40})
-    assert known == learned({"age": 31}, {"age": 40})
-    assert same({"age": value}, {"age": 31}, known)
+    state = learned({"age": value}, {"age": 40})
+    assert state == learned({"age": 31}, {"age": 40})
+    assert same({"age": value}, {"age": 31}, state)
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,10 @@ def test_numbers_of_all_types_are_one(value: Any) -> None:
 )
 @pytest.mark.parametrize("wrap", [lambda x: {"basket": {"total": x}}, lambda x: {"basket.total": x}])
 def test_numbers_that_are_none_are_refused_with_their_path(value: Any, wrap: Any) -> None:
-    known = learned({"basket": {"total": 1.0}})
+    state = learned({"basket": {"total": 1.0}})
     for call in (ENCODER.encode, ENCODER.observe, ENCODER.explain):
         with pytest.raises(ValueError, match=r"^basket\.total is "):
-            call(known, wrap(value))
+            call(state, wrap(value))
 
 
 # Lists
@@ -215,26 +215,26 @@ def test_a_cached_bag_is_not_taken_for_a_list_that_equals_it() -> None:
     encoder.encode(encoder.init(trusted=True), {"x": [True]})
     assert encoder.explain(encoder.init(trusted=True), {"x": [1]})[0].kind == "new embedding"
     encoder.encode(encoder.init(trusted=True), {"x": ["2026-11-16", "b"]})  # as a tag it is no time
-    known = encoder.observe(encoder.init(trusted=True), {"y": 1.0})
-    assert not np.array_equal(encoder.encode(known, {"x": "2026-11-16"}), encoder.encode(known, {"x": ["2026-11-16"]}))
+    state = encoder.observe(encoder.init(trusted=True), {"y": 1.0})
+    assert not np.array_equal(encoder.encode(state, {"x": "2026-11-16"}), encoder.encode(state, {"x": ["2026-11-16"]}))
 
 
 @pytest.mark.parametrize("make", [list, tuple, np.array])
 def test_an_embedding_is_taken_as_it_is(make: Any) -> None:
     numbers = [0.25, -3.0, 1e-9, -0.0]
     raw = {"age": 1, "vector": make(numbers)}
-    known = learned(raw)
-    x = ENCODER.encode(known, raw)
-    start = known.columns["vector"].at
+    state = learned(raw)
+    x = ENCODER.encode(state, raw)
+    start = state.columns["vector"].at
     assert x[start : start + 4].tolist() == numbers
-    assert ENCODER.encode_many(known, [raw, raw]).tobytes() == 2 * x.tobytes()
+    assert ENCODER.encode_many(state, [raw, raw]).tobytes() == 2 * x.tobytes()
 
 
 def test_an_embedding_of_another_length_or_without_columns_is_hashed() -> None:
-    known = learned({"vector": [1.0] * 4})
-    kinds = {part.kind for part in ENCODER.explain(known, {"vector": [1.0] * 5})}
+    state = learned({"vector": [1.0] * 4})
+    kinds = {part.kind for part in ENCODER.explain(state, {"vector": [1.0] * 5})}
     assert kinds == {"hashed embedding"}
-    assert ENCODER.observe(known, {"vector": [1.0] * 5}).overflow == 1
+    assert ENCODER.observe(state, {"vector": [1.0] * 5}).overflow == 1
     long = learned({"vector": [1.0] * 9})  # more than the columns that there are
     assert not long.columns and long.overflow == 1
 
@@ -264,17 +264,17 @@ def test_hashing_keeps_lengths_and_products_on_average() -> None:
         (["x", ["y"]], r"^basket\.tags\[1\] is a value of type list"),
         ([{"sku": 1}], r"^basket\.tags\[0\] is a value of type dict"),
         ([datetime(2026, 1, 1)], r"^basket\.tags holds a value of type datetime"),
-        (["x"] * (LISTED + 1), rf"^basket\.tags is a list of {LISTED + 1} values"),
+        (["x"] * (MAX_LIST_VALUES + 1), rf"^basket\.tags is a list of {MAX_LIST_VALUES + 1} values"),
         (np.zeros((2, 2)), r"^basket\.tags is a value of type ndarray"),
         ({1, 2}, r"^basket\.tags is a value of type set"),
         (object(), r"^basket\.tags is a value of type object"),
     ],
 )
 def test_other_lists_are_refused_with_their_path(value: Any, message: str) -> None:
-    known = learned({"basket": {"tags": [1.0, 2.0]}})
+    state = learned({"basket": {"tags": [1.0, 2.0]}})
     for call in (ENCODER.encode, ENCODER.observe, ENCODER.explain):
         with pytest.raises(ValueError, match=message):
-            call(known, {"basket": {"tags": value}})
+            call(state, {"basket": {"tags": value}})
 
 
 @pytest.mark.parametrize(
@@ -300,13 +300,13 @@ def test_many_refuse_what_one_refuses(bad: dict[str, Any], message: str) -> None
 def test_a_time_is_two_circles_and_an_age() -> None:
     start = datetime(2026, 11, 16, 6, tzinfo=UTC)  # a Monday
     ages = -np.array([0.0, 2.0, 1.0, 4.0])
-    known = learned(*({"published": start - timedelta(days=age)} for age in ages))
-    parts = by_path(ENCODER.explain(known, {"published": start}))["published"]
+    state = learned(*({"published": start - timedelta(days=age)} for age in ages))
+    parts = by_path(ENCODER.explain(state, {"published": start}))["published"]
     assert [kind for kind, _, _ in parts] == ["hour sin", "hour cos", "weekday sin", "weekday cos", "age"]
-    x = ENCODER.encode(known, {"published": start})[:5]
+    x = ENCODER.encode(state, {"published": start})[:5]
     np.testing.assert_allclose(x[:4], [1.0, 0.0, 0.0, 1.0], atol=1e-12)
     assert x[4] == pytest.approx(-ages.mean() / ages.std())
-    assert ENCODER.encode(known, {"published": start - timedelta(days=90)})[4] == 2.0  # not beyond sqrt(4)
+    assert ENCODER.encode(state, {"published": start - timedelta(days=90)})[4] == 2.0  # not beyond sqrt(4)
 
 
 def test_all_forms_of_a_time_are_one() -> None:
@@ -315,18 +315,18 @@ def test_all_forms_of_a_time_are_one() -> None:
         datetime(2026, 11, 16, 10), datetime(2026, 11, 16, 10, tzinfo=UTC), np.datetime64("2026-11-16T10:00"),
         np.datetime64("2026-11-16T10:00", "ns"),
     ]  # fmt: skip
-    known = learned(*({"at": form} for form in forms), {"at": "2026-11-10T03:00:00Z"})
-    assert len({ENCODER.encode(known, {"at": form}).tobytes() for form in forms}) == 1
-    assert same({"at": "2026-11-16"}, {"at": date(2026, 11, 16)}, known)
-    assert same({"at": np.datetime64("NaT")}, {"at": None}, known)
+    state = learned(*({"at": form} for form in forms), {"at": "2026-11-10T03:00:00Z"})
+    assert len({ENCODER.encode(state, {"at": form}).tobytes() for form in forms}) == 1
+    assert same({"at": "2026-11-16"}, {"at": date(2026, 11, 16)}, state)
+    assert same({"at": np.datetime64("NaT")}, {"at": None}, state)
 
 
 def test_the_hour_is_that_of_the_clock_and_the_age_that_of_the_moment() -> None:
-    known = learned({"at": "2026-11-16T10:00:00Z"}, {"at": "2026-11-10T10:00:00Z"})
-    here, there = (ENCODER.encode(known, {"at": at}) for at in ("2026-11-14T10:00Z", "2026-11-14T10:00:00+12:00"))
+    state = learned({"at": "2026-11-16T10:00:00Z"}, {"at": "2026-11-10T10:00:00Z"})
+    here, there = (ENCODER.encode(state, {"at": at}) for at in ("2026-11-14T10:00Z", "2026-11-14T10:00:00+12:00"))
     assert here[:4].tolist() == there[:4].tolist() and here[4] != there[4]
     vienna = datetime(2026, 11, 14, 10, tzinfo=timezone(timedelta(hours=12)))
-    assert same({"at": vienna}, {"at": "2026-11-14T10:00:00+12:00"}, known)
+    assert same({"at": vienna}, {"at": "2026-11-14T10:00:00+12:00"}, state)
 
 
 def test_what_only_looks_like_a_time_is_a_category() -> None:
@@ -337,21 +337,21 @@ def test_what_only_looks_like_a_time_is_a_category() -> None:
 def test_without_times_a_string_in_iso_format_is_a_category() -> None:
     plain, dated = Encoder(times=False), Encoder()
     raw, other = {"at": "2026-11-16T10:00:00Z", "age": 3}, {"at": "2026-11-17", "age": 3}
-    known = plain.observe(plain.init(trusted=True), raw)
-    assert list(known.columns) == ["age"]
-    assert [part.kind for part in plain.explain(known, {"at": raw["at"]}) if part.path == "at"] == ["category"] * 2
-    assert plain.encode(known, raw).tolist() != plain.encode(known, other).tolist()
-    many = plain.encode_many(known, [raw, other] * 20)
-    assert many.tobytes() == np.array([plain.encode(known, one) for one in [raw, other] * 20]).tobytes()
+    state = plain.observe(plain.init(trusted=True), raw)
+    assert list(state.columns) == ["age"]
+    assert [part.kind for part in plain.explain(state, {"at": raw["at"]}) if part.path == "at"] == ["category"] * 2
+    assert plain.encode(state, raw).tolist() != plain.encode(state, other).tolist()
+    many = plain.encode_many(state, [raw, other] * 20)
+    assert many.tobytes() == np.array([plain.encode(state, one) for one in [raw, other] * 20]).tobytes()
     assert list(dated.observe(dated.init(trusted=True), raw).columns) == ["age", "at"]
-    assert plain.observe(known, {"at": datetime(2026, 11, 16)}).columns["at"].kind == "time"  # no string
+    assert plain.observe(state, {"at": datetime(2026, 11, 16)}).columns["at"].kind == "time"  # no string
 
 
 def test_a_time_without_free_columns_is_hashed() -> None:
     encoder = Encoder(numbers=4, buckets=16)
-    known = learned({"at": "2026-11-16T06:00:00Z"}, encoder=encoder)
-    assert known.overflow == 1 and not known.columns
-    assert {part.kind for part in encoder.explain(known, {"at": "2026-11-16T06:00:00Z"})} == {"hashed time"}
+    state = learned({"at": "2026-11-16T06:00:00Z"}, encoder=encoder)
+    assert state.overflow == 1 and not state.columns
+    assert {part.kind for part in encoder.explain(state, {"at": "2026-11-16T06:00:00Z"})} == {"hashed time"}
 
 
 # Forms of contexts
@@ -376,26 +376,26 @@ class Pair(NamedTuple):
 
 def test_mappings_dataclasses_and_named_tuples_are_as_dictionaries() -> None:
     raw = {"country": "AT", "basket": {"items": 3, "total": 80.5}}
-    known = learned(raw, {"basket": {"items": 4, "total": 2.5}})
+    state = learned(raw, {"basket": {"items": 4, "total": 2.5}})
     for other in (
         Visit("AT", Basket(3, 80.5)), Pair("AT", {"items": 3, "total": 80.5}), MappingProxyType(raw),
         {"country": "AT", "basket.items": 3, "basket.total": 80.5},
         {"country": np.str_("AT"), "basket": Basket(3, 80.5)},
     ):  # fmt: skip
-        assert same(raw, other, known)
+        assert same(raw, other, state)
 
 
 def test_rows_of_polars() -> None:
     polars = pytest.importorskip("polars", reason="polars is not installed")
     frame = polars.DataFrame({"country": ["AT", None], "age": [31, 40], "tags": [["a", "b"], ["c"]]})
     rows = [{"country": "AT", "age": 31, "tags": ["a", "b"]}, {"country": None, "age": 40, "tags": ["c"]}]
-    known = learned(*frame.iter_rows(named=True))
-    assert known == learned(*rows)
-    assert same(frame.row(0, named=True), rows[0], known) and same(frame[1], rows[1], known)
-    assert ENCODER.encode_many(known, frame).tobytes() == ENCODER.encode_many(known, rows).tobytes()
-    assert same({"x": frame["age"]}, {"x": [31, 40]}, known)
+    state = learned(*frame.iter_rows(named=True))
+    assert state == learned(*rows)
+    assert same(frame.row(0, named=True), rows[0], state) and same(frame[1], rows[1], state)
+    assert ENCODER.encode_many(state, frame).tobytes() == ENCODER.encode_many(state, rows).tobytes()
+    assert same({"x": frame["age"]}, {"x": [31, 40]}, state)
     with pytest.raises(ValueError, match="a context must be a dictionary"):
-        ENCODER.encode(known, frame)
+        ENCODER.encode(state, frame)
 
 
 def test_rows_of_pandas() -> None:
@@ -406,15 +406,15 @@ def test_rows_of_pandas() -> None:
         {"country": "AT", "age": 31.0, "new": True, "at": "2026-11-16T10:00:00.123456Z"},
         {"country": None, "age": None, "new": False, "at": None},
     ]
-    known = learned({"age": 20}, {"age": 40}, {"at": "2026-11-18T10:00:00Z"}, {"at": "2026-11-11T10:00:00Z"})
+    state = learned({"age": 20}, {"age": 40}, {"at": "2026-11-18T10:00:00Z"}, {"at": "2026-11-11T10:00:00Z"})
     for place, row in enumerate(rows):
-        np.testing.assert_allclose(ENCODER.encode(known, frame.iloc[place]), ENCODER.encode(known, row), atol=1e-9)
-        assert same(frame.iloc[place], frame.iloc[place][["new", "at", "age", "country"]], known)
-        assert same(frame.iloc[place], frame.iloc[place : place + 1], known)
-    np.testing.assert_allclose(ENCODER.encode_many(known, frame), ENCODER.encode_many(known, rows), atol=1e-9)
-    assert same({"at": pandas.NaT}, {"at": None}, known)
+        np.testing.assert_allclose(ENCODER.encode(state, frame.iloc[place]), ENCODER.encode(state, row), atol=1e-9)
+        assert same(frame.iloc[place], frame.iloc[place][["new", "at", "age", "country"]], state)
+        assert same(frame.iloc[place], frame.iloc[place : place + 1], state)
+    np.testing.assert_allclose(ENCODER.encode_many(state, frame), ENCODER.encode_many(state, rows), atol=1e-9)
+    assert same({"at": pandas.NaT}, {"at": None}, state)
     with pytest.raises(ValueError, match="the key 0 must be a string"):
-        ENCODER.encode(known, pandas.Series([1.0, 2.0]))
+        ENCODER.encode(state, pandas.Series([1.0, 2.0]))
 
 
 def test_what_is_no_context_is_refused() -> None:
@@ -456,16 +456,16 @@ def test_keys_that_are_refused(raw: Any, message: str) -> None:
 
 def test_memory_is_bounded_whatever_keys_and_values_come() -> None:
     encoder = Encoder(numbers=5, buckets=16)
-    known = encoder.init(trusted=True)
+    state = encoder.init(trusted=True)
     for t in range(2000):
         raw = {f"number {t}": t, f"string {t}": "x" * (t % 150), f"vector {t}": [1.0] * 30, "id": f"user {t}"}
-        encoder.encode(known, raw)
-        known = encoder.observe(known, raw)
-        assert len(known.columns) <= 5
-    assert known.overflow == 2000 - 5 + 2000
+        encoder.encode(state, raw)
+        state = encoder.observe(state, raw)
+        assert len(state.columns) <= 5
+    assert state.overflow == 2000 - 5 + 2000
     tokens = encoder._tokens
     for t in range(2 * CACHED):
-        encoder.encode(known, {f"key {t % 7}": f"value {t}", "tags": ["a", f"tag {t}"]})
+        encoder.encode(state, {f"key {t % 7}": f"value {t}", "tags": ["a", f"tag {t}"]})
         if t % 1000 == 0:
             assert sum(map(len, tokens.cache.values())) <= CACHED
             assert sum(map(len, tokens._vectors.values())) <= CACHED_PARTS
@@ -522,10 +522,10 @@ def test_neither_pandas_nor_polars_nor_scikit_learn_is_imported() -> None:
 
 def test_the_shell_learns_on_update_only() -> None:
     encoder = RawEncoder(Encoder(numbers=8, buckets=32))
-    before = encoder.known
+    before = encoder.state
     encoder.encode(EVENT)
     encoder.explain(EVENT)
-    assert encoder.known is before and not encoder.known.columns
+    assert encoder.state is before and not encoder.state.columns
     encoder.update(EVENT)
     assert [(info.name, info.kind, info.columns) for info in encoder.columns] == [
         ("age", "number", range(1)),
@@ -536,10 +536,10 @@ def test_the_shell_learns_on_update_only() -> None:
         ("device", "missing", range(0)),
     ]
     assert (encoder.width, encoder.columns[0].mean, encoder.columns[0].count) == (40, 31.0, 1)
-    known = encoder.known
+    state = encoder.state
     with pytest.raises(ValueError, match="age is nan"):
         encoder.update({**EVENT, "age": math.nan})
-    assert encoder.known is known
-    assert RawEncoder(encoder.settings, known).encode(EVENT).tobytes() == encoder.encode(EVENT).tobytes()
+    assert encoder.state is state
+    assert RawEncoder(encoder.settings, state).encode(EVENT).tobytes() == encoder.encode(EVENT).tobytes()
     with pytest.raises(ValueError, match="columns are in use"):
-        RawEncoder(Encoder(numbers=4), known)
+        RawEncoder(Encoder(numbers=4), state)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lim2.encoding import Columns, Encoder, Known, Number
-from lim2.encoding.known import MOST_KEYS
+from lim2.encoding import Columns, Encoder, EncoderState, Number
+from lim2.encoding.categories import MAX_NEW
 from lim2.encoding.parts import from_parts, to_parts
-from lim2.encoding.repeats import ROOM
+from lim2.encoding.states import MAX_KEYS
 from lim2.persistence.container import pack, unpack
 from lim2.persistence.settings import decoded, encoded
 
@@ -21,8 +21,8 @@ Values = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 
-def learned() -> Known:
-    known = ENCODER.init()
+def learned() -> EncoderState:
+    state = ENCODER.init()
     for t in range(3):
         raw = {
             "age": t,
@@ -32,15 +32,15 @@ def learned() -> Known:
             "id": f"i{t}",
             "way": "in",
         }
-        known = ENCODER.observe(known, raw)
-    return known
+        state = ENCODER.observe(state, raw)
+    return state
 
 
 def test_parts_survive_a_file_in_every_bit() -> None:
-    known = learned()
-    values, arrays = to_parts(known)
+    state = learned()
+    values, arrays = to_parts(state)
     header, back = unpack(pack(values, arrays))
-    assert from_parts(ENCODER, header, back) == known
+    assert from_parts(ENCODER, header, back) == state
     assert decoded(json.loads(json.dumps(encoded(ENCODER, "x", {"Encoder": Encoder}))), {"Encoder": Encoder}) == ENCODER
 
 
@@ -96,10 +96,10 @@ def at(place: int, value: Any) -> Callable[[NDArray[Any]], NDArray[Any]]:
         array("center", at(2, 1.0)), array("steady", at(2, True)),
         array("above", lambda x: x.astype(np.int64)), array("cells", lambda x: x[::-1]),
         array("cells", lambda x: x[:-1]), array("cells", lambda x: x.astype(np.int64)), array("counts", at(0, 0)),
-        entry("new", None), entry("new", ROOM), entry("new", -1), entry("new", True), entry("trusted", 1),
+        entry("new", None), entry("new", MAX_NEW), entry("new", -1), entry("new", True), entry("trusted", 1),
         entry("trusted", None), entry("keys", None), entry("keys", [["age"]]), key(0, 0, "at"), key(0, 0, 3),
         key(0, 1, "x"), key(0, 1, []), key(0, 2, 0), key(0, 3, 4), key(0, 4, 4), key(0, 5, 1), key(0, 6, -1),
-        entry("keys", [[f"k{n}", "number", 1, 1, 1, 0, 0] for n in range(MOST_KEYS + 1)]),
+        entry("keys", [[f"k{n}", "number", 1, 1, 1, 0, 0] for n in range(MAX_KEYS + 1)]),
         lambda values, arrays: arrays.pop("limit"), lambda values, arrays: arrays.update(more=np.zeros(4)),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ from helpers.raw import any_root, bad_paths, chain_of, contexts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lim2.encoding import Encoder, Known
+from lim2.encoding import Encoder, EncoderState
 from lim2.encoding.parts import from_parts, to_parts
 from lim2.encoding.reading import DEPTH
 
@@ -20,11 +20,11 @@ histories = st.lists(contexts, max_size=6)
 settings_of_encoders = st.sampled_from(SETTINGS)
 
 
-def learned(encoder: Encoder, history: list[dict[str, Any]]) -> Known:
-    known = encoder.init()
+def learned(encoder: Encoder, history: list[dict[str, Any]]) -> EncoderState:
+    state = encoder.init()
     for raw in history:
-        known = encoder.observe(known, raw)
-    return known
+        state = encoder.observe(state, raw)
+    return state
 
 
 def shuffled(raw: Any, rng: random.Random) -> Any:
@@ -39,8 +39,8 @@ def shuffled(raw: Any, rng: random.Random) -> Any:
 def test_a_vector_has_the_width_of_the_settings_and_is_finite_and_bounded(
     encoder: Encoder, history: list[dict[str, Any]], raw: dict[str, Any]
 ) -> None:
-    known = learned(encoder, history)
-    x = encoder.encode(known, raw)
+    state = learned(encoder, history)
+    x = encoder.encode(state, raw)
     assert x.shape == (encoder.width,) and x.dtype == np.float64
     assert np.isfinite(x).all()
     # An own column holds at most sqrt(updates), a place on a circle, or one of an embedding's numbers, here up to 100;
@@ -52,90 +52,90 @@ def test_a_vector_has_the_width_of_the_settings_and_is_finite_and_bounded(
 def test_the_order_of_keys_changes_no_bit(
     encoder: Encoder, history: list[dict[str, Any]], raw: dict[str, Any], rng: random.Random
 ) -> None:
-    known = learned(encoder, history)
+    state = learned(encoder, history)
     again = learned(encoder, [shuffled(each, rng) for each in history])
-    assert known == again
-    assert encoder.encode(known, raw).tobytes() == encoder.encode(again, shuffled(raw, rng)).tobytes()
-    assert encoder.explain(known, raw) == encoder.explain(again, shuffled(raw, rng))
+    assert state == again
+    assert encoder.encode(state, raw).tobytes() == encoder.encode(again, shuffled(raw, rng)).tobytes()
+    assert encoder.explain(state, raw) == encoder.explain(again, shuffled(raw, rng))
 
 
 @given(settings_of_encoders, histories, contexts)
 def test_contributions_add_up_to_the_vector_in_every_bit(
     encoder: Encoder, history: list[dict[str, Any]], raw: dict[str, Any]
 ) -> None:
-    known = learned(encoder, history)
+    state = learned(encoder, history)
     total = np.zeros(encoder.width)
-    for part in encoder.explain(known, raw):
+    for part in encoder.explain(state, raw):
         if part.column is None:
             assert part.encoded == 0.0
         else:
             total[part.column] += part.encoded
-    assert total.tobytes() == encoder.encode(known, raw).tobytes()
+    assert total.tobytes() == encoder.encode(state, raw).tobytes()
 
 
 @given(settings_of_encoders, histories, contexts)
 def test_what_an_encoder_has_cached_changes_nothing(
     encoder: Encoder, history: list[dict[str, Any]], raw: dict[str, Any]
 ) -> None:
-    known = learned(encoder, history)
-    encoder.encode_many(known, history)
-    assert encoder.encode(known, raw).tobytes() == dataclasses.replace(encoder).encode(known, raw).tobytes()
+    state = learned(encoder, history)
+    encoder.encode_many(state, history)
+    assert encoder.encode(state, raw).tobytes() == dataclasses.replace(encoder).encode(state, raw).tobytes()
 
 
 @given(settings_of_encoders, histories, st.lists(contexts, max_size=4))
 def test_many_are_encoded_as_one_by_one(
     encoder: Encoder, history: list[dict[str, Any]], raws: list[dict[str, Any]]
 ) -> None:
-    known = learned(encoder, history)
+    state = learned(encoder, history)
     for together in (raws, raws[:1] * 3, history[:1] + history[:1]):
-        many = encoder.encode_many(known, together)
+        many = encoder.encode_many(state, together)
         assert many.shape == (len(together), encoder.width)
-        assert many.tobytes() == b"".join(encoder.encode(known, raw).tobytes() for raw in together)
+        assert many.tobytes() == b"".join(encoder.encode(state, raw).tobytes() for raw in together)
 
 
 @given(settings_of_encoders, histories, contexts)
 def test_encoding_and_explaining_learn_nothing_and_observing_writes_into_nothing(
     encoder: Encoder, history: list[dict[str, Any]], raw: dict[str, Any]
 ) -> None:
-    known = learned(encoder, history)
-    before = {path: tuple(own) for path, own in known.columns.items()}
-    encoder.encode(known, raw)
-    encoder.explain(known, raw)
-    after = encoder.observe(known, raw)
-    assert {path: tuple(own) for path, own in known.columns.items()} == before
-    assert (known.updates, after.updates) == (len(history), len(history) + 1)
+    state = learned(encoder, history)
+    before = {path: tuple(own) for path, own in state.columns.items()}
+    encoder.encode(state, raw)
+    encoder.explain(state, raw)
+    after = encoder.observe(state, raw)
+    assert {path: tuple(own) for path, own in state.columns.items()} == before
+    assert (state.updates, after.updates) == (len(history), len(history) + 1)
 
 
 @given(settings_of_encoders, histories, contexts)
 def test_what_was_learned_comes_back_exactly(
     encoder: Encoder, history: list[dict[str, Any]], raw: dict[str, Any]
 ) -> None:
-    known = learned(encoder, history)
-    back = from_parts(encoder, *to_parts(known))
-    assert back == known
-    assert encoder.encode(back, raw).tobytes() == encoder.encode(known, raw).tobytes()
+    state = learned(encoder, history)
+    back = from_parts(encoder, *to_parts(state))
+    assert back == state
+    assert encoder.encode(back, raw).tobytes() == encoder.encode(state, raw).tobytes()
 
 
 @pytest.mark.parametrize("encoder", SETTINGS)
 def test_10_000_json_values_are_encoded_or_refused_with_the_path_of_what_is_bad(encoder: Encoder) -> None:
     rng = random.Random(0)
-    known, accepted, refused = encoder.init(), 0, 0
+    state, accepted, refused = encoder.init(), 0, 0
     for _ in range(10_000):
         raw = any_root(rng)
-        before = known
+        before = state
         try:
-            x = encoder.encode(known, raw)
-            known = encoder.observe(known, raw)
+            x = encoder.encode(state, raw)
+            state = encoder.observe(state, raw)
         except ValueError as error:
             refused += 1
-            assert known is before
+            assert state is before
             if isinstance(raw, dict):
                 assert any(path in str(error) for path in bad_paths(raw)), (str(error), bad_paths(raw))
             else:
                 assert "a context must be a dictionary" in str(error)
-            for call in (encoder.observe, lambda known, raw: encoder.encode_many(known, [raw, raw])):
+            for call in (encoder.observe, lambda state, raw: encoder.encode_many(state, [raw, raw])):
                 with pytest.raises(ValueError):
-                    call(known, raw)
+                    call(state, raw)
             continue
         accepted += 1
         assert isinstance(raw, dict) and not bad_paths(raw)
@@ -148,9 +148,9 @@ def test_whether_a_context_is_accepted_does_not_depend_on_what_was_learned(
     history: list[dict[str, Any]], raw: dict[str, Any]
 ) -> None:
     encoder = SETTINGS[1]
-    for known in (encoder.init(), learned(encoder, history), learned(encoder, [raw, raw])):
-        encoder.encode(known, raw)  # raises nothing
-        encoder.observe(known, raw)
+    for state in (encoder.init(), learned(encoder, history), learned(encoder, [raw, raw])):
+        encoder.encode(state, raw)  # raises nothing
+        encoder.observe(state, raw)
 
 
 def test_dictionaries_are_nested_up_to_a_bound() -> None:

@@ -1,4 +1,4 @@
-"""Which categories count: those that come again; and what is known of keys that change or vanish."""
+"""Which categories count: those that come again; and what is state of keys that change or vanish."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,23 +6,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lim2.encoding import ColumnInfo, Encoder, Known
-from lim2.encoding.known import MOST_KEYS
+from lim2.encoding import ColumnInfo, Encoder, EncoderState
+from lim2.encoding.categories import CELLS, MAX_NEW, CategoryCounts, add, repeated
 from lim2.encoding.parts import from_parts, to_parts
-from lim2.encoding.repeats import ROOM, TABLE, Seen, add, repeated
+from lim2.encoding.states import MAX_KEYS
 
 ENCODER = Encoder(numbers=8, buckets=4096)
 
 
-def learned(raws: Iterable[Any], encoder: Encoder = ENCODER) -> Known:
-    known = encoder.init()
+def learned(raws: Iterable[Any], encoder: Encoder = ENCODER) -> EncoderState:
+    state = encoder.init()
     for raw in raws:
-        known = encoder.observe(known, raw)
-    return known
+        state = encoder.observe(state, raw)
+    return state
 
 
-def info(known: Known, name: str) -> ColumnInfo:
-    return next(info for info in ENCODER.columns(known) if info.name == name)
+def info(state: EncoderState, name: str) -> ColumnInfo:
+    return next(info for info in ENCODER.columns(state) if info.name == name)
 
 
 # Categories
@@ -30,64 +30,64 @@ def info(known: Known, name: str) -> ColumnInfo:
 
 @pytest.mark.parametrize("value", ["u7", True, None, ["a", "b"]], ids=str)
 def test_a_category_counts_from_its_second_occurrence_on(value: Any) -> None:
-    known = ENCODER.init()
+    state = ENCODER.init()
     for _ in range(2):
-        assert not ENCODER.encode(known, {"key": value}).any()
-        assert ENCODER.explain(known, {"key": value})[0].kind.startswith("new ")
-        known = ENCODER.observe(known, {"key": value})
+        assert not ENCODER.encode(state, {"key": value}).any()
+        assert ENCODER.explain(state, {"key": value})[0].kind.startswith("new ")
+        state = ENCODER.observe(state, {"key": value})
     trusted = ENCODER.init(trusted=True)
-    assert ENCODER.encode(known, {"key": value}).tobytes() == ENCODER.encode(trusted, {"key": value}).tobytes()
-    assert ENCODER.encode(known, {"key": value}).any()
+    assert ENCODER.encode(state, {"key": value}).tobytes() == ENCODER.encode(trusted, {"key": value}).tobytes()
+    assert ENCODER.encode(state, {"key": value}).any()
 
 
 def test_a_unique_id_adds_nothing() -> None:
     raws = [{"age": 20 + 37 * t % 50, "country": "AT", "session": f"{t * 7919:x}"} for t in range(1000)]
-    known = ENCODER.init()
+    state = ENCODER.init()
     extra = 0
     for raw in raws:
-        known = ENCODER.observe(known, raw)  # as a bandit does that learns a reward, before it encodes
+        state = ENCODER.observe(state, raw)  # as a bandit does that learns a reward, before it encodes
         plain = {key: value for key, value in raw.items() if key != "session"}
-        extra += ENCODER.encode(known, raw).tobytes() != ENCODER.encode(known, plain).tobytes()
+        extra += ENCODER.encode(state, raw).tobytes() != ENCODER.encode(state, plain).tobytes()
     assert extra == 0
-    session = info(known, "session")
+    session = info(state, "session")
     assert (session.count, session.new) == (1000, 1000)
     assert session.note == "most values do not repeat, only repeated ones are used"
-    assert (info(known, "country").new, info(known, "country").note) == (1, "")
+    assert (info(state, "country").new, info(state, "country").note) == (1, "")
 
 
 def test_of_a_list_only_what_is_repeated_counts() -> None:
-    known = learned([{"tags": ["red", f"t{t}"]} for t in range(4)])
-    alone, both = (ENCODER.encode(known, {"tags": tags}) for tags in (["red"], ["red", "never seen"]))
+    state = learned([{"tags": ["red", f"t{t}"]} for t in range(4)])
+    alone, both = (ENCODER.encode(state, {"tags": tags}) for tags in (["red"], ["red", "never seen"]))
     np.testing.assert_allclose(both, alone / np.sqrt(2.0), atol=1e-5)
     assert alone.any()
 
 
 def test_many_contexts_are_encoded_as_each_alone() -> None:
     raws = [{"user": f"u{t % 30}", "session": f"s{t}", "tags": [f"t{t % 9}", f"x{t}"]} for t in range(60)]
-    known = learned(raws[:45])
-    assert ENCODER.encode_many(known, raws).tobytes() == b"".join(ENCODER.encode(known, raw).tobytes() for raw in raws)
+    state = learned(raws[:45])
+    assert ENCODER.encode_many(state, raws).tobytes() == b"".join(ENCODER.encode(state, raw).tobytes() for raw in raws)
 
 
 def test_frequent_ids_count_among_many_that_never_come_again() -> None:
     """Also after the counts were halved several times."""
-    known = ENCODER.init()
-    for t in range(3 * ROOM):
-        known = ENCODER.observe(known, {"user": f"u{t % 50}" if t % 4 == 0 else f"once {t}"})
-    assert all(ENCODER.encode(known, {"user": f"u{k}"}).any() for k in range(50) if k % 2 == 0)
-    strangers = sum(ENCODER.encode(known, {"user": f"stranger {t}"}).any() for t in range(2000))
+    state = ENCODER.init()
+    for t in range(3 * MAX_NEW):
+        state = ENCODER.observe(state, {"user": f"u{t % 50}" if t % 4 == 0 else f"once {t}"})
+    assert all(ENCODER.encode(state, {"user": f"u{k}"}).any() for k in range(50) if k % 2 == 0)
+    strangers = sum(ENCODER.encode(state, {"user": f"stranger {t}"}).any() for t in range(2000))
     assert strangers < 2000 / 50
     # those that were left out when they came: all but the few that were taken for others
-    assert 0.98 * 2.25 * ROOM < info(known, "user").new < 2.25 * ROOM + 200
+    assert 0.98 * 2.25 * MAX_NEW < info(state, "user").new < 2.25 * MAX_NEW + 200
 
 
 def test_counts_are_bounded() -> None:
-    seen = Seen()
+    seen = CategoryCounts()
     for _ in range(600):
         seen = add(seen, [(1, 2, 3)])
-    assert seen.counts[1] == 255 and seen.new == 1 and len(seen.counts) == TABLE
+    assert seen.counts[1] == 255 and seen.new == 1 and len(seen.counts) == CELLS
     seen = add(seen, [(1, 2, 9)])  # shares two of three places
     assert repeated(seen.counts, (1, 2, 3)) and not repeated(seen.counts, (1, 2, 9))
-    full = add(Seen(seen.counts, ROOM - 1), [(100, 101, 102)])
+    full = add(CategoryCounts(seen.counts, MAX_NEW - 1), [(100, 101, 102)])
     assert full.new == 0 and full.counts[1] == 127 and full.counts[100] == 0
 
 
@@ -96,41 +96,41 @@ def test_counts_are_bounded() -> None:
 
 def test_a_key_that_changes_its_type_is_counted() -> None:
     raws: list[dict[str, Any]] = [{"age": 30 + 7 * t % 11, "plan": "free"} for t in range(50)]
-    known = learned([*raws, {"age": "unknown", "plan": 3}, {"age": None, "plan": "free"}, {"age": [1.0], "plan": 4.5}])
-    age, plan = info(known, "age"), info(known, "plan")
+    state = learned([*raws, {"age": "unknown", "plan": 3}, {"age": None, "plan": "free"}, {"age": [1.0], "plan": 4.5}])
+    age, plan = info(state, "age"), info(state, "plan")
     assert (age.kind, age.count, age.changed, age.missing, age.note) == ("number", 50, 2, 1, "2 of another type")
     assert (plan.kind, plan.count, plan.changed, plan.missing) == ("category", 51, 2, 0)
     assert "2 of another type" in plan.note
 
 
 def test_an_embedding_of_another_length_is_counted() -> None:
-    known = learned([{"v": [1.0, 2.0]}, {"v": [1.0, 2.0, 3.0]}, {"v": [0.0, 1.0]}])
-    assert (info(known, "v").count, info(known, "v").changed) == (2, 1)
+    state = learned([{"v": [1.0, 2.0]}, {"v": [1.0, 2.0, 3.0]}, {"v": [0.0, 1.0]}])
+    assert (info(state, "v").count, info(state, "v").changed) == (2, 1)
 
 
 def test_a_key_that_vanishes_is_shown() -> None:
     raws: list[dict[str, Any]] = [{"age": 30 + 7 * t % 11, "country": "AT", "rare": "x"} for t in range(50)]
     raws += [{"country": "AT"} | ({"rare": "x"} if t % 60 == 0 else {}) for t in range(150)]
-    known = learned(raws)
-    assert (info(known, "age").missing, info(known, "age").note) == (150, "absent from the last 150 contexts")
-    assert (info(known, "country").missing, info(known, "country").note) == (0, "")
-    assert (info(known, "rare").missing, info(known, "rare").note) == (147, "")  # often absent, and not for long
-    back = ENCODER.observe(known, {"age": 31, "country": "AT"})
+    state = learned(raws)
+    assert (info(state, "age").missing, info(state, "age").note) == (150, "absent from the last 150 contexts")
+    assert (info(state, "country").missing, info(state, "country").note) == (0, "")
+    assert (info(state, "rare").missing, info(state, "rare").note) == (147, "")  # often absent, and not for long
+    back = ENCODER.observe(state, {"age": 31, "country": "AT"})
     assert info(back, "age").note == ""
 
 
 def test_a_key_that_was_never_there_before_counts_from_its_first_context() -> None:
-    known = learned([{"country": "AT"}] * 10 + [{"country": "AT", "new": "x"}] * 3)
-    assert (info(known, "new").missing, info(known, "new").count) == (0, 3)
+    state = learned([{"country": "AT"}] * 10 + [{"country": "AT", "new": "x"}] * 3)
+    assert (info(state, "new").missing, info(state, "new").count) == (0, 3)
 
 
 def test_memory_is_bounded_whatever_keys_and_ids_come() -> None:
-    known = learned({f"key {t}": f"value {t}", "id": f"id {t}"} for t in range(2 * MOST_KEYS))
-    assert len(known.keys) == MOST_KEYS and known.seen is not None and len(known.seen.counts) == TABLE
-    _, arrays = to_parts(known)
-    assert sum(array.nbytes for array in arrays.values()) <= 3 * TABLE
+    state = learned({f"key {t}": f"value {t}", "id": f"id {t}"} for t in range(2 * MAX_KEYS))
+    assert len(state.keys) == MAX_KEYS and state.categories is not None and len(state.categories.counts) == CELLS
+    _, arrays = to_parts(state)
+    assert sum(array.nbytes for array in arrays.values()) <= 3 * CELLS
 
 
 def test_counts_survive_a_file() -> None:
-    known = learned({"user": f"u{t % 70}", "session": f"s{t}", "age": 20 + 37 * t % 50} for t in range(200))
-    assert from_parts(ENCODER, *to_parts(known)) == known
+    state = learned({"user": f"u{t % 70}", "session": f"s{t}", "age": 20 + 37 * t % 50} for t in range(200))
+    assert from_parts(ENCODER, *to_parts(state)) == state

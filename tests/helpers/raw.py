@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lim2.encoding.reading import DEPTH
-from lim2.encoding.values import LARGEST_LISTED, LISTED
+from lim2.encoding.values import LARGEST_LISTED, MAX_LIST_VALUES
 
 KEYS = ("age", "country", "at", "basket", "total", "tags", "x", "", "ключ", "\ud800", "a b")
 
@@ -62,7 +62,7 @@ def _any_list(rng: random.Random) -> list[Any]:
     good: list[tuple[Any, ...]] = [("new", "red", "2026-11-16T10:00:00Z"), (0.5, 1, -2.25), ("new", None, True), (3, 4)]
     bad: list[tuple[Any, ...]] = [(1, "new"), (0.5, math.nan), (1e6, 1), ([], "x"), ({},)]
     elements = rng.choice(good + bad)
-    size = LISTED + 1 if rng.random() < 0.001 else rng.randrange(6)
+    size = MAX_LIST_VALUES + 1 if rng.random() < 0.001 else rng.randrange(6)
     return [rng.choice(elements) for _ in range(size)]
 
 
@@ -88,7 +88,7 @@ def bad_paths(value: Any, path: str = "", depth: int = 0) -> list[str]:
 
 def _bad_list(values: list[Any]) -> bool:
     numbers = [part for part in values if isinstance(part, int | float) and not isinstance(part, bool)]
-    if len(values) > LISTED or any(isinstance(part, list | dict) for part in values):
+    if len(values) > MAX_LIST_VALUES or any(isinstance(part, list | dict) for part in values):
         return True
     if numbers and len(numbers) < len(values):
         return True

@@ -9,13 +9,24 @@ from typing import Any
 import numpy as np
 
 from lim2.checks import positive_int
-from lim2.encoding.known import ColumnInfo, Contribution, Known, add_own, column, explained, fits, info, learned, met
 from lim2.encoding.reading import Leaves, Raw, check_path, leaves_of, rows_of, shown
+from lim2.encoding.states import (
+    ColumnInfo,
+    Contribution,
+    EncoderState,
+    add_measured,
+    column_info,
+    contributions,
+    count_value,
+    fits,
+    new_column,
+    updated_column,
+)
 from lim2.encoding.times import SIZE
-from lim2.encoding.values import CATEGORY, EMBEDDING, LIST, LISTED, MEASURED, MISSING, NUMBER, TIME, read
+from lim2.encoding.values import CATEGORY, EMBEDDING, LIST, MAX_LIST_VALUES, MEASURED, MISSING, NUMBER, TIME, read
 from lim2.state import Array
 
-MOST_COLUMNS = 2**16
+MAX_COLUMNS = 2**16
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,7 @@ class Embedding:
     optional: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", positive_int("the size of an Embedding", self.size, most=LISTED))
+        object.__setattr__(self, "size", positive_int("the size of an Embedding", self.size, most=MAX_LIST_VALUES))
 
 
 @dataclass(frozen=True)
@@ -126,12 +137,12 @@ class Columns:
     >>> columns = Columns([("basket.total", Number())], country=Category(["AT", "DE"]), age=Number(optional=True))
     >>> columns.width
     5
-    >>> known = columns.init()
+    >>> state = columns.init()
     >>> for total in (10.0, 30.0) * 4:
-    ...     known = columns.observe(known, {"basket": {"total": total}, "country": "AT", "age": None})
-    >>> columns.encode(known, {"basket": {"total": 30.0}, "country": "DE"}).tolist()
+    ...     state = columns.observe(state, {"basket": {"total": total}, "country": "AT", "age": None})
+    >>> columns.encode(state, {"basket": {"total": 30.0}, "country": "DE"}).tolist()
     [1.0, 0.0, 1.0, 0.0, 1.0]
-    >>> columns.encode(known, {"basket": {"total": 30.0}, "country": "FR"})
+    >>> columns.encode(state, {"basket": {"total": 30.0}, "country": "FR"})
     Traceback (most recent call last):
     ValueError: country is 'FR': expected one of 'AT', 'DE'
     """
@@ -154,15 +165,15 @@ class Columns:
                 raise ValueError(f"optional must be True or False, got {kind.optional!r} for {path}")
         if len(self._layout) != len(self.declared):
             raise ValueError("a path is declared twice: declare each path once")
-        if not 0 < self.width <= MOST_COLUMNS:
-            raise ValueError(f"the declared keys must have 1 to {MOST_COLUMNS} columns in total, got {self.width}")
+        if not 0 < self.width <= MAX_COLUMNS:
+            raise ValueError(f"the declared keys must have 1 to {MAX_COLUMNS} columns in total, got {self.width}")
 
     @cached_property
     def width(self) -> int:
         """Number of columns of a vector."""
         return sum(kind.size + kind.optional for _, kind in self.declared)
 
-    def init(self, *, trusted: bool = False) -> Known:
+    def init(self, *, trusted: bool = False) -> EncoderState:
         """Return the initial state.
 
         Parameters
@@ -171,57 +182,57 @@ class Columns:
             The same as for :meth:`Encoder.init`. Declared categories are always used from the first on.
         """
         measured = {path: (_KINDS[type(kind)], at, kind.size) for path, (kind, at) in self._layout.items()}
-        columns = {path: column(*place) for path, place in measured.items() if place[0] in MEASURED}
-        return Known(columns, self.width, 0, 0, {}, None, trusted)
+        columns = {path: new_column(*place) for path, place in measured.items() if place[0] in MEASURED}
+        return EncoderState(columns, self.width, 0, 0, {}, None, trusted)
 
-    def encode(self, known: Known, raw: Raw) -> Array:
+    def encode(self, state: EncoderState, raw: Raw) -> Array:
         """Return the vector of a context, (width,); raise a ValueError that names the path of an undeclared value."""
         out = array("d", bytes(8 * self.width))
-        self._fill(known, self._values(raw), out, 0)
+        self._fill(state, self._values(raw), out, 0)
         return np.frombuffer(out)
 
-    def encode_many(self, known: Known, raws: Iterable[Raw]) -> Array:
+    def encode_many(self, state: EncoderState, raws: Iterable[Raw]) -> Array:
         """Return the vectors of contexts, or of the rows of a data frame, (n, width)."""
         rows = [self._values(raw) for raw in rows_of(raws)]
         out = array("d", bytes(8 * self.width * len(rows)))
         for place, row in enumerate(rows):
-            self._fill(known, row, out, place * self.width)
+            self._fill(state, row, out, place * self.width)
         return np.frombuffer(out).reshape(len(rows), self.width)
 
-    def observe(self, known: Known, raw: Raw) -> Known:
+    def observe(self, state: EncoderState, raw: Raw) -> EncoderState:
         """Return the state after observing one more context; the old state does not change."""
         values = self._values(raw)
-        self._fill(known, values, array("d", bytes(8 * self.width)), 0)  # says what is wrong, if anything is
-        columns, keys, update = dict(known.columns), dict(known.keys), known.updates + 1
+        self._fill(state, values, array("d", bytes(8 * self.width)), 0)  # says what is wrong, if anything is
+        columns, keys, update = dict(state.columns), dict(state.keys), state.updates + 1
         for path, value in values.items():
             kind = MISSING if value is None else _KINDS[type(self._layout[path][0])]
             if kind in MEASURED:
-                columns[path] = learned(columns[path], read(path, value)[1], known.trusted)
-            met(keys, path, kind, update)
-        return known._replace(columns=columns, updates=update, keys=keys)
+                columns[path] = updated_column(columns[path], read(path, value)[1], state.trusted)
+            count_value(keys, path, kind, update)
+        return state._replace(columns=columns, updates=update, keys=keys)
 
-    def explain(self, known: Known, raw: Raw) -> tuple[Contribution, ...]:
+    def explain(self, state: EncoderState, raw: Raw) -> tuple[Contribution, ...]:
         """Return the contribution of each value of a context to each column, sorted by path."""
-        return explained(known, self._values(raw), self.width, self._add)
+        return contributions(state, self._values(raw), self.width, self._add)
 
-    def columns(self, known: Known) -> tuple[ColumnInfo, ...]:
+    def columns(self, state: EncoderState) -> tuple[ColumnInfo, ...]:
         """Return a summary of each declared key."""
         return tuple(
-            info(known, path, _KINDS[type(kind)], range(at, at + kind.size + kind.optional))
+            column_info(state, path, _KINDS[type(kind)], range(at, at + kind.size + kind.optional))
             for path, (kind, at) in self._layout.items()
         )
 
-    def check(self, known: Known) -> None:
+    def check(self, state: EncoderState) -> None:
         """Raise a ValueError unless the state is possible for this schema."""
         expected = self.init()
-        layout = [(path, own.kind, own.at, own.size) for path, own in expected.columns.items()]
-        if layout != [(path, own.kind, own.at, own.size) for path, own in known.columns.items()]:
+        layout = [(path, column.kind, column.at, column.size) for path, column in expected.columns.items()]
+        if layout != [(path, column.kind, column.at, column.size) for path, column in state.columns.items()]:
             raise ValueError("the state has other columns than those declared")
-        if known.seen is not None:
+        if state.categories is not None:
             raise ValueError("the state counts categories, but declared ones all count")
-        if known.used != expected.used or known.overflow:
+        if state.used != expected.used or state.overflow:
             raise ValueError(
-                f"{known.used} columns are in use and {known.overflow} hashed, expected {expected.used} and 0"
+                f"{state.used} columns are in use and {state.overflow} hashed, expected {expected.used} and 0"
             )
 
     @cached_property
@@ -237,15 +248,15 @@ class Columns:
         leaves = leaves_of(raw)
         if not leaves.keys() <= self._layout.keys():
             unknown = min(map(str, leaves.keys() - self._layout.keys()))
-            known = ", ".join(list(self._layout)[:20])
-            raise ValueError(f"{unknown[:250]} is not a declared key: declared are {known}")
+            declared = ", ".join(list(self._layout)[:20])
+            raise ValueError(f"{unknown[:250]} is not a declared key: declared are {declared}")
         return {path: leaves.get(path) for path in self._layout}
 
-    def _fill(self, known: Known, values: Leaves, out: "array[float]", start: int) -> None:
+    def _fill(self, state: EncoderState, values: Leaves, out: "array[float]", start: int) -> None:
         for path, value in values.items():
-            self._add(known, path, value, out, start)
+            self._add(state, path, value, out, start)
 
-    def _add(self, known: Known, path: str, value: Any, out: "array[float]", start: int) -> str:
+    def _add(self, state: EncoderState, path: str, value: Any, out: "array[float]", start: int) -> str:
         kind, at = self._layout[path]
         if value is None:
             if not kind.optional:
@@ -257,14 +268,14 @@ class Columns:
             return CATEGORY
         found, content = (LIST, []) if value == [] and isinstance(kind, Tags) else read(path, value)
         expected = _KINDS[type(kind)]
-        if found != expected or (found in MEASURED and not fits(known.columns[path], found, content)):
+        if found != expected or (found in MEASURED and not fits(state.columns[path], found, content)):
             many = f"{kind.size} of them" if isinstance(kind, Embedding) else ""
             raise ValueError(f"{path} is {shown(value)}: expected {_EXPECTED[type(kind)]}{many and ', '}{many}")
         if isinstance(kind, Tags):
             for place in {_place(path, tag, kind) for tag in content}:
                 out[start + at + place] += 1.0
         else:
-            add_own(known.columns[path], content, out, start)
+            add_measured(state.columns[path], content, out, start)
         return found
 
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from lim2.moments import NumberMoments, NumberScaling, number_scaling, observe_number
 
-SAMPLE = 64  # values after which the map is fixed
-FIRST = 32  # the first check of a number comes after so many values, each later one when their number has doubled
-ENOUGH = 2  # falls and rises from which on a number is used; with none since the last check it is used no longer
+SAMPLE_VALUES = 64  # values after which the map is fixed
+FIRST_CHECK = 32  # the first check of a number comes after so many values, each later one when their number has doubled
+MIN_TURNS = 2  # falls and rises from which on a number is used; with none since the last check it is used no longer
 
 
 class Measure(NamedTuple):
@@ -66,12 +66,12 @@ def observe(old: Measure, x: float, trusted: bool = False) -> Measure:
             high, rises = x, rises + (x >= high)
         else:
             low, falls = x, falls + (x <= low)
-    steady = old.steady or min(falls, rises) >= ENOUGH
-    check = varied >= FIRST and varied & (varied - 1) == 0
+    steady = old.steady or min(falls, rises) >= MIN_TURNS
+    check = varied >= FIRST_CHECK and varied & (varied - 1) == 0
     if check:
         falls, rises, steady = 0, 0, steady and min(falls, rises) > 0
     steady = steady or trusted
-    renew = varied <= SAMPLE or not old.steady or (check and _moved(old.scale, moments))
+    renew = varied <= SAMPLE_VALUES or not old.steady or (check and _moved(old.scale, moments))
     return Measure(moments, fresh if renew else old.scale, varied, above, low, high, falls, rises, steady)
 
 

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2.encoding import times
+from lim2.encoding.categories import CELLS, MAX_NEW, CategoryCounts
 from lim2.encoding.columns import Columns
 from lim2.encoding.encoder import Encoder
-from lim2.encoding.known import MOST_KEYS, Column, Key, Known, column
-from lim2.encoding.measures import ENOUGH, Measure
+from lim2.encoding.measures import MIN_TURNS, Measure
 from lim2.encoding.reading import check_path
-from lim2.encoding.repeats import ROOM, TABLE, Seen
-from lim2.encoding.values import CATEGORY, EMBEDDING, LIST, LISTED, MEASURED, MISSING, NUMBER, TIME
+from lim2.encoding.states import MAX_KEYS, Column, EncoderState, Key, new_column
+from lim2.encoding.values import CATEGORY, EMBEDDING, LIST, MAX_LIST_VALUES, MEASURED, MISSING, NUMBER, TIME
 from lim2.moments import NumberMoments, NumberScaling, number_scaling
 from lim2.state import LARGEST, LARGEST_COUNT
 
@@ -24,12 +24,12 @@ _MEASURES: dict[str, type[Any]] = {
     **dict.fromkeys(("origin", "offset", "squares", "center", "factor", "limit", "low", "high"), np.float64),
     **dict.fromkeys(("above", "steady"), np.bool_),
 }
-_SEEN: dict[str, type[Any]] = {"cells": np.uint16, "counts": np.uint8}
+_CATEGORIES: dict[str, type[Any]] = {"cells": np.uint16, "counts": np.uint8}
 # Before a number was scaled by a fixed map, and before categories were counted
 _OLD: dict[str, type[Any]] = {"count": np.int64, **dict.fromkeys(("origin", "offset", "squares", "newest"), np.float64)}
 
 
-def to_parts(known: Known) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def to_parts(state: EncoderState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the state as JSON values and arrays.
 
     Examples
@@ -42,22 +42,22 @@ def to_parts(known: Known) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     NumberMoments(weight=1, origin=31.0, offset=0.0, squares=0.0)
     """
     values = {
-        "columns": [[path, own.kind, own.at, own.size] for path, own in known.columns.items()],
-        **{name: getattr(known, name) for name in _COUNTS},
-        "keys": [[path, *key] for path, key in sorted(known.keys.items())],
-        "new": None if known.seen is None else known.seen.new,
-        "trusted": known.trusted,
+        "columns": [[path, column.kind, column.at, column.size] for path, column in state.columns.items()],
+        **{name: getattr(state, name) for name in _COUNTS},
+        "keys": [[path, *key] for path, key in sorted(state.keys.items())],
+        "new": None if state.categories is None else state.categories.new,
+        "trusted": state.trusted,
     }
-    rows = [_row(own.measure) for own in known.columns.values()]
+    rows = [_row(column.measure) for column in state.columns.values()]
     arrays = {name: np.array([row[name] for row in rows], dtype=kind) for name, kind in _MEASURES.items()}
-    counts = np.frombuffer(b"" if known.seen is None else known.seen.counts, dtype=np.uint8)
+    counts = np.frombuffer(b"" if state.categories is None else state.categories.counts, dtype=np.uint8)
     cells = np.flatnonzero(counts)
     return values, {**arrays, "cells": cells.astype(np.uint16), "counts": counts[cells]}
 
 
 def from_parts(
     encoder: Encoder | Columns, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], of_items: bool = False
-) -> Known:
+) -> EncoderState:
     """Return the state from JSON values and arrays; raise a ValueError if it is impossible for this encoder.
 
     In a state of an earlier version, which has no ``keys``, every category counts, and times are measured anew; if it
@@ -71,21 +71,23 @@ def from_parts(
         _count(name, values[name])
     columns = _columns(values["columns"])
     if old:
-        measures, keys, seen, trusted = _old_measures(columns, arrays), {}, None, of_items
+        measures, keys, categories, trusted = _old_measures(columns, arrays), {}, None, of_items
     else:
         measures = _measures(arrays, len(columns))
-        keys, seen = _keys(values["keys"], values["updates"]), _seen(values["new"], arrays)
+        keys, categories = _keys(values["keys"], values["updates"]), _categories(values["new"], arrays)
         trusted = values["trusted"]
         if not isinstance(trusted, bool):
             raise ValueError(f"trusted is {str(trusted)[:50]}, expected true or false")
-    placed = {}
-    for (path, own), measure in zip(columns.items(), measures, strict=True):
-        if measure.moments.weight > values["updates"] or (own.kind == EMBEDDING and measure != Measure()):
+    columns_by_path = {}
+    for (path, column), measure in zip(columns.items(), measures, strict=True):
+        if measure.moments.weight > values["updates"] or (column.kind == EMBEDDING and measure != Measure()):
             raise ValueError(f"{path} has more observations than there were contexts, or moments without numbers")
-        placed[path] = column(own.kind, own.at, own.size, measure)
-    known = Known(placed, values["used"], values["overflow"], values["updates"], keys, seen, trusted)
-    encoder.check(known)
-    return known
+        columns_by_path[path] = new_column(column.kind, column.at, column.size, measure)
+    state = EncoderState(
+        columns_by_path, values["used"], values["overflow"], values["updates"], keys, categories, trusted
+    )
+    encoder.check(state)
+    return state
 
 
 def _row(measure: Measure) -> dict[str, Any]:
@@ -97,7 +99,9 @@ def _row(measure: Measure) -> dict[str, Any]:
 
 def _measures(arrays: Mapping[str, NDArray[Any]], length: int) -> list[Measure]:
     """Return the measures of all columns, in order."""
-    _check(arrays, {**dict.fromkeys(_MEASURES, length), **dict.fromkeys(_SEEN, None)}, {**_MEASURES, **_SEEN})
+    _check(
+        arrays, {**dict.fromkeys(_MEASURES, length), **dict.fromkeys(_CATEGORIES, None)}, {**_MEASURES, **_CATEGORIES}
+    )
     columns = [arrays[name].tolist() for name in _row(Measure())]
     out = []
     for row in zip(*columns, strict=True):
@@ -115,11 +119,12 @@ def _old_measures(columns: Mapping[str, Column], arrays: Mapping[str, NDArray[An
     _check(arrays, dict.fromkeys(_OLD, len(columns)), _OLD)
     numbers = zip(*(arrays[name].tolist() for name in _OLD), strict=True)
     out = []
-    for own, (*moments, _) in zip(columns.values(), numbers, strict=True):
-        if own.kind == NUMBER:
-            known = NumberMoments(*moments)
-            varied, mean = known.weight if number_scaling(known).factor else 0, known.mean
-            out.append(Measure(known, number_scaling(known), varied, False, mean, mean, ENOUGH, ENOUGH, True))
+    for column, (*moments, _) in zip(columns.values(), numbers, strict=True):
+        if column.kind == NUMBER:
+            old = NumberMoments(*moments)
+            scaling, mean = number_scaling(old), old.mean
+            varied = old.weight if scaling.factor else 0
+            out.append(Measure(old, scaling, varied, False, mean, mean, MIN_TURNS, MIN_TURNS, True))
         else:
             out.append(Measure())
     return out
@@ -140,7 +145,7 @@ def _check(arrays: Mapping[str, NDArray[Any]], lengths: Mapping[str, int | None]
             raise ValueError(f"{name} has values below 0")
 
 
-def _seen(new: Any, arrays: Mapping[str, NDArray[Any]]) -> Seen | None:
+def _categories(new: Any, arrays: Mapping[str, NDArray[Any]]) -> CategoryCounts | None:
     """Return the counts of categories; None if all count."""
     cells, counts = arrays["cells"], arrays["counts"]
     if len(cells) != len(counts) or (np.diff(cells.astype(np.int64)) <= 0).any() or not counts.all():
@@ -149,11 +154,11 @@ def _seen(new: Any, arrays: Mapping[str, NDArray[Any]]) -> Seen | None:
         if len(cells):
             raise ValueError("categories are counted, although all of them count")
         return None
-    if _count("new", new) >= ROOM:
-        raise ValueError(f"new is {new}, expected less than {ROOM}")
-    table = np.zeros(TABLE, dtype=np.uint8)
+    if _count("new", new) >= MAX_NEW:
+        raise ValueError(f"new is {new}, expected less than {MAX_NEW}")
+    table = np.zeros(CELLS, dtype=np.uint8)
     table[cells] = counts
-    return Seen(table.tobytes(), new)
+    return CategoryCounts(table.tobytes(), new)
 
 
 def _keys(listed: Any, updates: int) -> dict[str, Key]:
@@ -168,8 +173,8 @@ def _keys(listed: Any, updates: int) -> dict[str, Key]:
         if path in keys or not 0 < first <= last <= updates or count + changed > last - first + 1:
             raise ValueError(f"{path} appears twice, or has more observations than there were contexts")
         keys[path] = Key(kind, first, last, count, changed, new)
-    if len(keys) > MOST_KEYS:
-        raise ValueError(f"there are {len(keys)} keys, expected at most {MOST_KEYS}")
+    if len(keys) > MAX_KEYS:
+        raise ValueError(f"there are {len(keys)} keys, expected at most {MAX_KEYS}")
     return keys
 
 
@@ -187,10 +192,14 @@ def _columns(listed: Any) -> dict[str, Column]:
         check_path(path)
         if not isinstance(kind, str) or kind not in MEASURED:
             raise ValueError(f"{path} has the kind {str(kind)[:50]}, expected one of {', '.join(sorted(MEASURED))}")
-        sizes = {NUMBER: range(1, 2), TIME: range(times.SIZE, times.SIZE + 1), EMBEDDING: range(1, LISTED + 1)}[kind]
+        sizes = {
+            NUMBER: range(1, 2),
+            TIME: range(times.SIZE, times.SIZE + 1),
+            EMBEDDING: range(1, MAX_LIST_VALUES + 1),
+        }[kind]
         if type(at) is not int or type(size) is not int or at < 0 or size not in sizes:
             raise ValueError(f"{path} has invalid columns for a {kind}: start {str(at)[:50]}, size {str(size)[:50]}")
         if path in columns:
             raise ValueError(f"{path} appears twice")
-        columns[path] = column(kind, at, size)
+        columns[path] = new_column(kind, at, size)
     return columns

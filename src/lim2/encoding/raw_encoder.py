@@ -4,19 +4,19 @@ from collections.abc import Iterable
 
 from lim2.encoding.columns import Columns
 from lim2.encoding.encoder import Encoder
-from lim2.encoding.known import ColumnInfo, Contribution, Known
 from lim2.encoding.reading import Raw
+from lim2.encoding.states import ColumnInfo, Contribution, EncoderState
 from lim2.state import Array
 
 
 class RawEncoder:
-    """Encoder with its current state ``known``, which is a value and replaced as a whole.
+    """Encoder together with its state.
 
     Parameters
     ----------
     settings
         An :class:`Encoder` or :class:`Columns`; None is ``Encoder()``.
-    known
+    state
         State to start from; None: the initial state.
 
     Examples
@@ -31,14 +31,19 @@ class RawEncoder:
     ColumnInfo(name='age', kind='number', columns=range(0, 1), mean=30.0, std=10.0, count=8, ...)
     """
 
-    def __init__(self, settings: Encoder | Columns | None = None, known: Known | None = None) -> None:
+    def __init__(self, settings: Encoder | Columns | None = None, state: EncoderState | None = None) -> None:
         self.settings = Encoder() if settings is None else settings
-        if known is not None:
-            self.settings.check(known)
-        self.known = self.settings.init() if known is None else known
+        if state is not None:
+            self.settings.check(state)
+        self.state = self.settings.init() if state is None else state
 
     def __repr__(self) -> str:
-        return f"RawEncoder({self.settings!r}, updates={self.known.updates})"
+        return f"RawEncoder({self.settings!r}, updates={self.state.updates})"
+
+    @property
+    def known(self) -> EncoderState:
+        """The state, by its name in lim2 0.2."""
+        return self.state
 
     @property
     def width(self) -> int:
@@ -48,20 +53,20 @@ class RawEncoder:
     @property
     def columns(self) -> tuple[ColumnInfo, ...]:
         """Summary of each key that has its own columns."""
-        return self.settings.columns(self.known)
+        return self.settings.columns(self.state)
 
     def encode(self, context: Raw) -> Array:
         """Return the vector of a context without learning from it."""
-        return self.settings.encode(self.known, context)
+        return self.settings.encode(self.state, context)
 
     def encode_many(self, contexts: Iterable[Raw]) -> Array:
         """Return the vectors of contexts, or of the rows of a data frame."""
-        return self.settings.encode_many(self.known, contexts)
+        return self.settings.encode_many(self.state, contexts)
 
     def update(self, context: Raw) -> None:
         """Observe a context."""
-        self.known = self.settings.observe(self.known, context)
+        self.state = self.settings.observe(self.state, context)
 
     def explain(self, context: Raw) -> tuple[Contribution, ...]:
         """Return the contribution of each value of a context to each column."""
-        return self.settings.explain(self.known, context)
+        return self.settings.explain(self.state, context)

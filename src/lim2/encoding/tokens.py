@@ -9,7 +9,7 @@ import hashlib
 import math
 from typing import Any
 
-from lim2.encoding.repeats import BITS, TABLE, Cells
+from lim2.encoding.categories import BITS, CELLS, Cells
 
 QUANTUM = 2.0**-20
 CACHED = 2**15  # tokens
@@ -63,9 +63,9 @@ class Tokens:
 
     def of(self, path: str, value: Token) -> tuple[Hashed, ...]:
         """Return the hashes of a token, and store them in ``cache``."""
-        known = self.cache.get(path)
-        if known is not None and value in known:
-            return known[value]
+        cached = self.cache.get(path)
+        if cached is not None and value in cached:
+            return cached[value]
         hashed = (self._hashed(path, value),)
         if not isinstance(value, str) or len(value) <= LONGEST_CACHED:
             self._keep(path, value, hashed)
@@ -76,9 +76,9 @@ class Tokens:
 
         Lists of strings are cached as tuples, separately from single strings, which may be times instead of tokens.
         """
-        bag, known = strings(values), self.cache.get(path, {})
-        if bag in known:
-            return known[bag]
+        bag, cached = strings(values), self.cache.get(path, {})
+        if bag in cached:
+            return cached[bag]
         if len(values) == 1:
             hashed: tuple[Hashed, ...] = (self._hashed(path, values[0]),)
         else:
@@ -98,9 +98,9 @@ class Tokens:
 
     def vector(self, path: str, kind: str, size: int) -> Places:
         """Return the buckets of a vector's entries: one bucket each, with a sign. This preserves lengths on average."""
-        known = self._vectors.get((path, kind, size))
-        if known is not None:
-            return known
+        cached = self._vectors.get((path, kind, size))
+        if cached is not None:
+            return cached
         places: list[tuple[int, float]] = []
         for part in range(size):
             number = int.from_bytes(self._digest(path, b"%b/%d" % (kind.encode(), part), 8), "little")
@@ -116,7 +116,7 @@ class Tokens:
         text = b"s" + value.encode("utf-8", "surrogatepass") if isinstance(value, str) else str(value).encode()
         digest = self._digest(path, text, 8 * len(self._sizes))
         numbers = [int.from_bytes(digest[at : at + 8], "little") for at in range(0, len(digest), 8)]
-        a, b, c = (numbers[0] >> BITS * place & (TABLE - 1) for place in (1, 2, 3))
+        a, b, c = (numbers[0] >> BITS * place & (CELLS - 1) for place in (1, 2, 3))
         return (a, b, c), tuple(
             (start + (number >> 1) % size, self._weight if number & 1 else -self._weight)
             for start, size, number in zip(self._starts, self._sizes, numbers, strict=True)

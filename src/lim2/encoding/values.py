@@ -12,7 +12,7 @@ from lim2.encoding.reading import LENGTH, check_path, plain, shown
 NUMBER, TIME, EMBEDDING, CATEGORY, LIST, MISSING = "number", "time", "embedding", "category", "list", "missing"
 MEASURED = frozenset({NUMBER, TIME, EMBEDDING})  # what has columns of its own
 
-LISTED = 4096  # values in one list
+MAX_LIST_VALUES = 4096  # values in one list
 LARGEST_LISTED = 1e6  # sum of the sizes in an embedding, which is taken as it is
 
 NUMBERS = frozenset({int, float})
@@ -73,8 +73,8 @@ def list_of(path: str, values: list[Any]) -> tuple[bool, list[Any]]:
     Traceback (most recent call last):
     ValueError: tags holds 'new' and 1: a list must hold strings or numbers, not both
     """
-    if len(values) > LISTED:
-        raise ValueError(f"{path} is a list of {len(values)} values: at most {LISTED} are allowed")
+    if len(values) > MAX_LIST_VALUES:
+        raise ValueError(f"{path} is a list of {len(values)} values: at most {MAX_LIST_VALUES} are allowed")
     kinds = set(map(type, values))
     if not (kinds <= _TOKENS or kinds <= NUMBERS):
         values = [_element(f"{path}[{place}]", value) for place, value in enumerate(values)]

@@ -1,4 +1,4 @@
-"""State of an encoder, as a value: the keys it has met, their columns and maps, and the categories it has seen."""
+"""State of an encoder, as a value: its keys, their columns and scalings, and counts of categories."""
 
 from array import array
 from collections.abc import Callable, Mapping
@@ -10,14 +10,15 @@ import numpy as np
 
 from lim2.checks import LARGEST
 from lim2.encoding import times
-from lim2.encoding.measures import FIRST, Measure, observe
-from lim2.encoding.repeats import Seen
+from lim2.encoding.categories import CategoryCounts
+from lim2.encoding.measures import FIRST_CHECK, Measure, observe
 from lim2.encoding.values import EMBEDDING, LARGEST_LISTED, MEASURED, MISSING, NUMBER, NUMBERS, TIME
 from lim2.moments import NumberScaling, scaled_number
 from lim2.state import Array
 
-MOST_KEYS = 1000  # that are counted; further keys are encoded like any other
-_LONG, _TIMES = 100, 20  # a key is gone if it was absent so many contexts, and so many times its usual distance
+MAX_KEYS = 1000  # that are counted; further keys are encoded like any other
+# A key is gone if it was absent from so many contexts, and for so many times the usual distance between two values.
+MIN_ABSENCE, ABSENCE_RATIO = 100, 20
 
 
 class Column(NamedTuple):
@@ -41,7 +42,7 @@ class Key(NamedTuple):
     new: int = 0  # categories that were left out because they had not been seen before
 
 
-class Known(NamedTuple):
+class EncoderState(NamedTuple):
     """Complete state of an encoder; it is immutable."""
 
     columns: Mapping[str, Column]  # by path
@@ -49,12 +50,12 @@ class Known(NamedTuple):
     overflow: int  # values that came without a column being free for them, and were hashed
     updates: int  # contexts learned from
     keys: Mapping[str, Key]  # by path
-    seen: Seen | None  # None: every category counts from the first on
+    categories: CategoryCounts | None  # None: every category counts from the first on
     trusted: bool  # whether every number and category is used from the first on, as those of items are
 
 
 # Adds the value of a path to the vector that begins at a place, and returns as which kind
-Add = Callable[[Known, str, Any, "array[float]", int], str]
+Add = Callable[[EncoderState, str, Any, "array[float]", int], str]
 
 
 class Contribution(NamedTuple):
@@ -83,24 +84,24 @@ class ColumnInfo:
     note: str = ""  # what of it is not used, and why; empty if all is used
 
 
-def column(kind: str, at: int, size: int, measure: Measure = Measure()) -> Column:  # noqa: B008
+def new_column(kind: str, at: int, size: int, measure: Measure = Measure()) -> Column:  # noqa: B008
     """Return a column with its map."""
     return Column(kind, at, size, measure, measure.map)
 
 
-def learned(old: Column, content: Any, trusted: bool) -> Column:
+def updated_column(old: Column, content: Any, trusted: bool) -> Column:
     """Return a column after one more value: a number, an instant or an embedding."""
     if old.kind == EMBEDDING:
         return old
     x = content if old.kind == NUMBER else content.age
-    return column(old.kind, old.at, old.size, observe(old.measure, x, trusted))
+    return new_column(old.kind, old.at, old.size, observe(old.measure, x, trusted))
 
 
-def met(keys: dict[str, Key], path: str, kind: str, update: int, fits: bool = True, new: int = 0) -> None:
+def count_value(keys: dict[str, Key], path: str, kind: str, update: int, fits: bool = True, new: int = 0) -> None:
     """Count one value of a key in ``keys``; a key beyond the limit is not counted."""
     old = keys.get(path)
     if old is None:
-        if len(keys) >= MOST_KEYS:
+        if len(keys) >= MAX_KEYS:
             return
         old = Key(kind, update, update)
     if kind == MISSING:
@@ -112,36 +113,36 @@ def met(keys: dict[str, Key], path: str, kind: str, update: int, fits: bool = Tr
     keys[path] = Key(old.kind, old.first, update, old.same + same, old.changed + (not same), old.new + new)
 
 
-def fits(known: Column, kind: str, content: Any) -> bool:
+def fits(column: Column, kind: str, content: Any) -> bool:
     """Return whether a value has the kind and size of a column."""
-    return known.kind == kind and (kind != EMBEDDING or known.size == len(content))
+    return column.kind == kind and (kind != EMBEDDING or column.size == len(content))
 
 
-def add_own(known: Column, content: Any, out: "array[float]", start: int) -> None:
+def add_measured(column: Column, content: Any, out: "array[float]", start: int) -> None:
     """Add a value that fits its column to the vector that starts at ``start``."""
-    first = start + known.at
-    if known.kind == NUMBER:
-        out[first] += scaled_number(known.map, content)
-    elif known.kind == TIME:
-        if known.measure.used:
+    first = start + column.at
+    if column.kind == NUMBER:
+        out[first] += scaled_number(column.map, content)
+    elif column.kind == TIME:
+        if column.measure.used:
             out[first : first + 4] = array("d", content.circles)
-            out[first + 4] += scaled_number(known.map, content.age)
+            out[first + 4] += scaled_number(column.map, content.age)
     else:
-        out[first : first + known.size] = array("d", [x + 0.0 for x in content])  # no -0.0
+        out[first : first + column.size] = array("d", [x + 0.0 for x in content])  # no -0.0
 
 
-def together(known: Column, values: list[Any]) -> Array | None:
+def column_block(column: Column, values: list[Any]) -> Array | None:
     """Return the columns of several values, (n, size); None if one is invalid or of another kind."""
     kinds = set(map(type, values))
-    listed = known.kind == EMBEDDING and kinds == {list} and set(map(len, values)) == {known.size}
+    listed = column.kind == EMBEDDING and kinds == {list} and set(map(len, values)) == {column.size}
     if listed:
         kinds = set(map(type, chain.from_iterable(values)))
-    elif known.kind != NUMBER:
+    elif column.kind != NUMBER:
         return None
     if not kinds <= NUMBERS:
         return None
     try:
-        block = np.array(values, dtype=np.float64).reshape(len(values), known.size)
+        block = np.array(values, dtype=np.float64).reshape(len(values), column.size)
     except OverflowError:  # a whole number beyond all floats
         return None
     sizes = np.abs(block).sum(axis=1)
@@ -149,19 +150,19 @@ def together(known: Column, values: list[Any]) -> Array | None:
         return None
     if listed:
         return block
-    center, factor, limit = known.map
+    center, factor, limit = column.map
     return np.clip((block - center) * factor, -limit, limit)
 
 
-def explained(known: Known, values: Mapping[str, Any], width: int, add: Add) -> tuple[Contribution, ...]:
+def contributions(state: EncoderState, values: Mapping[str, Any], width: int, add: Add) -> tuple[Contribution, ...]:
     """Return the contributions of each value: to all of its own columns, and to the shared columns that it changes."""
     out: list[Contribution] = []
     for path in sorted(values):
         vector = array("d", bytes(8 * width))
-        kind = add(known, path, values[path], vector, 0)
-        own = known.columns.get(path)
-        if own is not None and own.kind == kind:
-            places = list(range(own.at, own.at + own.size))
+        kind = add(state, path, values[path], vector, 0)
+        column = state.columns.get(path)
+        if column is not None and column.kind == kind:
+            places = list(range(column.at, column.at + column.size))
         else:
             places = [at for at, x in enumerate(vector) if x]
         kinds = times.KINDS if kind == TIME else [kind] * len(places)
@@ -171,11 +172,11 @@ def explained(known: Known, values: Mapping[str, Any], width: int, add: Add) -> 
     return tuple(out)
 
 
-def info(known: Known, path: str, kind: str, columns: range) -> ColumnInfo:
+def column_info(state: EncoderState, path: str, kind: str, columns: range) -> ColumnInfo:
     """Return the summary of a key; its kind and columns are those of the settings or of its first value."""
-    own, key = known.columns.get(path), known.keys.get(path, Key(kind, known.updates + 1, known.updates + 1))
-    moments = own.measure.moments if own is not None and own.kind == NUMBER else None
-    missing = known.updates + 1 - key.first - key.same - key.changed
+    column, key = state.columns.get(path), state.keys.get(path, Key(kind, state.updates + 1, state.updates + 1))
+    moments = column.measure.moments if column is not None and column.kind == NUMBER else None
+    missing = state.updates + 1 - key.first - key.same - key.changed
     return ColumnInfo(
         path,
         kind,
@@ -186,35 +187,37 @@ def info(known: Known, path: str, kind: str, columns: range) -> ColumnInfo:
         missing,
         key.changed,
         key.new,
-        "; ".join(_notes(known, own, key, kind)),
+        "; ".join(_notes(state, column, key, kind)),
     )
 
 
-def infos(known: Known) -> tuple[ColumnInfo, ...]:
+def column_infos(state: EncoderState) -> tuple[ColumnInfo, ...]:
     """Return a summary of each key: first those with columns, in their order, then the others by name."""
-    placed = sorted(known.columns, key=lambda path: known.columns[path].at)
+    paths = sorted(state.columns, key=lambda path: state.columns[path].at)
     out = []
-    for path in [*placed, *sorted(known.keys.keys() - known.columns.keys())]:
-        kind = known.keys[path].kind if path in known.keys else known.columns[path].kind
-        own = known.columns.get(path)
-        out.append(info(known, path, kind, range(0) if own is None else range(own.at, own.at + own.size)))
+    for path in [*paths, *sorted(state.keys.keys() - state.columns.keys())]:
+        kind = state.keys[path].kind if path in state.keys else state.columns[path].kind
+        column = state.columns.get(path)
+        out.append(
+            column_info(state, path, kind, range(0) if column is None else range(column.at, column.at + column.size))
+        )
     return tuple(out)
 
 
-def _notes(known: Known, own: Column | None, key: Key, kind: str) -> list[str]:
+def _notes(state: EncoderState, column: Column | None, key: Key, kind: str) -> list[str]:
     """Return in words what of a key is not used."""
     notes = []
-    if own is not None and own.kind != EMBEDDING and not own.measure.used:
-        notes.append(f"{_why(own.measure)}, not used")
-    if own is None and kind in MEASURED and key.same:
+    if column is not None and column.kind != EMBEDDING and not column.measure.used:
+        notes.append(f"{_why(column.measure)}, not used")
+    if column is None and kind in MEASURED and key.same:
         notes.append("no column is free, hashed")
     if 2 * key.new > key.same:
         notes.append("most values do not repeat, only repeated ones are used")
     if key.changed:
         notes.append(f"{key.changed} of another type")
-    gone, seen = known.updates - key.last, key.same + key.changed
-    if gone > _LONG and gone * seen > _TIMES * (key.last - key.first + 1):
-        notes.append(f"absent from the last {gone} contexts")
+    absence, values = state.updates - key.last, key.same + key.changed
+    if absence > MIN_ABSENCE and absence * values > ABSENCE_RATIO * (key.last - key.first + 1):
+        notes.append(f"absent from the last {absence} contexts")
     return notes
 
 
@@ -222,4 +225,4 @@ def _why(measure: Measure) -> str:
     """Return why a number is not used."""
     if measure.scale.factor == 0.0:
         return "never varied"
-    return "too few values so far" if measure.varied < FIRST else "only grows or falls"
+    return "too few values so far" if measure.varied < FIRST_CHECK else "only grows or falls"
