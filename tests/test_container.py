@@ -50,7 +50,7 @@ def test_the_service_in_the_compose_file_has_no_more_rights_than_it_needs() -> N
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert set(service["environment"].values()) == {None}  # no secret is written down
     known = {f"LIM2_{field.name.upper()}" for field in msgspec.structs.fields(Config)}
-    assert {"LIM2_API_KEY", "LIM2_API_KEY_2", "LIM2_READ_KEYS", "LIM2_SECURE_COOKIE"} <= set(service["environment"])
+    assert {"LIM2_API_KEY", "LIM2_DECIDE_KEY", "LIM2_READ_KEY", "LIM2_SECURE_COOKIE"} <= set(service["environment"])
     assert set(service["environment"]) <= known
 
 

@@ -139,7 +139,7 @@ def test_wrong_and_lesser_keys(server: Running, shop: lim2.Client) -> None:
         lim2.Client(server.url, "wrong", shop.bandit).info()
     reader = lim2.Client(server.url, READ, shop.bandit)
     assert reader.info()["decisions"] == 0
-    with pytest.raises(RefusedError, match="403 OperationNotAllowed: this key may only look"):
+    with pytest.raises(RefusedError, match="403 OperationNotAllowed: this key has the role read: use one with decide"):
         reader.decide({}, ITEMS)
 
 

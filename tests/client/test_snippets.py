@@ -15,7 +15,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from helpers.ports import free_port
-from serve.running import KEY, Running
+from serve.running import DECIDE, KEY, Running
 
 import lim2
 
@@ -46,7 +46,7 @@ def snippet(language: str, server: Running) -> str:
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
-    given = {**os.environ, "LIM2_KEY": KEY, **environment}
+    given = {**os.environ, "LIM2_API_KEY": KEY, "LIM2_DECIDE_KEY": DECIDE, **environment}
     done = subprocess.run(command, cwd=cwd, env=given, capture_output=True, text=True, timeout=2 * PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -105,7 +105,11 @@ def test_a_snippet_says_what_was_wrong(server: Running, tmp_path: Path) -> None:
     """There is no bandit of its name."""
     (tmp_path / "snippet.php").write_text("<?php\n" + snippet("php", server).replace("1.0,", "60.0,"))
     done = subprocess.run(
-        [tool("php"), "snippet.php"], cwd=tmp_path, env={**os.environ, "LIM2_KEY": KEY}, capture_output=True, text=True
+        [tool("php"), "snippet.php"],
+        cwd=tmp_path,
+        env={**os.environ, "LIM2_DECIDE_KEY": DECIDE},
+        capture_output=True,
+        text=True,
     )
     assert "there is no bandit 'banner'" in done.stdout + done.stderr
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serve.running import KEY, READ, Running
+from serve.running import DECIDE, KEY, READ, Running
 from serve.stores import fresh_database
 from starlette.testclient import TestClient
 
@@ -31,7 +31,13 @@ def store(request: pytest.FixtureRequest) -> Iterator[str | None]:
 
 @pytest.fixture
 def service(tmp_path: Path, store: str | None) -> Service:
-    own = {"api_key": KEY, "read_keys": [READ], "data": str(tmp_path / "data"), "synchronous": "normal"}
+    own = {
+        "api_key": KEY,
+        "read_key": READ,
+        "decide_key": DECIDE,
+        "data": str(tmp_path / "data"),
+        "synchronous": "normal",
+    }
     return Service(load(environment={}, given={**own, "store": store}))
 
 

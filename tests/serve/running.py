@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from helpers.waiting import PATIENCE, until
 
-KEY, READ = "a-key-for-the-tests", "a-key-that-reads"
+KEY, READ, DECIDE = "a-key-for-the-tests", "a-key-that-reads", "a-key-that-decides"
 
 
 class Running:
@@ -33,7 +33,7 @@ class Running:
     def __init__(
         self, data: Path, *options: str, ready: bool = True, variables: dict[str, str] | None = None, **settings: Any
     ) -> None:
-        own = {"API_KEY": KEY, "READ_KEYS": READ, "PORT": "0", "SERVE_DATA": str(data)}
+        own = {"API_KEY": KEY, "READ_KEY": READ, "DECIDE_KEY": DECIDE, "PORT": "0", "SERVE_DATA": str(data)}
         own |= {name.upper(): str(value) for name, value in settings.items()}
         self.variables = {f"LIM2_{name}": value for name, value in own.items()} | (variables or {})
         self.errors = data.with_suffix(".err")

@@ -14,18 +14,18 @@ from helpers.waiting import PATIENCE
 from lim2.log import LogFileError
 from lim2.serve.catalog import FileCatalog, open_catalog
 from lim2.serve.config import ConfigError, load
-from lim2.serve.keys import Keys, keys_of
+from lim2.serve.keys import Access, Keys, keys_of
 from lim2.serve.run import listening, prepared
 
 
 def test_later_sources_replace_earlier_ones(tmp_path: Path) -> None:
     file = tmp_path / "shop.toml"
-    file.write_text('port = 9000\nhost = "0.0.0.0"\nread_keys = ["for-the-page"]\n[personalizer]\nepsilon = 0.2\n')
+    file.write_text('port = 9000\nhost = "0.0.0.0"\nread_key = ["for-the-page"]\n[personalizer]\nepsilon = 0.2\n')
     environment = {"LIM2_PORT": "9001", "LIM2_PERSONALIZER_DEFAULT_REWARD": "-0.5", "LIM2_DOCS": "false"}
     config = load(file, environment, {"data": "elsewhere", "host": None})
     assert (config.port, config.host, config.data, config.docs) == (9001, "0.0.0.0", "elsewhere", False)
     assert (config.personalizer.epsilon, config.personalizer.default_reward) == (0.2, -0.5)
-    assert config.read_keys == ("for-the-page",)
+    assert config.read_key == ("for-the-page",)
 
 
 @pytest.mark.parametrize("text", ["port = -1", "colour = 1", "[personalizer]\nseed = -1", "port = [", 'port = "x"'])
@@ -69,20 +69,47 @@ def test_a_new_data_folder_is_for_its_owner_only_and_an_old_one_stays_as_it_is(t
 
 
 def test_two_keys_so_that_one_can_be_replaced(tmp_path: Path) -> None:
-    given = {"api_key": "the-old-key", "api_key_2": "the-new-key", "data": str(tmp_path)}
-    keys, first = keys_of(load(environment={}, given=given), FileCatalog(tmp_path))
-    assert first == "the-old-key"
-    assert [keys.role(key) for key in ("the-old-key", "the-new-key", "")] == ["full", "full", None]
+    config = load(environment={"LIM2_API_KEY": "the-new-key, the-old-key", "LIM2_SERVE_DATA": str(tmp_path)})
+    keys, first = keys_of(config, FileCatalog(tmp_path))
+    assert first == "the-new-key"
+    assert keys.access("the-new-key") == Access("api_key", "admin")
+    assert keys.access("the-old-key") == Access("api_key 2", "admin")
+    assert keys.access("") is None
+
+
+KEYS = """
+decide_key = ["for-any-shop"]
+[keys.web]
+key = "for-the-web-shop"
+role = "decide"
+bandits = ["banner", "shop"]
+[keys.ann]
+key = "for-ann-alone"
+role = "admin"
+"""
+
+
+def test_keys_of_the_file_have_names_roles_and_bandits(tmp_path: Path) -> None:
+    file = tmp_path / "shop.toml"
+    file.write_text(KEYS)
+    keys, _ = keys_of(load(file, {"LIM2_READ_KEY": "for-the-page"}), FileCatalog(tmp_path))
+    assert keys.access("for-any-shop") == Access("decide_key", "decide")
+    assert keys.access("for-the-web-shop") == Access("keys.web", "decide", frozenset({"banner", "shop"}))
+    assert keys.access("for-ann-alone") == Access("keys.ann", "admin")
+    assert keys.access("for-the-page") == Access("read_key", "read")
+    again = load(file, {"LIM2_READ_KEY": "for-any-shop"})
+    with pytest.raises(ConfigError, match="decide_key and read_key are the same key"):
+        keys_of(again, FileCatalog(tmp_path))
 
 
 def test_a_session_ends_by_itself_and_with_its_key() -> None:
-    keys = Keys(["the-old-key"])
+    keys = Keys({"the-old-key": Access("api_key", "admin")})
     session = keys.session("the-old-key", now=0.0)
-    assert keys.role_of_session(session, now=604_000) == "full"
-    assert keys.role_of_session(session, now=605_000) is None
-    assert Keys(["the-new-key"]).role_of_session(session, now=0.0) is None
+    assert keys.access_of_session(session, now=604_000) == Access("api_key", "admin")
+    assert keys.access_of_session(session, now=605_000) is None
+    assert Keys({"the-new-key": Access("api_key", "admin")}).access_of_session(session, now=0.0) is None
     for wrong in ("", ".", "1", "x.y", f"9{session}", session[:-1], "١٢.ab"):
-        assert keys.role_of_session(wrong, now=0.0) is None
+        assert keys.access_of_session(wrong, now=0.0) is None
 
 
 def test_small_answers_are_sent_at_once() -> None:
@@ -96,14 +123,34 @@ def test_small_answers_are_sent_at_once() -> None:
     ("text", "message"),
     [
         ("prot = 1", r"shop\.toml: there is no setting prot; did you mean port\?"),
-        ("colour = 1", r"there is no setting colour; docs/serve\.md lists all settings"),
+        ("colour = 1", r"there is no setting colour; docs/service/run\.md lists all settings"),
         ("[ray]\nreplicsa = 1", r"there is no setting ray\.replicsa; did you mean ray\.replicas\?"),
         ("port = 99999", r"shop\.toml: port must be a whole number from 0 to 65535, got 99999"),
         ('role = "boss"', r"role must be all, decide or learn, got 'boss'"),
         ("poll = 0", r"poll must be a number above 0 and at most 60, got 0"),
         ('docs = "perhaps"', r"docs must be true or false, got 'perhaps'"),
         ("max_body = 1", r"max_body must be a whole number of at least 1024, got 1"),
-        ('api_key = "secret"', r"api_key must be a key of 8 to 512 printable ASCII characters without spaces$"),
+        (
+            'api_key = "secret"',
+            r"api_key must be a list, each a key of 8 to 512 printable ASCII characters without \w+ or \w+$",
+        ),
+        ('api_key_2 = "secret"', r"no setting api_key_2; it was renamed: use api_key$"),
+        ("keys = 3", r"keys must be a table, \[keys\]"),
+        ("keys.web = 3", r"keys\.web must be a table, \[keys\.web\]"),
+        ('[keys.web]\nkey = "secret-secret"', r"keys\.web has no role: it needs key and role, and may have bandits"),
+        (
+            '[keys.web]\nrole = "boss"\nkey = "secret-secret"',
+            r"keys\.web\.role must be decide, read or admin, got 'boss'",
+        ),
+        ('[keys.web]\nrole = "read"\nkey = "secret"', r"keys\.web\.key must be a key of 8 to 512"),
+        (
+            '[keys.web]\nrole = "read"\nkey = "secret-secret"\nbandits = [1]',
+            r"keys\.web\.bandits must be a list, each text",
+        ),
+        (
+            '[keys.web]\nrole = "read"\nkey = "secret-secret"\nrule = 1',
+            r"no setting keys\.web\.rule; did you mean keys\.web\.role",
+        ),
         ('store = "mysql://ann:secret@db/shop"', r"store must be the address of a PostgreSQL database, such as [^,]*$"),
         (
             "[personalizer]\nreward_wait_time = 172800\nlog_retention_days = 2",

@@ -228,10 +228,10 @@ def test_the_page_logs_in_by_a_cookie(client: TestClient) -> None:
     assert page.post("/login", json={"key": "wrong-key"}).status_code == 401
     assert page.get("/v1/whoami").status_code == 401
     answer = page.post("/login", json={"key": READ})
-    assert answer.json() == {"role": "read"}
+    assert answer.json() == {"role": "read", "name": "read_key", "bandits": None}
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and READ not in cookie
-    assert page.get("/v1/whoami").json() == {"role": "read"}
+    assert page.get("/v1/whoami").json() == {"role": "read", "name": "read_key", "bandits": None}
     assert page.put(f"{BASE}/x", json={}).status_code == 403
     assert page.post("/logout").status_code == 204
     assert page.get("/v1/whoami").status_code == 401
@@ -247,8 +247,8 @@ def test_logins_to_two_services_on_one_host(service: Service, tmp_path: Path) ->
     first.cookies.set("theme", '{"dark": true}', domain="lim2.test")
     for page, key in ((first, READ), (second, "another-key-of-tests")):
         assert page.post("/login", json={"key": key}).status_code == 200
-    assert first.get("/v1/whoami").json() == {"role": "read"}
-    assert second.get("/v1/whoami").json() == {"role": "full"}
+    assert first.get("/v1/whoami").json() == {"role": "read", "name": "read_key", "bandits": None}
+    assert second.get("/v1/whoami").json() == {"role": "admin", "name": "api_key", "bandits": None}
     assert second.post("/logout").status_code == 204
     assert (first.get("/v1/whoami").status_code, second.get("/v1/whoami").status_code) == (200, 401)
     for own in (service, other):

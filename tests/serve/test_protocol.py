@@ -60,7 +60,7 @@ def test_many_decisions_are_made_beside_the_event_loop(client: TestClient, monke
     many: dict[str, Any] = {"requests": [{"items": {"a": {}, "b": {}}}] * 2}
     assert client.post("/v1/bandits/personalizer/decide_many", json=many).status_code == 200
     assert client.post("/v1/bandits/personalizer/rank", json={"items": {"a": {}, "b": {}}}).status_code == 200
-    assert len(threads) == 5 and all(name.startswith("asyncio_") for name in threads)
+    assert len(threads) == 5 and all(name.startswith("lim2 decision") for name in threads)
 
 
 @pytest.mark.parametrize(

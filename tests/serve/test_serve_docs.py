@@ -52,7 +52,7 @@ def test_calls_of_the_first_pages_work(server: Running, pages: tuple[str, ...], 
         (snippet,) = blocks(first, "python")
         (tmp_path / "page.py").write_text(snippet.text.replace("http://127.0.0.1:8300", server.url))
         done = subprocess.run(
-            [sys.executable, "-W", "error", "page.py"], cwd=tmp_path, env={**os.environ, "LIM2_KEY": KEY},
+            [sys.executable, "-W", "error", "page.py"], cwd=tmp_path, env={**os.environ, "LIM2_API_KEY": KEY},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.stdout == "".join(block.text for block in blocks(first, "text")), done.stderr
@@ -76,7 +76,7 @@ def without_draws(text: str) -> str:
 
 def shell(commands: str, server: Running) -> str:
     done = subprocess.run(
-        ["bash", "-e"], input=commands, env={**os.environ, "LIM2": server.url, "KEY": KEY},
+        ["bash", "-e"], input=commands, env={**os.environ, "LIM2": server.url, "LIM2_API_KEY": KEY},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
@@ -91,7 +91,7 @@ def rows() -> dict[str, tuple[str, str]]:
 def test_every_setting_is_listed_with_its_variable_and_default() -> None:
     wanted = {}
     for field in msgspec.structs.fields(Config):
-        if field.name not in ("personalizer", "ray"):
+        if field.name not in ("keys", "personalizer", "ray"):
             wanted[field.name] = (variable(field.name), written(field.default))
     for field in msgspec.structs.fields(PersonalizerDefaults):
         wanted[f"personalizer.{field.name}"] = (f"LIM2_PERSONALIZER_{field.name.upper()}", written(field.default))

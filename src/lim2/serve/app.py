@@ -21,6 +21,7 @@ from lim2.serve.operations import Endpoint, Operation, log_access, refusal
 from lim2.serve.personalizer.routes import DIALECTS, operations, removed
 from lim2.serve.scraping import MetricsServer
 from lim2.serve.service import Service
+from lim2.serve.tracing import current, trace_of
 
 OFTEN = ("rank", "reward", "decide")  # routes are tried in order
 
@@ -73,7 +74,10 @@ def application(service: Service) -> ASGIApp:
     direct = {(own.method, own.path): endpoint for own, endpoint in endpoints if "{" not in own.path}
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        found = direct.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        found = None
+        if scope["type"] == "http":
+            current.set(trace_of(dict(scope["headers"])))
+            found = direct.get((scope["method"], scope["path"]))
         await (routed if found is None else found)(scope, receive, send)
 
     return answer
@@ -115,7 +119,8 @@ def _unrouted(service: Service) -> Any:
         reply = refusal(made)
         service.metrics.bad(made.code)
         log_access(service, request.scope, error.status_code)
-        headers = {**reply.headers, **(error.headers or {})}
+        ids = {name.decode(): value.decode() for name, value in current.get().headers()}
+        headers = {**reply.headers, **(error.headers or {}), **ids}
         return Response(msgspec.json.encode(reply.content), error.status_code, headers, "application/json")
 
     return answer

@@ -17,7 +17,7 @@ PREFIX = "LIM2_"
 # The datasets of `lim2 data` have the variable LIM2_DATA already.
 RENAMED = {"data": "LIM2_SERVE_DATA"}
 # Settings of earlier versions, and their names now.
-FORMER = {"personalizer.exploration": "personalizer.epsilon"}
+FORMER = {"personalizer.exploration": "personalizer.epsilon", "api_key_2": "api_key", "read_keys": "read_key"}
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Key = Annotated[  # what a header can hold
@@ -25,8 +25,8 @@ Key = Annotated[  # what a header can hold
     Meta(
         min_length=8,
         max_length=512,
-        pattern="^[!-~]+$",
-        extra_json_schema={"description": "a key of 8 to 512 printable ASCII characters without spaces"},
+        pattern=r"^[!-+\--~]+$",
+        extra_json_schema={"description": "a key of 8 to 512 printable ASCII characters without spaces or commas"},
     ),
 ]
 StoreUrl = Annotated[
@@ -38,6 +38,7 @@ StoreUrl = Annotated[
         },
     ),
 ]
+Role = Literal["decide", "read", "admin"]
 SECRETS = ("key", "store")  # parts of the names of settings whose values are not shown in messages
 
 
@@ -93,6 +94,25 @@ class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
             raise ConfigError(f"{name} must be -1, or at least {least}: {wait} and a day, rounded up; got {days}")
 
 
+class KeySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A key with a name, ``[keys.NAME]``.
+
+    Parameters
+    ----------
+    key
+        What clients send.
+    role
+        ``"decide"``: decisions, rewards, and a decision by its id. ``"read"``: everything that changes nothing.
+        ``"admin"``: everything.
+    bandits
+        The bandits that the key is for; None: all.
+    """
+
+    key: Key
+    role: Role
+    bandits: tuple[Annotated[str, Meta(min_length=1, max_length=64)], ...] | None = None
+
+
 class RaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the service is spread over a Ray cluster, with ``on = "ray"``.
 
@@ -128,10 +148,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         The folder of its state: keys, and a folder per bandit.
     workers
         Processes. One of them learns each bandit, all answer.
-    api_key, api_key_2
-        Keys that may do everything; two, so that one can be replaced while the other is in use.
-    read_keys
-        Keys that may only look.
+    api_key, decide_key, read_key
+        Keys of the roles admin, decide and read, for all bandits; several of each, separated by commas, so that one
+        can be replaced while the other is in use.
+    keys
+        Further keys by name, each with a role, for all bandits or for named ones.
     max_body
         Bytes of a request's body.
     body_timeout
@@ -176,7 +197,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     Examples
     --------
-    >>> load(environment={"LIM2_PORT": "9000", "LIM2_READ_KEYS": "for-the-page, for-grafana"}).read_keys
+    >>> load(environment={"LIM2_PORT": "9000", "LIM2_READ_KEY": "for-the-page, for-grafana"}).read_key
     ('for-the-page', 'for-grafana')
     """
 
@@ -184,9 +205,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     port: Port = 8300
     data: str = "lim2-data"
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
-    api_key: Key | None = None
-    api_key_2: Key | None = None
-    read_keys: tuple[Key, ...] = ()
+    api_key: tuple[Key, ...] = ()
+    decide_key: tuple[Key, ...] = ()
+    read_key: tuple[Key, ...] = ()
+    keys: dict[str, KeySettings] = {}
     max_body: Annotated[int, Meta(ge=1024)] = 2_000_000
     body_timeout: Annotated[float, Meta(gt=0)] = 30.0
     metrics: Literal["key", "open", "off"] = "key"
@@ -259,10 +281,12 @@ def _struct(
     found = {}
     for name, field in fields.items():
         if name in PARTS:
-            own = file.get(name, {})
-            if not isinstance(own, dict):
-                raise ConfigError(f"{where}{name} must be a table, [{name}]")
+            own = _table(file, name, where)
             found[name] = _struct(PARTS[name], f"{name}.", own, where, known, options.get(name, {}))
+            continue
+        if name == "keys":
+            own = _table(file, name, where)
+            found[name] = {key: _key(key, _table(own, key, where, "keys."), where) for key in own}
             continue
         key = variable(f"{prefix}{name}")
         if name in options:
@@ -274,13 +298,28 @@ def _struct(
     return kind(**found)
 
 
+def _table(file: dict[str, Any], name: str, where: str, prefix: str = "") -> dict[str, Any]:
+    table = file.get(name, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where}{prefix}{name} must be a table, [{prefix}{name}]")
+    return table
+
+
+def _key(name: str, table: dict[str, Any], where: str) -> KeySettings:
+    if missing := [field for field in ("key", "role") if field not in table]:
+        raise ConfigError(f"{where}keys.{name} has no {missing[0]}: it needs key and role, and may have bandits")
+    settings: KeySettings = _struct(KeySettings, f"keys.{name}.", table, where, {}, {})
+    return settings
+
+
 def _value(kind: Any, value: Any, name: str, where: str) -> Any:
-    if kind == tuple[Key, ...] and isinstance(value, str):
+    if kind == tuple[Key, ...] and isinstance(value, str):  # separated by commas
         value = [key.strip() for key in value.split(",") if key.strip()]
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        shown = "" if any(secret in name.lower() for secret in SECRETS) else f", got {value!r}"
+        last = name.lower().rpartition(".")[2]
+        shown = "" if any(secret in last for secret in SECRETS) else f", got {value!r}"
         raise ConfigError(f"{where}{name} must be {expected(kind)}{shown}") from error
 
 
@@ -297,22 +336,30 @@ def expected(kind: Any) -> str:
     >>> expected(Port), expected(Literal["all", "decide"]), expected(Annotated[float, Meta(gt=0)])
     ('a whole number from 0 to 65535', 'all or decide', 'a number above 0')
     """
-    own = msgspec.inspect.type_info(kind)
-    if isinstance(own, msgspec.inspect.Metadata):
-        return str((own.extra_json_schema or {})["description"])
-    if isinstance(own, msgspec.inspect.UnionType):
+    known = msgspec.inspect.type_info(kind)
+    if isinstance(known, msgspec.inspect.Metadata):
+        return str((known.extra_json_schema or {})["description"])
+    if isinstance(known, msgspec.inspect.UnionType):
         return expected(next(part for part in get_args(kind) if part is not type(None)))
-    if isinstance(own, msgspec.inspect.LiteralType):
+    if isinstance(known, msgspec.inspect.LiteralType):
         *others, last = map(str, get_args(kind))
         return f"{', '.join(others)} or {last}"
-    if isinstance(own, msgspec.inspect.BoolType):
+    if isinstance(known, msgspec.inspect.BoolType):
         return "true or false"
-    if isinstance(own, msgspec.inspect.IntType | msgspec.inspect.FloatType):
-        number = "a whole number" if isinstance(own, msgspec.inspect.IntType) else "a number"
-        if own.le is None:
-            return f"{number} above {own.gt}" if own.gt is not None else f"{number} of at least {own.ge}"
-        return f"{number} from {own.ge} to {own.le}" if own.ge is not None else f"{number} above 0 and at most {own.le}"
-    return "text" if kind is str else f"a list, each {expected(Key)}"
+    if isinstance(known, msgspec.inspect.IntType | msgspec.inspect.FloatType):
+        number = "a whole number" if isinstance(known, msgspec.inspect.IntType) else "a number"
+        if known.le is None:
+            return f"{number} above {known.gt}" if known.gt is not None else f"{number} of at least {known.ge}"
+        return (
+            f"{number} from {known.ge} to {known.le}"
+            if known.ge is not None
+            else f"{number} above 0 and at most {known.le}"
+        )
+    if kind is str:
+        return "text"
+    if isinstance(known, msgspec.inspect.StrType):
+        return f"text of 1 to {known.max_length} characters"
+    return f"a list, each {expected(get_args(kind)[0])}"
 
 
 def variable(name: str) -> str:

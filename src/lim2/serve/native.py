@@ -20,7 +20,7 @@ from lim2.serve.deciding import RecordedDecision
 from lim2.serve.errors import ApiError, bad_request, shortened
 from lim2.serve.hosted import Hosted
 from lim2.serve.operations import OCTETS, Call, Operation, Reply
-from lim2.serve.overview import decided, info_of, listed, overview
+from lim2.serve.overview import decided, info_of, listed, listed_of, overview
 from lim2.serve.refusals import refusals
 
 BANDIT = "/v1/bandits/{name}"
@@ -243,8 +243,11 @@ async def show(call: Call) -> wire.BanditInfo:
 
 async def show_all(call: Call) -> wire.Bandits:
     """Return a page of the list of all bandits, each with its counts, in the order of their names."""
+    registry, query, access = call.service.registry, call.query, call.access
     with refusals("the list of bandits"):
-        return await asyncio.to_thread(listed, call.service.registry, call.query.after, call.query.limit)
+        if access is None or access.bandits is None:
+            return await asyncio.to_thread(listed, registry, query.after, query.limit)
+        return await asyncio.to_thread(listed_of, registry, access.bandits, query.after, query.limit)
 
 
 async def show_overview(call: Call) -> wire.Overview:
@@ -277,6 +280,7 @@ async def change(call: Call) -> wire.BanditInfo:
     fields = msgspec.structs.asdict(call.body).items()
     settings = {name: value for name, value in fields if value is not msgspec.UNSET}
     await asyncio.to_thread(revisions.change, hosted, settings)
+    call.details.update(settings)
     await call.service.stepped(hosted)
     return await asyncio.to_thread(info_of, hosted)
 
@@ -292,12 +296,14 @@ async def upload(call: Call) -> Reply:
 async def add_arm(call: Call) -> Reply:
     """Add an arm; 200 instead of 201 if it exists."""
     hosted, own = await hosted_of(call), call.body
+    call.details["arm"] = own.name
     new, found = await asyncio.to_thread(arms.add, hosted, own.name, own.like, own.features)
     return Reply(wire.Arms(found), 201 if new else 200)
 
 
 async def remove_arm(call: Call) -> Reply:
     """Remove an arm; later rewards of it are not learned."""
+    call.details["arm"] = call.path["arm"]
     await asyncio.to_thread(arms.remove, await hosted_of(call), call.path["arm"])
     return Reply(status=204)
 
@@ -312,39 +318,47 @@ async def erase(call: Call) -> wire.EraseResponse:
     """Delete all decisions that were made with a key."""
     hosted = await hosted_of(call)
     with refusals("an erasure"):
-        return wire.EraseResponse(await asyncio.to_thread(hosted.log.erase, call.body.key))
+        erased = await asyncio.to_thread(hosted.log.erase, call.body.key)
+    call.details["decisions"] = erased
+    return wire.EraseResponse(erased)
 
 
-def _operation(name: str, method: str, path: str, handler: Any, **rest: Any) -> Operation:
+def _operation(name: str, path: str, handler: Any, method: str, **rest: Any) -> Operation:
     summary = (handler.__doc__ or "").split("\n")[0]
     return Operation(name=name, method=method, path=path, handler=handler, summary=summary, tag="Bandits", **rest)
 
 
+DECIDES: dict[str, Any] = {"method": "POST", "roles": ("decide",)}
+READS: dict[str, Any] = {"method": "GET", "roles": ("read",)}
+
 OPERATIONS = [
-    _operation("decide", "POST", f"{BANDIT}/decide", decide, body=wire.DecideRequest, answer=wire.DecideResponse),
-    _operation("reward", "POST", f"{BANDIT}/reward", reward, body=wire.RewardRequest, answer=wire.RewardResponse),
-    _operation("rank", "POST", f"{BANDIT}/rank", rank, body=wire.RankRequest, answer=wire.RankResponse),
-    _operation("decide_many", "POST", f"{BANDIT}/decide_many", decide_many,
-               body=wire.DecideManyRequest, answer=wire.DecideManyResponse),
-    _operation("reward_many", "POST", f"{BANDIT}/reward_many", reward_many,
-               body=wire.RewardManyRequest, answer=wire.RewardManyResponse),
-    _operation("activate", "POST", f"{BANDIT}/activate", activate,
-               body=wire.ActivateRequest, answer=wire.ActivateResponse),
-    _operation("explain", "POST", f"{BANDIT}/explain", explain,
-               body=wire.ExplainRequest, answer=wire.ExplainResponse, reads=True),
-    _operation("evaluate", "POST", f"{BANDIT}/evaluate", evaluate,
-               body=wire.EvaluateRequest, answer=wire.EvaluateResponse, reads=True),
-    _operation("erase", "POST", f"{BANDIT}/erase", erase, body=wire.EraseRequest, answer=wire.EraseResponse),
-    _operation("snapshot", "GET", f"{BANDIT}/snapshot", snapshot, answer=bytes, reads=True),
-    _operation("overview", "GET", f"{BANDIT}/overview", show_overview,
-               query=wire.Points, answer=wire.Overview, reads=True),
-    _operation("decision", "GET", f"{BANDIT}/decisions/{{id:path}}", latest, answer=wire.Decided, reads=True),
-    _operation("show", "GET", BANDIT, show, answer=wire.BanditInfo, reads=True),
-    _operation("create", "PUT", BANDIT, create, body=specs.BanditSpec, answer=wire.BanditInfo, status=201),
-    _operation("upload", "PUT", f"{BANDIT}/snapshot", upload, body=bytes, most=MODEL, status=204),
-    _operation("change", "PATCH", BANDIT, change, body=wire.SettingsRequest, answer=wire.BanditInfo),
-    _operation("add_arm", "POST", f"{BANDIT}/arms", add_arm, body=wire.ArmRequest, answer=wire.Arms, status=201),
-    _operation("remove_arm", "DELETE", f"{BANDIT}/arms/{{arm:path}}", remove_arm, status=204),
-    _operation("delete", "DELETE", BANDIT, delete, status=204),
-    _operation("list", "GET", "/v1/bandits", show_all, query=wire.Page, answer=wire.Bandits, reads=True),
+    _operation("decide", f"{BANDIT}/decide", decide, body=wire.DecideRequest, answer=wire.DecideResponse, **DECIDES),
+    _operation("reward", f"{BANDIT}/reward", reward, body=wire.RewardRequest, answer=wire.RewardResponse, **DECIDES),
+    _operation("rank", f"{BANDIT}/rank", rank, body=wire.RankRequest, answer=wire.RankResponse, **DECIDES),
+    _operation("decide_many", f"{BANDIT}/decide_many", decide_many,
+               body=wire.DecideManyRequest, answer=wire.DecideManyResponse, **DECIDES),
+    _operation("reward_many", f"{BANDIT}/reward_many", reward_many,
+               body=wire.RewardManyRequest, answer=wire.RewardManyResponse, **DECIDES),
+    _operation("activate", f"{BANDIT}/activate", activate,
+               body=wire.ActivateRequest, answer=wire.ActivateResponse, **DECIDES),
+    _operation("decision", f"{BANDIT}/decisions/{{id:path}}", latest, "GET",
+               answer=wire.Decided, roles=("decide", "read")),
+    _operation("explain", f"{BANDIT}/explain", explain, "POST",
+               body=wire.ExplainRequest, answer=wire.ExplainResponse, roles=("read",)),
+    _operation("evaluate", f"{BANDIT}/evaluate", evaluate, "POST",
+               body=wire.EvaluateRequest, answer=wire.EvaluateResponse, roles=("read",)),
+    _operation("overview", f"{BANDIT}/overview", show_overview, query=wire.Points, answer=wire.Overview, **READS),
+    _operation("snapshot", f"{BANDIT}/snapshot", snapshot, answer=bytes, **READS),
+    _operation("upload", f"{BANDIT}/snapshot", upload, "PUT", body=bytes, most=MODEL, status=204, audit="uploaded"),
+    _operation("show", BANDIT, show, answer=wire.BanditInfo, **READS),
+    _operation("create", BANDIT, create, "PUT",
+               body=specs.BanditSpec, answer=wire.BanditInfo, status=201, audit="created"),
+    _operation("change", BANDIT, change, "PATCH", body=wire.SettingsRequest, answer=wire.BanditInfo, audit="changed"),
+    _operation("delete", BANDIT, delete, "DELETE", status=204, audit="deleted"),
+    _operation("erase", f"{BANDIT}/erase", erase, "POST",
+               body=wire.EraseRequest, answer=wire.EraseResponse, audit="erased"),
+    _operation("add_arm", f"{BANDIT}/arms", add_arm, "POST",
+               body=wire.ArmRequest, answer=wire.Arms, status=201, audit="arm added"),
+    _operation("remove_arm", f"{BANDIT}/arms/{{arm:path}}", remove_arm, "DELETE", status=204, audit="arm removed"),
+    _operation("list", "/v1/bandits", show_all, query=wire.Page, answer=wire.Bandits, **READS),
 ]  # fmt: skip

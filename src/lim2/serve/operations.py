@@ -13,10 +13,12 @@ import msgspec
 from lim2.log import StoreUnavailableError
 from lim2.log.errors import GoneLogError
 from lim2.serve.catalog import NoBanditError, StaleError
+from lim2.serve.config import Role
 from lim2.serve.errors import ApiError, not_found
-from lim2.serve.keys import FULL, cookie_of
+from lim2.serve.keys import ADMIN, Access, cookie_of
 from lim2.serve.registry import PERSONALIZER
 from lim2.serve.request_parts import check_version, decoded, query_of, read_body
+from lim2.serve.tracing import current
 
 if TYPE_CHECKING:
     from lim2.serve.service import Service
@@ -42,24 +44,8 @@ class Reply(msgspec.Struct):
 class Call:
     """A request, read and checked.
 
-    Parameters
-    ----------
-    service
-        Who answers.
-    path
-        The parts of the path that have names.
-    body
-        Of the type that the operation takes; None if it takes none.
-    query
-        Of the type that the operation takes; None if it takes none.
-    headers
-        By name, in small letters.
-    role
-        What the key of the client allows; None for an operation that asks for no key.
-    location
-        The path of the request.
-    size
-        Bytes of the body.
+    ``body`` and ``query`` are of the types that the operation takes, ``size`` is that of the body in bytes. Handlers
+    add to ``details`` what the audit log shows.
     """
 
     service: "Service"
@@ -67,9 +53,9 @@ class Call:
     body: Any
     query: Any
     headers: dict[bytes, bytes]
-    role: str | None
-    location: str
-    size: int = 0
+    access: Access | None
+    size: int
+    details: dict[str, Any]
 
 
 Handler = Callable[[Call], Awaitable[Any]]
@@ -79,40 +65,11 @@ Handler = Callable[[Call], Awaitable[Any]]
 class Operation:
     """What a route does.
 
-    Parameters
-    ----------
-    name
-        In metrics and in the OpenAPI document.
-    method, path
-        The route; names in braces.
-    handler
-        Returns a value of the type ``answer``, or a :class:`Reply`.
-    summary
-        What it does, for the document.
-    tag
-        The group it belongs to, for the document.
-    body
-        The type of the body; ``bytes``: as it comes; None: none is read.
-    most
-        Bytes that the body may have even if ``max_body`` is less.
-    query
-        The type of the query; None: it is not read.
-    answer
-        The type of the answer; ``bytes`` for a file; None: there is no content.
-    status
-        Of the answer.
-    reads
-        Whether a read-only key suffices.
-    open
-        Whether no key is asked for.
-    version
-        The ``api-version`` that a query may name; None: it is not looked at.
-    plain_codes
-        Whether errors have one of the three codes of Personalizer's first version.
-    invalid
-        The error code of a wrong request, where no other says more.
-    errors
-        Other statuses, for the document.
+    The answer is of the type ``answer``, ``bytes`` for a file; a body of ``bytes`` is taken as it comes, with up to
+    ``most`` bytes even if ``max_body`` is less. ``roles`` suffice besides admin; ``open`` asks for no key. ``audit``
+    names the event for the audit log. ``version`` is the ``api-version`` that a query may name, ``invalid`` the error
+    code of a wrong request where no other says more, and with ``plain_codes`` errors have one of the three codes of
+    Personalizer's first version.
     """
 
     name: str
@@ -126,8 +83,10 @@ class Operation:
     query: Any = None
     answer: Any = None
     status: int = 200
-    reads: bool = False
+    roles: tuple[Role, ...] = ()
     open: bool = False
+    bandit: str | None = None  # None: the one that the path names, if it names one
+    audit: str | None = None
     version: str | None = None
     plain_codes: bool = False
     invalid: str = "BadRequest"
@@ -135,72 +94,72 @@ class Operation:
 
 
 class Endpoint:
-    """Runs an operation: key, body, handler, answer, counts. An ASGI application.
-
-    Parameters
-    ----------
-    operation
-        What to run.
-    service
-        For whom.
-    """
+    """Runs an operation: key, body, handler, answer, counts. An ASGI application."""
 
     def __init__(self, operation: Operation, service: "Service") -> None:
         self.operation, self.service = operation, service
-        own = operation.body
-        self._decoder = None if own is None or own is bytes else msgspec.json.Decoder(own)
+        self._decoder = None if operation.body in (None, bytes) else msgspec.json.Decoder(operation.body)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
-        began, operation = time.perf_counter(), self.operation
+        began, operation, service = time.perf_counter(), self.operation, self.service
+        call = Call(service, scope.get("path_params") or {}, None, None, dict(scope["headers"]), None, 0, {})
         try:
-            reply = await self._answer(scope, receive)
+            reply = await self._answer(call, scope, receive)
         except ApiError as error:
             if error.code == "BadRequest":
                 error.code = operation.invalid
             reply = refusal(error, operation.plain_codes)
-            self.service.metrics.bad(error.code)
+            service.metrics.bad(error.code)
+            if error.status in (401, 403):
+                path = f"{scope['method']} {quote(scope['path'][:200])}"
+                key = None if call.access is None else call.access.name
+                service.audit.record("refused", status=error.status, key=key, call=path)
         except StoreUnavailableError as error:
             logger.debug("%s %s is refused: %s", operation.method, operation.name, error)
             reply = refusal(away(), operation.plain_codes)
-            self.service.metrics.bad("ServiceUnavailable")
+            service.metrics.bad("ServiceUnavailable")
         except asyncio.CancelledError:
-            if not self.service.ending.is_set():
+            if not service.ending.is_set():
                 raise
             reply = refusal(ending(), operation.plain_codes)
         except Exception:
             logger.exception("%s %s failed", operation.method, operation.name)
             reply = refusal(ApiError(500, "InternalServerError", "the service failed; see its log"))
-            self.service.metrics.bad("InternalServerError")
-        if self.service.draining:  # the client's next request goes elsewhere
+            service.metrics.bad("InternalServerError")
+        if service.draining:  # the client's next request goes elsewhere
             reply.headers = {**reply.headers, "connection": "close"}
         if hasattr(reply.content, "__aiter__"):
             await stream(receive, send, reply)
         else:
             await respond(send, reply)
         status = reply.status or 200
-        self.service.metrics.request(operation.name, status, time.perf_counter() - began)
-        log_access(self.service, scope, status)
+        service.metrics.request(operation.name, status, time.perf_counter() - began)
+        log_access(service, scope, status, call.access)
 
-    async def _answer(self, scope: Any, receive: Any) -> Reply:
+    async def _answer(self, call: Call, scope: Any, receive: Any) -> Reply:
         operation, service = self.operation, self.service
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        role = None if operation.open else allowed(service, headers, operation.reads)
+        bandit = operation.bandit or call.path.get("name")
+        if not operation.open:
+            call.access = authenticated(service, call.headers, operation.roles)
+            authorize(call.access, operation.roles, bandit)
         if operation.version is not None:
             check_version(scope["query_string"], operation.version)
-        body, size = None, 0
         if operation.body is not None:
             most = max(service.config.max_body, operation.most)
             patience = None if WHOLE in scope else service.config.body_timeout
-            content = await read_body(headers, receive, most, patience)
-            size = len(content)
-            body = content if self._decoder is None else decoded(self._decoder, content)
-        query = None if operation.query is None else query_of(scope["query_string"], operation.query)
-        parts = scope.get("path_params") or {}
-        result = await self._handled(Call(service, parts, body, query, headers, role, scope["path"], size))
+            content = await read_body(call.headers, receive, most, patience)
+            call.size = len(content)
+            call.body = content if self._decoder is None else decoded(self._decoder, content)
+        if operation.query is not None:
+            call.query = query_of(scope["query_string"], operation.query)
+        result = await self._handled(call)
         reply = result if isinstance(result, Reply) else Reply(result)
         if reply.status is None:
             reply.status = operation.status
+        if operation.audit is not None and reply.status == operation.status:  # not one that was there already
+            key = None if call.access is None else call.access.name
+            service.audit.record(operation.audit, key=key, bandit=bandit, details=call.details)
         return reply
 
     async def _handled(self, call: Call) -> Any:
@@ -215,20 +174,12 @@ class Endpoint:
             raise not_found(str(error)) from error
 
 
-def log_access(service: "Service", scope: Any, status: int) -> None:
-    """Log a request that was answered, if the settings ask for it.
-
-    Parameters
-    ----------
-    service
-        Who has answered.
-    scope
-        Of the request.
-    status
-        Of the answer.
-    """
+def log_access(service: "Service", scope: Any, status: int, access: Access | None = None) -> None:
+    """Log a request that was answered, if the settings ask for it."""
     if service.config.access_log:
-        logger.info("%s %s %d", scope["method"], quote(scope["path"]), status)  # a path may have line breaks
+        fields = {} if access is None else {"key": access.name}
+        path = quote(scope["path"])  # a path may have line breaks
+        logger.info("%s %s %d", scope["method"], path, status, extra={"fields": fields})
 
 
 def away() -> ApiError:
@@ -245,46 +196,35 @@ def ending() -> ApiError:
     return ApiError(503, "ServiceUnavailable", message, headers={"retry-after": "1", "connection": "close"})
 
 
-def allowed(service: "Service", headers: Mapping[bytes, bytes], reads: bool) -> str:
-    """Return what the client's key allows; an ApiError if it has none, or one that may not do this.
-
-    Parameters
-    ----------
-    service
-        Whose keys.
-    headers
-        Of the request.
-    reads
-        Whether a read-only key suffices.
-    """
-    role, sent = None, headers.get(b"ocp-apim-subscription-key")
+def authenticated(service: "Service", headers: Mapping[bytes, bytes], roles: tuple[Role, ...]) -> Access:
+    """Return what the key of a request allows; an ApiError if it has none, or a wrong one."""
+    access, sent = None, headers.get(b"ocp-apim-subscription-key")
     if sent is not None:
-        role = service.keys.role(sent.decode("latin-1"))
-    elif (given := headers.get(b"authorization")) is not None:
-        kind, _, key = given.decode("latin-1").partition(" ")
-        role = service.keys.role(key.strip()) if kind.lower() == "bearer" else None
+        access = service.keys.access(sent.decode("latin-1"))
+    elif (header := headers.get(b"authorization")) is not None:
+        kind, _, key = header.decode("latin-1").partition(" ")
+        access = service.keys.access(key.strip()) if kind.lower() == "bearer" else None
     elif (session := cookie_of(headers)) is not None:
-        role = service.keys.role_of_session(session)
-        if not reads and headers.get(b"sec-fetch-site", SAME) != SAME:  # its cookie comes along from other ports, too
+        access = service.keys.access_of_session(session)
+        if "read" not in roles and headers.get(b"sec-fetch-site", SAME) != SAME:  # cookies come from other ports, too
             raise ApiError(403, "OperationNotAllowed", "a page of another origin may not use the dashboard's login")
-    if role is None:
+    if access is None:
         message = "a key is missing or wrong: send it as Ocp-Apim-Subscription-Key, or as Authorization: Bearer"
         raise ApiError(401, "401", message, headers={"www-authenticate": "Bearer"})
-    if role != FULL and not reads:
-        raise ApiError(403, "OperationNotAllowed", "this key may only look: use one that may do everything")
-    return role
+    return access
+
+
+def authorize(access: Access, roles: tuple[Role, ...], bandit: str | None = None) -> None:
+    """Raise an ApiError if a key may not do this, or not with this bandit."""
+    if access.role != ADMIN and access.role not in roles:
+        wanted = " or ".join((*roles, ADMIN))
+        raise ApiError(403, "OperationNotAllowed", f"this key has the role {access.role}: use one with {wanted}")
+    if not access.covers(bandit):
+        raise ApiError(403, "OperationNotAllowed", f"this key is not for the bandit {bandit!r}: use another key")
 
 
 def refusal(error: ApiError, plain_codes: bool = False) -> Reply:
-    """Return the answer that an error becomes.
-
-    Parameters
-    ----------
-    error
-        What went wrong.
-    plain_codes
-        As for :class:`Operation`.
-    """
+    """Return the answer that an error becomes."""
     body = error.body()
     headers = dict(error.headers)
     if plain_codes and error.status not in (401, 403):
@@ -298,34 +238,19 @@ def refusal(error: ApiError, plain_codes: bool = False) -> Reply:
 
 
 async def respond(send: Any, reply: Reply) -> None:
-    """Send an answer.
-
-    Parameters
-    ----------
-    send
-        To the server.
-    reply
-        The answer.
-    """
+    """Send an answer."""
     status, content = reply.status or 200, reply.content
     body = b"" if status == 204 else content if isinstance(content, bytes) else _encode(content)
     headers = [] if status == 204 else [(b"content-length", str(len(body)).encode()), (b"content-type", reply.media)]
+    headers += current.get().headers()
     headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
 async def stream(receive: Any, send: Any, reply: Reply) -> None:
-    """Send parts of an answer as they come, until the client goes.
-
-    Parameters
-    ----------
-    receive, send
-        From and to the server.
-    reply
-        Its content is an asynchronous iterator of bytes.
-    """
-    headers = [(b"content-type", reply.media)]
+    """Send the parts of an answer, an asynchronous iterator of bytes, until the client goes."""
+    headers = [(b"content-type", reply.media), *current.get().headers()]
     headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
     await send({"type": "http.response.start", "status": reply.status or 200, "headers": headers})
 

@@ -1,5 +1,6 @@
 """What the page shows of a bandit, computed from its log."""
 
+import contextlib
 import math
 import time
 from collections import Counter, defaultdict
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from lim2.evaluation.estimators import mean_of, snips
 from lim2.log.reading import LogState
 from lim2.serve import wire
-from lim2.serve.catalog import Listed
+from lim2.serve.catalog import Listed, NoBanditError
 from lim2.serve.history import complete, recent
 from lim2.serve.hosted import Hosted
 from lim2.serve.registry import Registry
@@ -60,6 +61,16 @@ def listed(registry: Registry, after: str, limit: int) -> wire.Bandits:
     found = registry.catalog.page(after, limit + 1, logs)
     page = [_listed(one, opened.get(one.name)) for one in found[:limit]]
     return wire.Bandits(page, found[limit - 1].name if len(found) > limit else None, registry.catalog.count())
+
+
+def listed_of(registry: Registry, names: Iterable[str], after: str, limit: int) -> wire.Bandits:
+    """Return a page of those bandits of some names that there are."""
+    found = []
+    for name in sorted(names):
+        with contextlib.suppress(NoBanditError):
+            found.append(info_of(registry.opening(name)))
+    page = [one for one in found if one.name > after][: limit + 1]
+    return wire.Bandits(page[:limit], page[limit - 1].name if len(page) > limit else None, len(found))
 
 
 def _listed(one: Listed, hosted: Hosted | None) -> wire.BanditInfo:

@@ -210,7 +210,7 @@ def announce(config: Config, port: int, catalog: str, key: str) -> None:
     print(f"lim2 serves http://{host}:{port}")
     print(f"  dashboard  http://{host}:{port}/")
     print(f"  data       {catalog}")
-    if config.api_key is None:
+    if not config.api_key:
         where = f"{catalog}/{KEY}" if config.store is None else "the database"
         print(f"  API key    {key}  (generated at the first start, stored in {where})")
     else:

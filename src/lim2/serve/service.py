@@ -3,8 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+from lim2.serve.audit import AuditLog
 from lim2.serve.background import BackgroundPool
 from lim2.serve.catalog import open_catalog
 from lim2.serve.config import Config
@@ -38,6 +40,7 @@ class Service:
         self.config = config
         self.catalog = open_catalog(config)
         self.keys: Keys = keys_of(config, self.catalog)[0]
+        self.audit = AuditLog(Path(config.data) / "audit")
         self.metrics = Metrics()
         self.registry = Registry(config, self.catalog, wanted)
         self.learner = Learner(self.registry, self.metrics, config.poll, link)

@@ -17,9 +17,9 @@ from lim2.log import LogError, StoreUnavailableError
 from lim2.log.errors import GoneLogError
 from lim2.serve import openapi, wire
 from lim2.serve.errors import ApiError, not_found
-from lim2.serve.keys import SESSION, cookie_name
+from lim2.serve.keys import SESSION, Access, cookie_name
 from lim2.serve.metrics import CONTENT_TYPE
-from lim2.serve.operations import Call, Operation, Reply, allowed
+from lim2.serve.operations import Call, Operation, Reply, authenticated, authorize
 from lim2.serve.overview import info_of
 from lim2.serve.service import Service
 
@@ -137,8 +137,16 @@ async def metrics(call: Call) -> Reply:
     if service.config.metrics == "off":
         raise not_found("metrics are switched off (metrics = 'off')")
     if service.config.metrics == "key":
-        allowed(service, call.headers, reads=True)
+        call.access = authenticated(service, call.headers, ("read",))
+        authorize(call.access, ("read",))
+        _check_all(call)
     return Reply(await asyncio.to_thread(scraped, service), media=CONTENT_TYPE.encode())
+
+
+def _check_all(call: Call) -> None:
+    """Refuse a key for named bandits: the answer is about all of them."""
+    if call.access is not None and call.access.bandits is not None:
+        raise ApiError(403, "OperationNotAllowed", "this key is for some bandits: use one for all of them")
 
 
 def scraped(service: Service) -> bytes:
@@ -159,11 +167,18 @@ def scraped(service: Service) -> bytes:
 
 async def login(call: Call) -> Reply:
     """Exchange a key for a cookie that scripts cannot read."""
-    role = call.service.keys.role(call.body.key)
-    if role is None:
+    keys, key = call.service.keys, call.body.key
+    call.access = keys.access(key)
+    if call.access is None:
         raise ApiError(401, "401", "this key is wrong")
-    value = call.service.keys.session(call.body.key)
-    return Reply(wire.LoginResponse(role), headers={"set-cookie": _cookie(call, value, SESSION)})  # type: ignore[arg-type]
+    authorize(call.access, ("read",))
+    cookie = {"set-cookie": _cookie(call, keys.session(key), SESSION)}
+    return Reply(_login(call.access), headers=cookie)
+
+
+def _login(access: Access) -> wire.LoginResponse:
+    bandits = None if access.bandits is None else sorted(access.bandits)
+    return wire.LoginResponse(role=access.role, name=access.name, bandits=bandits)
 
 
 async def logout(call: Call) -> Reply:
@@ -178,20 +193,29 @@ def _cookie(call: Call, value: str, seconds: int) -> str:
 
 async def who(call: Call) -> wire.LoginResponse:
     """Return what the key of this request may do."""
-    return wire.LoginResponse(call.role)  # type: ignore[arg-type]
+    assert call.access is not None  # a key is asked for
+    return _login(call.access)
+
+
+async def audit(call: Call) -> wire.AuditEntries:
+    """Return the newest entries of the audit log: changes, and refused requests."""
+    _check_all(call)
+    return wire.AuditEntries(await asyncio.to_thread(call.service.audit.latest, call.query.limit))
 
 
 async def events(call: Call) -> Reply:
     """Send the counts of a bandit once a second, as server-sent events."""
     hosted = await call.service.registry.get(call.path["name"])
-    return Reply(_live(call.service, hosted.name), headers={"cache-control": "no-store"}, media=b"text/event-stream")
+    assert call.access is not None
+    events = _live(call.service, hosted.name, call.access.bandits)
+    return Reply(events, headers={"cache-control": "no-store"}, media=b"text/event-stream")
 
 
-async def _live(service: Service, name: str) -> AsyncIterator[bytes]:
+async def _live(service: Service, name: str, bandits: frozenset[str] | None) -> AsyncIterator[bytes]:
     """Return the events of a bandit, until it is closed or deleted, or the service ends; the page then asks again."""
     while not service.ending.is_set() and name in service.registry.opened:
         try:
-            yield b"data: " + msgspec.json.encode(await asyncio.to_thread(live, service, name)) + b"\n\n"
+            yield b"data: " + msgspec.json.encode(await asyncio.to_thread(live, service, name, bandits)) + b"\n\n"
         except StoreUnavailableError:
             yield b": the database is unreachable\n\n"  # a comment: the page shows what it has
         except (KeyError, LogError):  # closed meanwhile
@@ -200,18 +224,11 @@ async def _live(service: Service, name: str) -> AsyncIterator[bytes]:
             await asyncio.wait_for(service.ending.wait(), SECOND)
 
 
-def live(service: Service, name: str) -> wire.Live:
-    """Return what the page updates once a second.
-
-    Parameters
-    ----------
-    service
-        The service.
-    name
-        Name of a bandit that is open in this process.
-    """
-    hosted = service.registry.opened[name]
-    return wire.Live(info_of(hosted), service.catalog.count())
+def live(service: Service, name: str, bandits: frozenset[str] | None = None) -> wire.Live:
+    """Return what the page updates once a second, about a bandit that is open in this process."""
+    info = info_of(service.registry.opened[name])
+    total = service.catalog.count() if bandits is None else len(bandits.intersection(service.registry.opened))
+    return wire.Live(info, total)
 
 
 def _operation(name: str, path: str, handler: Any, method: str = "GET", **rest: Any) -> Operation:
@@ -223,8 +240,9 @@ OPERATIONS = [
     _operation("healthz", "/healthz", health, answer=wire.Health, open=True),
     _operation("readyz", "/readyz", readiness, answer=wire.Readiness, open=True, errors=(503,)),
     _operation("metrics", "/metrics", metrics, answer=str, open=True, errors=(401, 404)),
-    _operation("events", "/v1/bandits/{name}/events", events, answer=str, reads=True),
-    _operation("whoami", "/v1/whoami", who, answer=wire.LoginResponse, reads=True),
+    _operation("events", "/v1/bandits/{name}/events", events, answer=str, roles=("read",)),
+    _operation("whoami", "/v1/whoami", who, answer=wire.LoginResponse, roles=("decide", "read")),
+    _operation("audit", "/v1/audit", audit, query=wire.Latest, answer=wire.AuditEntries),
     _operation("login", "/login", login, "POST", body=wire.Login, answer=wire.LoginResponse, open=True),
     _operation("logout", "/logout", logout, "POST", status=204, open=True),
     _operation("openapi", "/openapi.json", document, answer=dict, open=True),

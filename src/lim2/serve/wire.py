@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from lim2.serve.audit import AuditEntry
+from lim2.serve.config import Role
 from lim2.serve.spec import ArmName, BanditSpec, LearningMode, Setting
 
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -282,10 +284,24 @@ class Login(msgspec.Struct, forbid_unknown_fields=True):
     key: Annotated[str, Meta(max_length=512)]
 
 
-class LoginResponse(msgspec.Struct):
-    """What the key may do."""
+class LoginResponse(msgspec.Struct, kw_only=True):
+    """What the key may do, its name in the settings, and the bandits that it is for; null means all."""
 
-    role: Literal["full", "read"]
+    role: Role
+    name: str
+    bandits: list[str] | None
+
+
+class Latest(msgspec.Struct):
+    """The number of entries, the newest ones."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
+
+
+class AuditEntries(msgspec.Struct):
+    """Entries of the audit log, the latest first."""
+
+    entries: list[AuditEntry]
 
 
 class Health(msgspec.Struct):

@@ -6,8 +6,9 @@ from typing import Any
 from lim2.serve.errors import ApiError
 from lim2.serve.operations import Call, Handler, Operation
 from lim2.serve.personalizer import multislot, ranking, wire
+from lim2.serve.registry import PERSONALIZER
 
-BANDIT = "/v1/bandits/personalizer"
+BANDIT = f"/v1/bandits/{PERSONALIZER}"
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def operations(dialect: Dialect) -> list[Operation]:
             Operation(
                 name=f"{dialect.name}.{name}", method="POST", path=dialect.prefix + path, handler=handler,
                 summary=summary, status=status, tag=f"Personalizer {dialect.name}", plain_codes=dialect is V1_0,
-                version=dialect.name if dialect is V2022 else None,
+                version=dialect.name if dialect is V2022 else None, roles=("decide",), bandit=PERSONALIZER,
                 invalid=INVALID.get(rest.get("body"), "BadRequest"), **rest,
             )
         )  # fmt: skip
@@ -109,5 +110,5 @@ def _removed(dialect: Dialect, route: str, native: str) -> Operation:
 
     return Operation(
         name=f"{dialect.name}.removed", method=method, path=dialect.prefix + path, handler=handler, summary=message,
-        tag=f"Personalizer {dialect.name}", plain_codes=dialect is V1_0, reads=True,
+        tag=f"Personalizer {dialect.name}", plain_codes=dialect is V1_0, roles=("decide", "read"),
     )  # fmt: skip
