@@ -13,7 +13,18 @@ from oracle import Tuple
 from scipy import stats
 
 from lim2 import memory as memories
-from lim2.memory import Memory, add_arm, copy_tuples, empty, kept, remove_arm, sample, store, store_latest, store_many
+from lim2.memory import (
+    Memory,
+    add_arm,
+    copy_tuples,
+    empty,
+    remove_arm,
+    sample,
+    store,
+    store_latest,
+    store_many,
+    with_slots,
+)  # fmt: skip
 from lim2.state import copied
 
 N_ARMS = 4
@@ -323,7 +334,7 @@ def test_what_is_left_is_what_a_plain_list_holds(steps: list[tuple[int, int]]) -
         plain.append((float(t), arm))
         if leaving < 3:
             rows, version, before = memory.rows(), memory, values_of(memory)
-            memory = memories.kept(memory, (memory.arms[rows] != leaving) | (memory.rewards[rows] > t - 5.0))
+            memory = memories.with_slots(memory, (memory.arms[rows] != leaving) | (memory.rewards[rows] > t - 5.0))
             plain = [(r, a) for r, a in plain if a != leaving or r > t - 5.0]
             assert memory.contexts is version.contexts  # no context was copied
             assert same(values_of(version), before)
@@ -346,13 +357,13 @@ def test_a_version_of_which_tuples_left_stays_valid_for_one_more_step(steps: lis
         before = values_of(memory)
         if abandoned:
             later = stored(memory, arm, -1.0)
-            memories.kept(later, later.arms[later.rows()] != arm)
+            memories.with_slots(later, later.arms[later.rows()] != arm)
             assert same(values_of(memory), before)
             continue
         older, memory, clean = memory, stored(memory, arm, float(t)), stored(clean, arm, float(t))
         assert same(values_of(older), before)
         if leave:
-            memory, clean = (memories.kept(m, m.stamps[m.rows()] > m.stored - 4) for m in (memory, clean))
+            memory, clean = (memories.with_slots(m, m.stamps[m.rows()] > m.stored - 4) for m in (memory, clean))
         assert same(values_of(memory), values_of(clean))
 
 
@@ -361,7 +372,7 @@ def test_storage_does_not_grow_while_as_many_leave_as_come() -> None:
     for t in range(2000):
         memory = stored(memory, t % N_ARMS, float(t))
         if memory.held == 120:
-            memory = memories.kept(memory, np.arange(120) >= 20)
+            memory = memories.with_slots(memory, np.arange(120) >= 20)
         sizes.add(len(memory.rewards))
     assert sizes == {128}
 
@@ -374,7 +385,7 @@ def test_many_stored_at_once_are_those_stored_in_turn(leave: int, count: int) ->
     memory = empty(None, 3, (2,))
     for number in range(50):
         memory, _ = store(memory, rng.normal(size=2), number % 3, float(number))
-    memory = kept(memory, np.arange(50) >= leave) if leave else memory
+    memory = with_slots(memory, np.arange(50) >= leave) if leave else memory
     at_once = store_many(copied(memory), contexts, arms, rewards)
     for context, arm, reward in zip(contexts, arms.tolist(), rewards.tolist(), strict=True):
         memory, _ = store(memory, context, arm, reward)

@@ -45,7 +45,7 @@ def separated(text: str) -> str:
 
 # A method that is made of a function, in the source of a class: `decide = _method(calls.decide)`. The function's first
 # parameter becomes self, and its result what the request is for. A twin for coroutines says nothing new.
-MADE = re.compile(r" +(\w+)(?:, \w+)? = (?:_method|_coroutine|both)\((\w+)\.(\w+)\)")
+MADE = re.compile(r" +(\w+)(?:, \w+)? = (?:_method|_coroutine|sync_and_async)\((\w+)\.(\w+)\)")
 
 
 class Shown(griffe.Extension):

@@ -42,8 +42,8 @@ def agent_of(algorithm: Callable[P, Algorithm]) -> Maker[P]:
         for setting in settings:
             if instead := replacement(make.__name__, setting):
                 raise TypeError(instead)
-        made = algorithm(*args, **settings)
-        return Agent(made) if made.n_item_features is None else ItemAgent(made)
+        instance = algorithm(*args, **settings)
+        return Agent(instance) if instance.n_item_features is None else ItemAgent(instance)
 
     for name in ("__name__", "__qualname__", "__doc__"):
         setattr(make, name, getattr(algorithm, name))
@@ -93,11 +93,11 @@ def register(algorithm: type[Algorithm]) -> Callable[..., Agent]:
         The class of the algorithm. Its name becomes the name of the agent.
     """
     name = algorithm.__name__
-    if name in _OWN:
+    if name in _BUILT_IN:
         raise ValueError(f"{name!r} is an algorithm of lim2: rename your class")
     make: Callable[..., Agent] = agent_of(algorithm)
     algorithms.ALGORITHMS[name], AGENTS[name] = algorithm, make
     return make
 
 
-_OWN = frozenset(AGENTS)
+_BUILT_IN = frozenset(AGENTS)

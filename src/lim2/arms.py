@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 # How many names an error message lists.
-SHOWN = 10
+MAX_LISTED = 10
 _STRINGS = {str}
 
 
@@ -30,13 +30,13 @@ def arm_names(arms: Iterable[Hashable]) -> tuple[Hashable, ...]:
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in arms)
     if not names:
         raise ValueError("arms is empty: an agent needs at least one arm")
-    known: set[Hashable] = set()
+    names_seen: set[Hashable] = set()
     for name in names:
         if name is None or not isinstance(name, Hashable) or not _equals_itself(name):
             raise ValueError(f"{name!r} cannot be the name of an arm: use a hashable value, such as a string")
-        if name in known:
+        if name in names_seen:
             raise ValueError(f"the arm {name!r} is given twice: every arm needs a distinct name")
-        known.add(name)
+        names_seen.add(name)
     return names
 
 
@@ -47,7 +47,7 @@ def _equals_itself(name: Any) -> bool:
         return False
 
 
-def is_same(name: Hashable, given: Any) -> bool:
+def is_same(name: Hashable, other: Any) -> bool:
     """Return whether a value equal to an arm's name names the arm: 1.0 and True equal 1, but are not the arm 1.
 
     Examples
@@ -55,13 +55,13 @@ def is_same(name: Hashable, given: Any) -> bool:
     >>> is_same(1, np.int64(1)), is_same(1, 1.0), is_same(1, True), is_same("a", np.str_("a"))
     (True, False, False, True)
     """
-    if type(name) is type(given):
+    if type(name) is type(other):
         return True
-    if isinstance(name, bool) or isinstance(given, bool | np.bool_):
-        return isinstance(name, bool) and isinstance(given, bool | np.bool_)
+    if isinstance(name, bool) or isinstance(other, bool | np.bool_):
+        return isinstance(name, bool) and isinstance(other, bool | np.bool_)
     if isinstance(name, int):
         try:
-            operator.index(given)
+            operator.index(other)
         except TypeError:
             return False
     return True
@@ -79,8 +79,8 @@ def describe(names: tuple[Hashable, ...]) -> str:
     """
     if is_range(names):
         return f"arms are the whole numbers 0 to {len(names) - 1}"
-    more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"
-    return f"arms are {', '.join(map(repr, names[:SHOWN]))}{more}"
+    rest = "" if len(names) <= MAX_LISTED else f" and {len(names) - MAX_LISTED} more"
+    return f"arms are {', '.join(map(repr, names[:MAX_LISTED]))}{rest}"
 
 
 def is_range(names: tuple[Hashable, ...]) -> bool:

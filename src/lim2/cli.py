@@ -58,7 +58,7 @@ def _add(app: typer.Typer, name: str) -> None:
     panel = "Decisions" if extra in ("cli", "serve") else "Experiments"
     try:
         with needs(f"lim2 {name}", extra):
-            found = getattr(import_module(f"lim2.commands.{module}"), attribute)
+            command = getattr(import_module(f"lim2.commands.{module}"), attribute)
     except MissingExtraError as error:
         anything = {"allow_extra_args": True, "ignore_unknown_options": True}
         hint = f"Not installed: needs the extra {extra!r}."  # brackets mean something else to some versions of typer
@@ -66,14 +66,14 @@ def _add(app: typer.Typer, name: str) -> None:
             name, help=hint, context_settings=anything, add_help_option=False, rich_help_panel=panel
         )(_absent(error))  # fmt: skip
         return
-    if isinstance(found, typer.Typer):
-        app.add_typer(found, name=name, rich_help_panel=panel)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name, rich_help_panel=panel)
     else:
-        app.command(name, rich_help_panel=panel)(found)
+        app.command(name, rich_help_panel=panel)(command)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(print_version: bool) -> None:
+    if print_version:
         typer.echo(f"lim2 {lim2.__version__} (kernels: {DESCRIPTION})")
         raise typer.Exit
 

@@ -57,11 +57,11 @@ def needs(what: str, extra: str) -> Iterator[None]:
         raise
     except ModuleNotFoundError as error:
         module = (error.name or "").partition(".")[0]
-        found = extra if module in EXTRAS[extra] else extra_of(module)
-        if found is None:
+        smallest = extra if module in EXTRAS[extra] else extra_of(module)
+        if smallest is None:
             raise
         raise MissingExtraError(
-            f"{what} needs {module}, which is not installed: pip install 'lim2[{found}]'", name=module
+            f"{what} needs {module}, which is not installed: pip install 'lim2[{smallest}]'", name=module
         ) from error
 
 

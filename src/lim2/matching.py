@@ -163,11 +163,11 @@ def project(cov: Array) -> tuple[Array, bool]:
 def _negative_eigenpairs(cov: Array) -> tuple[Array, Array]:
     """Return the eigenvalues below 0 and their eigenvectors."""
     bound = -float(np.abs(cov).sum(axis=0).max()) - 1.0  # no eigenvalue lies below it (Gershgorin)
-    values, vectors, found, _, failed = lapack.dsyevr(cov, range="V", vl=bound, vu=0.0)
+    values, vectors, count, _, failed = lapack.dsyevr(cov, range="V", vl=bound, vu=0.0)
     if failed:  # the oldest method of LAPACK always converges
         values, vectors = linalg.eigh(cov, driver="ev")
-        found = int((values < 0.0).sum())
-    return values[:found], vectors[:, :found]
+        count = int((values < 0.0).sum())
+    return values[:count], vectors[:, :count]
 
 
 def transport_map(old: Array, new: Array, ridge: float = 0.01) -> Array:
@@ -242,8 +242,8 @@ class Matching:
             value: Any = getattr(self, name)
             positive = name in ("clip", "ridge")
             if not isinstance(value, Real) or not 0.0 <= float(value) < math.inf or (positive and value == 0.0):
-                least = "positive" if positive else "0 or positive"
-                raise ValueError(f"the {name} of matching must be {least} and finite, got {value!r}")
+                condition = "positive" if positive else "0 or positive"
+                raise ValueError(f"the {name} of matching must be {condition} and finite, got {value!r}")
 
     def step(self, prior: Prior, old: Array, new: Array, groups: Groups, t: int) -> Prior:
         """Match every arm's covariance.
@@ -268,14 +268,14 @@ class Matching:
         weighted = new * gap[:, None]
         sizes = np.abs(np.vecdot(weighted, new)).tolist()
         for arm, rows in groups:
-            cov, own, its = covs[arm], weighted[rows].T, new[rows]
-            factor = 2.0 * rate / len(its)
+            cov, weighted_rows, new_rows = covs[arm], weighted[rows].T, new[rows]
+            factor = 2.0 * rate / len(new_rows)
             # The norms of the terms add up to at least the norm of their sum, and mostly even that is small enough.
             length = factor * sum(sizes[rows])
             if length <= longest:
-                _dgemm(-factor, own, its.T, 1.0, cov.T, trans_b=1, overwrite_c=1)
+                _dgemm(-factor, weighted_rows, new_rows.T, 1.0, cov.T, trans_b=1, overwrite_c=1)
             else:
-                step = factor * np.dot(own, its)
+                step = factor * np.dot(weighted_rows, new_rows)
                 length = float(np.linalg.norm(step))
                 if length > longest:
                     step *= longest / length
@@ -383,9 +383,9 @@ def named(matching: str | Matcher | None) -> Matcher:
 def residual(matcher: Matcher, prior: Prior, old: Array, new: Array, groups: Groups, t: int) -> float:
     """Return the relative difference between the variances of new and old features after a step."""
     matched = matcher.step(prior, old, new, groups, t)
-    wanted, got = np.empty((2, len(old)))
+    before, after = np.empty((2, len(old)))
     for arm, rows in groups:
-        wanted[rows] = np.vecdot(old[rows] @ prior.cov[arm], old[rows])
-        got[rows] = np.vecdot(new[rows] @ matched.cov[arm], new[rows])
-    size = float(np.linalg.norm(wanted))
-    return float(np.linalg.norm(got - wanted)) / size if size else math.nan
+        before[rows] = np.vecdot(old[rows] @ prior.cov[arm], old[rows])
+        after[rows] = np.vecdot(new[rows] @ matched.cov[arm], new[rows])
+    size = float(np.linalg.norm(before))
+    return float(np.linalg.norm(after - before)) / size if size else math.nan

@@ -160,8 +160,8 @@ def store(
     else:
         heads = None  # one slot is out of place: they are sorted again when the next tuple comes
         _logger.info("arm %d had nothing stored: the oldest tuple of arm %d left for it", arm, evicted)
-    left = Evicted(contexts[row], evicted, float(rewards[row]), int(stamps[row]))
-    return Memory(contexts, arms, rewards, stamps, order, heads, counts, row, held, stored + 1, capacity), left
+    oldest = Evicted(contexts[row], evicted, float(rewards[row]), int(stamps[row]))
+    return Memory(contexts, arms, rewards, stamps, order, heads, counts, row, held, stored + 1, capacity), oldest
 
 
 def store_many(
@@ -205,9 +205,9 @@ def _written(memory: Memory, context: NDArray[Any], arm: int, reward: float) -> 
 def _with_storage(memory: Memory, size: int, kind: np.dtype[Any]) -> Memory:
     """Return the memory with storage of ``size`` rows."""
     rows = len(memory.rewards)
-    kept = memory.contexts if rows else memory.contexts.astype(kind)  # the first brings its type
+    contexts = memory.contexts if rows else memory.contexts.astype(kind)  # the first brings its type
     return memory._replace(
-        contexts=_grown(kept, size), arms=_grown(memory.arms, size),
+        contexts=_grown(contexts, size), arms=_grown(memory.arms, size),
         rewards=_grown(memory.rewards, size), stamps=_grown(memory.stamps, size),
         order=None if memory.order is None else np.append(memory.order, np.arange(rows, size)),
     )  # fmt: skip
@@ -282,17 +282,17 @@ def add_arm(memory: Memory, capacity: int | None) -> Memory:
 def remove_arm(memory: Memory, arm: int, capacity: int | None) -> Memory:
     """Return a memory without an arm's tuples; later arms move up. Other tuples do not change."""
     memory = memory.canonical()
-    kept = np.flatnonzero(memory.arms != arm)
-    arms, counts, held = memory.arms[kept], np.delete(memory.counts, arm), len(kept)
-    arrays = memory.contexts[kept], arms - (arms > arm), memory.rewards[kept], memory.stamps[kept]
+    rows = np.flatnonzero(memory.arms != arm)
+    arms, counts, held = memory.arms[rows], np.delete(memory.counts, arm), len(rows)
+    arrays = memory.contexts[rows], arms - (arms > arm), memory.rewards[rows], memory.stamps[rows]
     return _resized(Memory(*arrays, None, None, counts, held, held, memory.stored, memory.capacity), capacity)
 
 
 def _resized(memory: Memory, capacity: int | None) -> Memory:
     if memory.capacity is None:
         return memory
-    wanted = memory.capacity if capacity is None else capacity
-    return memory._replace(capacity=max(wanted, memory.held, 1))
+    limit = memory.capacity if capacity is None else capacity
+    return memory._replace(capacity=max(limit, memory.held, 1))
 
 
 def newest_in_shares(memory: Memory, size: int) -> NDArray[np.bool_]:
@@ -329,16 +329,16 @@ def _shares(counts: Ints, size: int) -> Ints:
     [1, 4, 3, 2]
     """
     ascending = np.sort(counts)
-    others = np.arange(len(counts), 0, -1)  # arms that hold at least as many
+    holders = np.arange(len(counts), 0, -1)  # arms that hold at least as many
     before = np.cumsum(ascending) - ascending
-    place = int(np.argmax(before + ascending * others > size))  # the first that holds more than its share
-    share, left = divmod(size - int(before[place]), int(others[place]))
+    place = int(np.argmax(before + ascending * holders > size))  # the first that holds more than its share
+    share, rest = divmod(size - int(before[place]), int(holders[place]))
     out = np.minimum(counts, share)
-    out[np.flatnonzero(counts > share)[:left]] += 1
+    out[np.flatnonzero(counts > share)[:rest]] += 1
     return out
 
 
-def kept(memory: Memory, stays: NDArray[np.bool_]) -> Memory:
+def with_slots(memory: Memory, stays: NDArray[np.bool_]) -> Memory:
     """Return a memory with only some slots; the memory must have no fixed capacity.
 
     No context is copied: later tuples are written into the freed rows.
@@ -359,14 +359,14 @@ def copy_tuples(memory: Memory, like: int, arm: int) -> tuple[Memory, Ints]:
     rows = rows[memory.arms[rows] == like]
     rows = rows[memory.stamps[rows].argsort()]
     room = len(rows) if memory.capacity is None else min(memory.capacity - memory.held, len(rows))
-    left, copied = rows[: len(rows) - room], rows[len(rows) - room :]
+    omitted, copied = rows[: len(rows) - room], rows[len(rows) - room :]
     stored = memory.stored
     for row in copied:
         stamp, free = memory.stamps[row], memory.free
         context, reward = memory.contexts[row].copy(), float(memory.rewards[row])
         memory = _appended(_written(memory, context, arm, reward), arm)
         memory.stamps[free] = stamp
-    return memory._replace(stored=stored), left
+    return memory._replace(stored=stored), omitted
 
 
 def copied_first(memory: Memory, like: int, arm: int) -> Memory:
@@ -405,6 +405,6 @@ def check(memory: Memory, *, counted: bool = True) -> None:
     for name, values in (("contexts", memory.contexts), ("rewards", memory.rewards)):
         if values.dtype.kind == "f" and not np.abs(values).max(initial=0.0) < LARGEST:
             raise ValueError(f"the memory has {name} that are not below {LARGEST:g}")
-    heads, most = memory.heads, np.maximum(memory.counts, 1)
-    if heads is not None and (held != capacity or (np.diff(arms) < 0).any() or ((heads < 0) | (heads >= most)).any()):
+    heads, sizes = memory.heads, np.maximum(memory.counts, 1)
+    if heads is not None and (held != capacity or (np.diff(arms) < 0).any() or ((heads < 0) | (heads >= sizes)).any()):
         raise ValueError("the memory's slots are not sorted by arm")

@@ -72,8 +72,8 @@ class Streams:
 
     def positions(self) -> dict[str, Any]:
         """Return the positions of the streams as JSON values; without a seed, streams of decisions are left out."""
-        kept = NAMES if self.seeded else [name for name in NAMES if name not in DECIDING]
-        return {"seeded": self.seeded, **{name: _position(getattr(self, name)) for name in kept}}
+        names = NAMES if self.seeded else [name for name in NAMES if name not in DECIDING]
+        return {"seeded": self.seeded, **{name: _position(getattr(self, name)) for name in names}}
 
     @classmethod
     def at(cls, positions: Any) -> "Streams":
@@ -83,10 +83,10 @@ class Streams:
             raise ValueError("seeded must be true or false in the description of the streams")
         streams = cls(None)
         streams.seeded = seeded
-        kept = [name for name in NAMES if seeded or name not in DECIDING]
-        if set(positions) != {"seeded", *kept}:
-            raise ValueError(f"the description of the streams must have {', '.join(kept)} and seeded")
-        for name in kept:
+        names = [name for name in NAMES if seeded or name not in DECIDING]
+        if set(positions) != {"seeded", *names}:
+            raise ValueError(f"the description of the streams must have {', '.join(names)} and seeded")
+        for name in names:
             _set_position(getattr(streams, name), positions[name])
         return streams
 
@@ -96,8 +96,8 @@ class Streams:
 
 
 def _fresh(seed: int | None) -> dict[str, np.random.Generator]:
-    made = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(NAMES)))
-    return dict(zip(NAMES, made, strict=True))
+    generators = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(NAMES)))
+    return dict(zip(NAMES, generators, strict=True))
 
 
 def _twin(rng: np.random.Generator) -> np.random.Generator:
@@ -125,15 +125,15 @@ def described(state: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _set_position(rng: np.random.Generator, given: Any) -> None:
-    if not isinstance(given, Mapping) or set(given) != {"kind", "state", "inc", "has_uint32", "uinteger"}:
+def _set_position(rng: np.random.Generator, position: Any) -> None:
+    if not isinstance(position, Mapping) or set(position) != {"kind", "state", "inc", "has_uint32", "uinteger"}:
         raise ValueError("the position of a stream must have kind, state, inc, has_uint32 and uinteger")
     kind = rng.bit_generator.state["bit_generator"]
-    if given["kind"] != kind:
-        raise ValueError(f"it is the state of {given['kind']!r}, expected {kind}")
+    if position["kind"] != kind:
+        raise ValueError(f"it is the state of {position['kind']!r}, expected {kind}")
     words = {}
     for name in ("state", "inc"):
-        word = given[name]
+        word = position[name]
         try:
             words[name] = int(word, 16) if isinstance(word, str) else -1
         except ValueError:
@@ -141,8 +141,8 @@ def _set_position(rng: np.random.Generator, given: Any) -> None:
         if not 0 <= words[name] < 2**128:
             raise ValueError(f"its {name} is {word!r}, expected 128 bits in hexadecimal")
     for name, bits in (("has_uint32", 1), ("uinteger", 32)):
-        if type(given[name]) is not int or not 0 <= given[name] < 2**bits:
-            raise ValueError(f"its {name} is {given[name]!r}, expected {bits} bits")
+        if type(position[name]) is not int or not 0 <= position[name] < 2**bits:
+            raise ValueError(f"its {name} is {position[name]!r}, expected {bits} bits")
     rng.bit_generator.state = {
-        "bit_generator": kind, "state": words, "has_uint32": given["has_uint32"], "uinteger": given["uinteger"],
+        "bit_generator": kind, "state": words, "has_uint32": position["has_uint32"], "uinteger": position["uinteger"],
     }  # fmt: skip

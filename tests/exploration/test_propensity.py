@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import ndtr, stdtr
 
 from lim2.exploration import UCB, StudentT, Thompson, propensity
-from lim2.exploration.propensity import _many, _one, chances_of_largest, one_hot
+from lim2.exploration.propensity import _many_cases, _one_case, chances_of_largest, one_hot
 
 Float = NDArray[np.float64]
 
@@ -146,7 +146,7 @@ def test_many_arms_that_are_alike(k: int, spread: float) -> None:
     expected = uniform_reference(means, scales, freedom, step=0.05)
     assert expected.sum() == pytest.approx(1.0, abs=1e-9), "the reference itself"
     np.testing.assert_allclose(chances_of_largest(means, scales, freedom), expected, rtol=0.0, atol=2e-7)
-    assert _one(means, scales, freedom).sum() == pytest.approx(1.0, abs=2e-4)  # before the sum is made 1
+    assert _one_case(means, scales, freedom).sum() == pytest.approx(1.0, abs=2e-4)  # before the sum is made 1
 
 
 @pytest.mark.parametrize("arm", [0, 1, 2])
@@ -177,9 +177,9 @@ def hard_rows(n: int, k: int) -> tuple[Float, Float, Float]:
     return means, scales, rng.choice([0.5, 2.0, 12.0, 100.0, np.inf], k)
 
 
-@pytest.mark.parametrize("at_once", [1, 64, 2**12, propensity.AT_ONCE])
+@pytest.mark.parametrize("at_once", [1, 64, 2**12, propensity.CHUNK_NUMBERS])
 def test_rows_in_chunks(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(propensity, "AT_ONCE", at_once)
+    monkeypatch.setattr(propensity, "CHUNK_NUMBERS", at_once)
     means, scales, freedom = hard_rows(n=200, k=6)
     rows = chances_of_largest(means, scales, freedom)
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=0.0, atol=1e-12)
@@ -205,8 +205,8 @@ def test_chances_are_a_distribution(arms: list[tuple[float, float, float]]) -> N
     chances = chances_of_largest(means, scales, df)
     assert (chances >= 0.0).all()
     assert chances.sum() == pytest.approx(1.0, abs=1e-12)
-    assert _one(means, scales, df).sum() == pytest.approx(1.0, abs=1e-6)  # before the sum is made 1
-    assert _many(means[None], scales[None], df).sum() == pytest.approx(1.0, abs=1e-6)
+    assert _one_case(means, scales, df).sum() == pytest.approx(1.0, abs=1e-6)  # before the sum is made 1
+    assert _many_cases(means[None], scales[None], df).sum() == pytest.approx(1.0, abs=1e-6)
 
 
 @given(st.lists(freedoms, min_size=1, max_size=6), st.integers(1, 8), st.data())
@@ -262,5 +262,5 @@ def test_leaving_out_the_hopeless_changes_nothing(freedom: float, monkeypatch: p
         means, scales = spread * rng.normal(size=50), 0.1 * rng.uniform(0.5, 1.5, 50)
         quick = chances_of_largest(means, scales, freedom)
         with monkeypatch.context() as patch:
-            patch.setattr(propensity, "MANY", 10**9)
+            patch.setattr(propensity, "MIN_TO_LEAVE_OUT", 10**9)
             np.testing.assert_allclose(quick, chances_of_largest(means, scales, freedom), rtol=0.0, atol=1e-9)

@@ -19,7 +19,7 @@ from lim2.agents import agent_of
 from lim2.algorithms import ALGORITHMS
 from lim2.exploration import UCB, Random, Thompson
 from lim2.matching import Matching
-from lim2.persistence.agents import KNOWN
+from lim2.persistence.agents import CLASSES
 from lim2.persistence.container import FORMAT, pack, unpack
 from lim2.persistence.settings import decoded, encoded
 from lim2.representation import MLP, SGD, Adam, Intercept, RMSProp, Standardized
@@ -200,10 +200,10 @@ def test_arms_that_are_and_arms_that_were_come_back() -> None:
     assert loaded.clone().arms == ("a", ("b", 1))
 
 
-@pytest.mark.parametrize("kind", KNOWN.values())
+@pytest.mark.parametrize("kind", CLASSES.values())
 def test_objects_come_back(kind: Any) -> None:
     value = kind(MLP(3)) if kind in (Standardized, Intercept) else kind()
-    assert decoded(json.loads(json.dumps(encoded(value, "it", KNOWN))), KNOWN) == value
+    assert decoded(json.loads(json.dumps(encoded(value, "it", CLASSES))), CLASSES) == value
 
 
 @pytest.mark.parametrize(

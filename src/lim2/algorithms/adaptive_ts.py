@@ -486,7 +486,7 @@ class AdaptiveTS(WithNetwork):
         return state._replace(
             view=view, full=SqrtPosterior(*map(np.array, zip(*fulls, strict=True))) if state.full else None,
             linear=LinearPosterior(*map(np.array, zip(*linears, strict=True))) if state.linear else None, width=width,
-            memory=E if stays.all() else memory.kept(E, stays),
+            memory=E if stays.all() else memory.with_slots(E, stays),
             evicted=Sums(*map(np.array, zip(*evicted, strict=True))),
             delays=state.delays._replace(longest=0, before=state.delays.longest), refitted=E.stored,
             tested=closed if starts else state.tested, refits=state.refits + 1,

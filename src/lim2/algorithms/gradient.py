@@ -154,12 +154,12 @@ class GradientBandit(Algorithm):
         self, f: Network, E: Memory, moments: Moments | None, rng: np.random.Generator
     ) -> tuple[Network, Trained]:
         """Train the network, from where it is, on the history."""
-        how = self.descent._replace(decay=self.descent.decay / E.held)
+        descent = self.descent._replace(decay=self.descent.decay / E.held)
         if self.training == "sample":  # a pass in random order, as far as the steps can get
-            rows = E.rows()[rng.choice(E.held, size=min(E.held, how.steps), replace=False)]
-            return train_by_samples(f, self.inputs(moments, E.contexts[rows]), E.arms[rows], E.rewards[rows], how)
+            rows = E.rows()[rng.choice(E.held, size=min(E.held, descent.steps), replace=False)]
+            return train_by_samples(f, self.inputs(moments, E.contexts[rows]), E.arms[rows], E.rewards[rows], descent)
         rows, bounds = E.by_arm()
-        return train_by_batches(f, self.inputs(moments, E.contexts[rows]), E.rewards[rows], bounds, how)
+        return train_by_batches(f, self.inputs(moments, E.contexts[rows]), E.rewards[rows], bounds, descent)
 
     def add_arm(self, state: State, like: int | None, rng: np.random.Generator) -> State:
         """Return a state with one more arm; no tuples are copied, because the network keeps its parameters."""
@@ -180,8 +180,9 @@ class GradientBandit(Algorithm):
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the axes of the network and of U."""
         n_features, hidden = self.layout
-        shared, own = 2 * hidden + 1, n_arms * n_features * hidden
-        lengths = {"feature": n_features, "unit": hidden, "output": 1, "shared": shared, "parameter": shared + own}
+        shared = 2 * hidden + 1
+        parameters = shared + n_arms * n_features * hidden
+        lengths = {"feature": n_features, "unit": hidden, "output": 1, "shared": shared, "parameter": parameters}
         return {**super().sizes(n_arms), **lengths}
 
     def check(self, state: State) -> None:

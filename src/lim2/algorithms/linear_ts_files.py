@@ -178,8 +178,8 @@ def _fitted(algorithm: AdaptiveTS, sums: Sums, rewards: RewardScale) -> tuple[Li
     precision = squared_lengths(sizes[None], 0) / (variance * rewards.scale**2)
     data = [centred(of_arm(sums, arm), rewards.mean - rewards.origin) for arm in range(n_arms)]
     before = rewards.scale**2
-    left = [_rest(fit(precision * before, one)[0], one) for one in data]
-    noise = (A0 * before + 0.5 * sum(left)) / (A0 + 0.5 * weight)
+    rests = [_rest(fit(precision * before, one)[0], one) for one in data]
+    noise = (A0 * before + 0.5 * sum(rests)) / (A0 + 0.5 * weight)
     fits = [fit(precision * noise, one) for one in data]
     mu = np.array([mean for mean, _ in fits])
     b = LINEAR_A0 * noise + 0.5 * np.array([_rest(mean, one) for mean, one in zip(mu, data, strict=True)])

@@ -46,31 +46,31 @@ class WithNetwork(Algorithm):
     @functools.cached_property
     def network(self) -> Representation:
         """The representation in the settings."""
-        given = self.representation
-        return MLP(self.hidden, RMSProp(self.learning_rate)) if given is None else given
+        setting = self.representation
+        return MLP(self.hidden, RMSProp(self.learning_rate)) if setting is None else setting
 
     @functools.cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of a context, from the settings or from the representation."""
         if self.crossing is not None:
             return super().shape
-        known = self.network.context_shape if isinstance(self.network, ContextReader) else None
-        given = self.n_features
-        if given is None:
-            if known is None:
+        expected = self.network.context_shape if isinstance(self.network, ContextReader) else None
+        setting = self.n_features
+        if setting is None:
+            if expected is None:
                 raise ValueError(
                     "n_features is missing: give the size of a context, or its shape, e.g. n_features=(3, 32, 32). "
                     "It may be left out only if the representation knows it, as TextCNN does"
                 )
-            return known
-        if isinstance(given, list | tuple):
-            if not given:
+            return expected
+        if isinstance(setting, list | tuple):
+            if not setting:
                 raise ValueError("n_features must be the size of a context or its shape, got an empty shape")
-            shape = tuple(positive_int("n_features", size) for size in given)
+            shape = tuple(positive_int("n_features", size) for size in setting)
         else:
-            shape = (positive_int("n_features", given),)  # type: ignore[arg-type]  # refuses what is no number
-        if known is not None and shape != known:
-            raise ValueError(f"n_features is {given!r}, but the representation takes contexts of shape {known}")
+            shape = (positive_int("n_features", setting),)  # type: ignore[arg-type]  # refuses what is no number
+        if expected is not None and shape != expected:
+            raise ValueError(f"n_features is {setting!r}, but the representation takes contexts of shape {expected}")
         return shape
 
     @functools.cached_property
@@ -216,8 +216,8 @@ class Neural(WithNetwork):
 
     def rebuilt(self, leaves: Mapping[str, Any]) -> Any:
         """Return the state with these leaves by path; lim2 0.2 also wrote sums and priors, if any, and a cache."""
-        gone = {"cache", "sums", "prior_cov"}.difference(self.state_type._fields)
-        return super().rebuilt({path: leaf for path, leaf in leaves.items() if path.partition("/")[0] not in gone})
+        removed = {"cache", "sums", "prior_cov"}.difference(self.state_type._fields)
+        return super().rebuilt({path: leaf for path, leaf in leaves.items() if path.partition("/")[0] not in removed})
 
     def kinds(self) -> Mapping[str, Any]:
         """Return the type of the network."""

@@ -59,7 +59,7 @@ def parse(
         return _made(header, arrays, seed, representation)
     except LoadError:
         raise
-    except agents.FAILURES as error:
+    except agents.INVALID_FILE_ERRORS as error:
         raise LoadError(f"the file does not describe a valid bandit, it may have been altered: {error}") from error
 
 

@@ -326,8 +326,8 @@ def _arguments(request: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(request, Mapping) or "context" not in request:
         raise ValueError(f'each request must be a dictionary such as {{"context": {{...}}}}, got {request!r}')
     if unknown := [name for name in request if name != "context" and name not in _DEFAULTS]:
-        known = ", ".join(("context", *_DEFAULTS))
-        raise ValueError(f"a request of decide_many may have {known}, got {unknown[0]!r}")
+        allowed = ", ".join(("context", *_DEFAULTS))
+        raise ValueError(f"a request of decide_many may have {allowed}, got {unknown[0]!r}")
     return request
 
 

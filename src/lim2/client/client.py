@@ -32,9 +32,9 @@ class _BanditClient:
 
     def of(self, bandit: str) -> Self:
         """Return a client for another bandit of the service. It shares the connections of this client."""
-        other = copy.copy(self)
-        other.bandit = bandit
-        return other
+        twin = copy.copy(self)
+        twin.bandit = bandit
+        return twin
 
     def _name(self) -> str:
         if self.bandit is None:
@@ -264,8 +264,8 @@ def _result(call: Call[T], outcome: Answer | Exception, tries: Tries) -> T:
         try:
             return call.result(outcome.content)
         except (ValueError, KeyError, TypeError) as error:
-            shown = outcome.content[:80].decode("utf-8", "replace")
+            excerpt = outcome.content[:80].decode("utf-8", "replace")
             raise UnreachableError(
-                f"{call.request.method} {call.request.path} was not answered by lim2 serve, check the url: {shown!r}"
+                f"{call.request.method} {call.request.path} was not answered by lim2 serve, check the url: {excerpt!r}"
             ) from error
     raise refused(outcome)

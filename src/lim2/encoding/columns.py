@@ -266,9 +266,9 @@ class Columns:
         if isinstance(kind, Category):
             out[start + at + _place(path, value, kind)] += 1.0
             return CATEGORY
-        found, content = (LIST, []) if value == [] and isinstance(kind, Tags) else read(path, value)
+        actual, content = (LIST, []) if value == [] and isinstance(kind, Tags) else read(path, value)
         expected = _KINDS[type(kind)]
-        if found != expected or (found in MEASURED and not fits(state.columns[path], found, content)):
+        if actual != expected or (actual in MEASURED and not fits(state.columns[path], actual, content)):
             many = f"{kind.size} of them" if isinstance(kind, Embedding) else ""
             raise ValueError(f"{path} is {shown(value)}: expected {_EXPECTED[type(kind)]}{many and ', '}{many}")
         if isinstance(kind, Tags):
@@ -276,7 +276,7 @@ class Columns:
                 out[start + at + place] += 1.0
         else:
             add_measured(state.columns[path], content, out, start)
-        return found
+        return actual
 
 
 def _place(path: str, value: Any, kind: Category | Tags) -> int:

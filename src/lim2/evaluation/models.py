@@ -42,8 +42,8 @@ def as_columns(table: Table) -> tuple[NDArray[np.float64], NDArray[np.float64] |
 
 def _encoded(raws: NDArray[Any]) -> NDArray[np.float64]:
     encoder = Encoder()
-    known = functools.reduce(encoder.observe, raws, encoder.init())
-    return encoder.encode_many(known, raws)
+    state = functools.reduce(encoder.observe, raws, encoder.init())
+    return encoder.encode_many(state, raws)
 
 
 def ridge(contexts: Array, rewards: Array, penalty: float = 1.0) -> Array:
@@ -104,10 +104,10 @@ def by_arm(
         X = Scale.of(contexts[fit])(contexts)
         places = _places_of(apply, candidates)
         predicted[places] = rewards[fit].mean()
-        fits, wanted = _grouped(fit, chosen[fit]), _grouped(places, candidates.arms[places])
-        for arm in fits.keys() & wanted.keys():
+        fits, needed = _grouped(fit, chosen[fit]), _grouped(places, candidates.arms[places])
+        for arm in fits.keys() & needed.keys():
             weights = ridge(X[fits[arm]], rewards[fits[arm]], penalty)
-            predicted[wanted[arm]] = X[rows[wanted[arm]]] @ weights[:-1] + weights[-1]
+            predicted[needed[arm]] = X[rows[needed[arm]]] @ weights[:-1] + weights[-1]
     return predicted
 
 

@@ -57,14 +57,14 @@ def _of_agent(agent: Any, table: Table) -> Array:
     candidates = table.candidates
     if candidates.items is not None and is_range(table.arms):
         raise ValueError("the table's items have no names, so they cannot be arms of an agent: use an item agent")
-    known = _has_arms(agent, table)[candidates.arms]
-    places = np.flatnonzero(known)
-    counts = np.add.reduceat(known, candidates.starts[:-1], dtype=np.intp)
+    mask = _has_arms(agent, table)[candidates.arms]
+    places = np.flatnonzero(mask)
+    counts = np.add.reduceat(mask, candidates.starts[:-1], dtype=np.intp)
     starts = np.concatenate([[0], np.cumsum(counts)])
     groups: dict[bytes, list[int]] = {}
     for row in range(len(table)):
         groups.setdefault(candidates.arms[places[starts[row] : starts[row + 1]]].tobytes(), []).append(row)
-    chances = np.zeros(len(known))
+    chances = np.zeros(len(mask))
     for pattern, rows in groups.items():
         arms = [table.arms[arm] for arm in np.frombuffer(pattern, dtype=np.intp)]
         if not arms:
@@ -91,14 +91,14 @@ def _of_bandit(bandit: Any, table: Table) -> Array:
         raise ValueError("a lim2.Bandit takes raw contexts, but the table has vectors only: Table.of(..., raw=)")
     if deciders.arms_of(bandit) is None and table.candidates.raw_items is None:
         raise ValueError("this bandit chooses among items, but the table has none that are raw: Table.of(..., items=)")
-    known, chances = _has_arms(bandit, table), np.zeros(len(table.candidates.arms))
+    mask, chances = _has_arms(bandit, table), np.zeros(len(table.candidates.arms))
     for row, context in enumerate(table.raw):
         first, last = table.candidates.starts[row : row + 2]
         items = table.items_of(row, raw=True)
         if items is not None:
             chances[first:last] = _checked(bandit.propensities(context, items), last - first)
             continue
-        entries = first + np.flatnonzero(known[table.candidates.arms[first:last]])
+        entries = first + np.flatnonzero(mask[table.candidates.arms[first:last]])
         if not len(entries):
             raise _no_eligible_arm([row])
         arms = tuple(table.arms[arm] for arm in table.candidates.arms[entries])

@@ -24,7 +24,7 @@ _dpotrf, _dtrsm, _dtrsv = lapack.dpotrf, blas.dtrsm, blas.dtrsv
 Belief = tuple[Array, Array, float, float]  # about one arm: mean, root of the covariance, a, b
 
 FEWEST_ROWS, MOST_ROWS = 6, 64  # fewer are quicker one by one, more are taken piece by piece; measured
-LEAST = 1.0 - 1e-9  # no pivot is below 1, but for rounding
+SMALLEST_PIVOT = 1.0 - 1e-9  # no pivot is below 1, but for rounding
 
 
 def by_arm(arms: Ints) -> list[tuple[int, Ints]]:
@@ -82,9 +82,9 @@ def _next_root(posterior: Roots, belief: Belief, Z: Array, rewards: Array) -> tu
     root = belief[1]
     if len(rewards) >= FEWEST_ROWS:
         F = np.dot(Z, root.T)
-        found = _conditioned(belief, Z, rewards, np.dot(F, root), np.dot(F, F.T))
-        if found is not None:
-            (mean, a, b), L, V, predictions = found
+        updated = _conditioned(belief, Z, rewards, np.dot(F, root), np.dot(F, F.T))
+        if updated is not None:
+            (mean, a, b), L, V, predictions = updated
             L.T.ravel()[:: len(L) + 1] += 1.0  # L + I
             return (mean, root - np.dot(_solved(L, F).T, V), a, b), predictions
     predictions = np.empty((len(Predicted._fields), len(rewards)))
@@ -108,7 +108,7 @@ def _conditioned(
     L, failed = _dpotrf(inner.T, lower=1, clean=1, overwrite_a=1)
     pivots = L.diagonal()
     listed = pivots.tolist()
-    if failed or not min(listed) >= LEAST or not max(listed) < STEEPEST * min(listed):
+    if failed or not min(listed) >= SMALLEST_PIVOT or not max(listed) < STEEPEST * min(listed):
         return None
     V, errors = _solved(L, D), _dtrsv(L, rewards - np.dot(Z, mean), lower=1)
     spread = np.empty(n + 1)

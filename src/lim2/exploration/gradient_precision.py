@@ -52,9 +52,9 @@ class Diagonal(NamedTuple):
     def observe(self, context: Array, arm: int, gates: Array, hidden: Array) -> Writes:
         """Add the squares of a gradient to U; only one row of the blocks is written."""
         block, shared = self.blocks[arm], np.concatenate((gates, hidden, [1.0]))
-        known = block / (1.0 + block * np.outer(context * context, gates * gates))
+        updated = block / (1.0 + block * np.outer(context * context, gates * gates))
         new = self._replace(shared=self.shared / (1.0 + self.shared * shared * shared))
-        return Writes(new, [(self.blocks, arm, known)])
+        return Writes(new, [(self.blocks, arm, updated)])
 
     def add_arm(self, like: int | None, n_features: int, hidden: int, precision: float) -> Self:
         """Add a block: unknown, or known as well as another arm's."""
@@ -92,24 +92,24 @@ class Full(NamedTuple):
         """Return g' U^-1 g (arms, n) for (n, n_features) contexts and (arms, n, hidden) factors."""
         spreads, ones = np.empty(gates.shape[:2]), np.ones((len(contexts), 1))
         for arm in range(len(gates)):
-            own = _own(contexts, gates[arm])
+            block_part = _block_gradient(contexts, gates[arm])
             common, rows = _rows(arm, contexts.shape[1], hidden.shape[-1])
             shared = np.concatenate((gates[arm], hidden[arm], ones), axis=1)
-            from_own = own @ self.inverse[rows, rows]
-            from_own += shared @ (2.0 * self.inverse[common, rows])
+            from_block = block_part @ self.inverse[rows, rows]
+            from_block += shared @ (2.0 * self.inverse[common, rows])
             from_shared = shared @ self.inverse[common, common]
-            spreads[arm] = np.vecdot(from_own, own) + np.vecdot(from_shared, shared)
+            spreads[arm] = np.vecdot(from_block, block_part) + np.vecdot(from_shared, shared)
         return np.maximum(spreads, 0.0, out=spreads)
 
     def observe(self, context: Array, arm: int, gates: Array, hidden: Array) -> Writes:
         """Add the outer product of a gradient with itself to U."""
-        own, shared = _own(context[None], gates[None])[0], np.concatenate((gates, hidden, [1.0]))
+        block_part, shared = _block_gradient(context[None], gates[None])[0], np.concatenate((gates, hidden, [1.0]))
         common, rows = _rows(arm, len(context), len(hidden))
-        known: Array = own @ self.inverse[rows]  # U^-1 g
-        known += shared @ self.inverse[common]
-        known /= np.sqrt(1.0 + max(float(own @ known[rows] + shared @ known[common]), 0.0))
+        solved: Array = block_part @ self.inverse[rows]  # U^-1 g
+        solved += shared @ self.inverse[common]
+        solved /= np.sqrt(1.0 + max(float(block_part @ solved[rows] + shared @ solved[common]), 0.0))
         # BLAS reads arrays by columns; the transpose of a symmetric matrix is the matrix.
-        return Writes(type(self)(dger(-1.0, known, known, a=self.inverse.T).T), [])
+        return Writes(type(self)(dger(-1.0, solved, solved, a=self.inverse.T).T), [])
 
     def add_arm(self, like: int | None, n_features: int, hidden: int, precision: float) -> Self:
         """Add a block: unknown, or known as well as another arm's.
@@ -134,8 +134,8 @@ class Full(NamedTuple):
     def remove_arm(self, arm: int, n_features: int, hidden: int) -> Self:
         """Drop an arm's block; those after it move up. What is known of the others stays: covariances marginalise."""
         _, rows = _rows(arm, n_features, hidden)
-        kept = np.delete(np.arange(len(self.inverse)), rows)
-        return type(self)(self.inverse[np.ix_(kept, kept)])
+        rows_kept = np.delete(np.arange(len(self.inverse)), rows)
+        return type(self)(self.inverse[np.ix_(rows_kept, rows_kept)])
 
 
 def _rows(arm: int, n_features: int, hidden: int) -> tuple[slice, slice]:
@@ -144,7 +144,7 @@ def _rows(arm: int, n_features: int, hidden: int) -> tuple[slice, slice]:
     return slice(0, shared), slice(shared + arm * block, shared + (arm + 1) * block)
 
 
-def _own(contexts: Array, gates: Array) -> Array:
+def _block_gradient(contexts: Array, gates: Array) -> Array:
     """Return the gradients (n, n_features x hidden) with respect to the arm's own block."""
     return (contexts[:, :, None] * gates[:, None, :]).reshape(len(contexts), -1)
 

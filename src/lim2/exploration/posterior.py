@@ -21,7 +21,7 @@ SMALLEST_PRECISION = 1e-100
 LARGEST_PRIOR = 1e30
 
 # Rows of features, as multiples of their width, from which another form of `condition` is faster; measured.
-FEW, MANY = 0.9, 3.0
+WOODBURY_ROWS, GRAM_ROWS = 0.9, 3.0
 STEEPEST = 1e3  # ratio of a factor's pivots up to which `_condition_on_some` is exact to about 1e-10
 
 _dpotrf, _dtrmm, _dtrsm, _dgemm, _dsyrk = lapack.dpotrf, blas.dtrmm, blas.dtrsm, blas.dgemm, blas.dsyrk
@@ -145,7 +145,9 @@ def condition(cov: Array, features: Array, out: Array | None = None) -> Array:
     if n == 0:
         out[:] = cov
         return out
-    conditioned = _condition_on_few if n < FEW * g else _condition_on_some if n < MANY * g else _condition_on_many
+    conditioned = (
+        _condition_on_few if n < WOODBURY_ROWS * g else _condition_on_some if n < GRAM_ROWS * g else _condition_on_many
+    )
     if not conditioned(cov, features, out) and not (
         conditioned is _condition_on_some and _condition_on_many(cov, features, out)
     ):

@@ -32,12 +32,12 @@ REACH = 54.0  # tails are followed as far as the normal's to sqrt(54) = 7.3 devi
 CERTAIN = 1e-11  # a scale that is nothing against the distances between arms: the arm is where its location is
 BULK = 1e4  # scales around its location that hold nearly all of a variable, whatever its tails
 NORMAL = 1e12  # degrees of freedom that make a Student-t a normal, to the last digits
-NEAR = (
+REACH_SHARE = (
     44.0  # a variable is left out if all it has, up to where the normal's tail is 2e-11, is below the bulk of another
 )
-MANY = 12  # from so many variables on it pays to look for those that can be left out
-FEW = 128  # up to so many variables, the panels of one case are found faster without NumPy
-AT_ONCE = 2**14  # numbers in an array of many cases: it stays in the cache, and BLAS starts no threads
+MIN_TO_LEAVE_OUT = 12  # from so many variables on it pays to look for those that can be left out
+MAX_WITHOUT_NUMPY = 128  # up to so many variables, the panels of one case are found faster without NumPy
+CHUNK_NUMBERS = 2**14  # numbers in an array of many cases: it stays in the cache, and BLAS starts no threads
 
 
 def _panel_rule(n: int) -> tuple[Array, Array, Array]:
@@ -77,21 +77,21 @@ def chances_of_largest(means: ArrayLike, scales: ArrayLike, freedom: ArrayLike) 
     if not df.ndim:
         df = np.full(mu.shape[-1], df)
     if mu.ndim == 1:
-        if len(mu) >= MANY:
+        if len(mu) >= MIN_TO_LEAVE_OUT:
             near = _contenders(mu, scale, df)
             if 0 < len(near) < len(mu):
                 out = np.zeros(len(mu))
                 out[near] = chances_of_largest(mu[near], scale[near], df[near])
                 return out
-        out = _one(mu, scale, df)
+        out = _one_case(mu, scale, df)
         values = out.tolist()
         if min(values) >= 0.0:  # the usual case, without NumPy's overhead
             out /= sum(values)
             return out
     else:
-        rows = max(1, AT_ONCE // mu.shape[-1])
+        rows = max(1, CHUNK_NUMBERS // mu.shape[-1])
         parts = [(mu[i : i + rows], scale[i : i + rows]) for i in range(0, max(1, len(mu)), rows)]
-        out = np.concatenate([_many(*part, df) for part in parts])
+        out = np.concatenate([_many_cases(*part, df) for part in parts])
     np.maximum(out, 0.0, out=out)  # by rounding, what is nothing may be below 0
     out /= np.add.reduce(out, axis=-1, keepdims=True)
     return out
@@ -100,7 +100,7 @@ def chances_of_largest(means: ArrayLike, scales: ArrayLike, freedom: ArrayLike) 
 def _contenders(mu: Array, scale: Array, df: Array) -> NDArray[np.intp]:
     """Return the places of the variables that may be the largest: the others are below the bulk of one of these."""
     freedom = np.minimum(df, NORMAL)
-    extent = scale * np.sqrt(freedom * np.expm1(np.minimum(NEAR / freedom, 600.0)))
+    extent = scale * np.sqrt(freedom * np.expm1(np.minimum(REACH_SHARE / freedom, 600.0)))
     near: NDArray[np.intp] = np.flatnonzero(mu + extent >= (mu - extent).max())
     return near
 
@@ -138,11 +138,13 @@ def _tail(df: float) -> Tail:
     return reach, min(reach, BULK), CENTRE * min(1.0, 0.5 * root), root, -0.5 * (df + 1.0), height
 
 
-def _one(mu: Array, scale: Array, df: Array) -> Array:
+def _one_case(mu: Array, scale: Array, df: Array) -> Array:
     """Return the probabilities of one case as the quadrature gives them; their sum tells how far to trust them."""
     m, s = mu.tolist(), scale.tolist()
-    if len(m) > FEW or not 2.0 * CERTAIN * sum(map(abs, m)) < min(s) <= sum(s) < math.inf:  # or there is a NaN
-        of_one: Array = _many(mu[None], scale[None], df)[0] if any(s) else one_hot(mu)
+    if (
+        len(m) > MAX_WITHOUT_NUMPY or not 2.0 * CERTAIN * sum(map(abs, m)) < min(s) <= sum(s) < math.inf
+    ):  # or there is a NaN
+        of_one: Array = _many_cases(mu[None], scale[None], df)[0] if any(s) else one_hot(mu)
         return of_one
     tails, columns = _tails(df.tobytes())
     crowd = 1.0 / (1.0 + CROWD * math.log(len(m)))
@@ -165,7 +167,7 @@ def _one(mu: Array, scale: Array, df: Array) -> Array:
     return _above(1, np.array(panels), mu, spread, columns[4], columns[5] / spread, below)
 
 
-def _many(mu: Array, scale: Array, df: Array) -> Array:
+def _many_cases(mu: Array, scale: Array, df: Array) -> Array:
     """Return the probabilities for rows of cases, in which variables may be certain.
 
     What counts happens above the place where the last variable begins, and a certain one begins where it is. So all
@@ -183,12 +185,12 @@ def _many(mu: Array, scale: Array, df: Array) -> Array:
     spread, below = scale * root, stdtr(df, (begin - mu) / scale)
     variables = np.stack([mu, spread, np.broadcast_to(power, mu.shape), height / spread, below])
     counts = np.maximum(1, np.count_nonzero(panels[:, :, 1], axis=1))
-    out, order, done = np.empty(mu.shape), (-counts).argsort(), 0
-    while done < len(out):  # rows with about as many panels together
-        count = int(counts[order[done]])
-        rows = order[done : done + max(1, AT_ONCE // (k * count * NODES))]
+    out, order, start = np.empty(mu.shape), (-counts).argsort(), 0
+    while start < len(out):  # rows with about as many panels together
+        count = int(counts[order[start]])
+        rows = order[start : start + max(1, CHUNK_NUMBERS // (k * count * NODES))]
         out[rows] = _above(len(rows), panels[rows, :count].reshape(-1, 2), *variables[:, rows].reshape(5, -1))
-        done += len(rows)
+        start += len(rows)
     return np.where(certain & (np.arange(k) == last), below.prod(axis=1, keepdims=True), out)
 
 

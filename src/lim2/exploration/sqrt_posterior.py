@@ -55,14 +55,14 @@ Scorer = Roots | TriangularPosterior
 Beliefs = TypeVar("Beliefs", SqrtPosterior, LinearPosterior)
 
 
-def of_features(posterior: Roots, kept: NDArray[np.bool_]) -> TriangularPosterior:
+def of_features(posterior: Roots, columns: NDArray[np.bool_]) -> TriangularPosterior:
     """Return the posterior of one arm, to score rows whose other features are 0.
 
     Rows of the root that these features do not reach add nothing to a variance, and are left out first.
     """
-    root = posterior.root[0][:, kept]
+    root = posterior.root[0][:, columns]
     triangle = np.asfortranarray(np.linalg.qr(root[root.any(axis=1)], mode="r"))
-    return TriangularPosterior(posterior.mu[:, kept], triangle[None], posterior.a, posterior.b)
+    return TriangularPosterior(posterior.mu[:, columns], triangle[None], posterior.a, posterior.b)
 
 
 def prior(n_arms: int, width: int, precision: float, a0: float, b0: float) -> SqrtPosterior:

@@ -25,7 +25,7 @@ from lim2.log.serialization import as_json
 from lim2.log.settings import Aggregate, Settings, agree, checked_settings, read_settings, write_settings
 from lim2.log.store import Lease, Model, Tables, check_lease, open_store
 from lim2.log.table import Table
-from lim2.log.transactions import both
+from lim2.log.transactions import sync_and_async
 
 
 class DecisionLog:
@@ -158,18 +158,18 @@ class DecisionLog:
 
     # Decisions, each with its asynchronous version
 
-    decide, adecide = both(decisions.decide)
-    decide_many, adecide_many = both(decisions.decide_many)
-    rank, arank = both(decisions.rank)
-    record, arecord = both(decisions.record)
-    record_many, arecord_many = both(decisions.record_many)
-    record_slate, arecord_slate = both(decisions.record_slate)
+    decide, adecide = sync_and_async(decisions.decide)
+    decide_many, adecide_many = sync_and_async(decisions.decide_many)
+    rank, arank = sync_and_async(decisions.rank)
+    record, arecord = sync_and_async(decisions.record)
+    record_many, arecord_many = sync_and_async(decisions.record_many)
+    record_slate, arecord_slate = sync_and_async(decisions.record_slate)
 
     # Rewards
 
-    reward, areward = both(rewards.reward)
-    reward_many, areward_many = both(rewards.reward_many)
-    activate, aactivate = both(rewards.activate)
+    reward, areward = sync_and_async(rewards.reward)
+    reward_many, areward_many = sync_and_async(rewards.reward_many)
+    activate, aactivate = sync_and_async(rewards.activate)
 
     def expire(self) -> int:
         """Settle overdue decisions and return their number; `apply` and `reward` call it automatically."""
@@ -276,10 +276,10 @@ class DecisionLog:
         size = batches.checked(batch, deciders.learns_batches(agent), refusal)
         with self._learning:
             self.expire()
-            learned = learn(self.store, agent, batch=size, limit=limit, lease=lease)
+            count = learn(self.store, agent, batch=size, limit=limit, lease=lease)
             if not self.read_only:
                 prune(self.store, self.keep, position_of(agent), self.clock(), lease=lease)
-        return learned
+        return count
 
     def replay(self, agent: Any, *, decisions: bool = False, allow_partial: bool = False) -> int:
         """Let a new agent learn all rewards of the log from the beginning.
@@ -328,8 +328,8 @@ class DecisionLog:
             )
         with self._learning:
             agent.metadata.update(log_id=self.id, log_position=pruned)
-            learned = decide_again(self.store, agent) if decisions else 0
-            return learned + learn(self.store, agent)
+            count = decide_again(self.store, agent) if decisions else 0
+            return count + learn(self.store, agent)
 
     def save(self, agent: Any, path: Path | str) -> None:
         """Save an agent as ``agent.save(path)`` does, but wait while another thread is in `apply`.

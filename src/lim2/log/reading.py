@@ -95,25 +95,25 @@ def entries(store: Store, filter: DecisionFilter, after: int = 0) -> Iterator[Lo
         after = rows[-1].seq
 
 
-def newest(store: Store, last: int, most: int, *, features: bool = True) -> tuple[list[LoggedDecision], bool]:
+def newest(store: Store, last: int, max_weight: int, *, features: bool = True) -> tuple[list[LoggedDecision], bool]:
     """Return the newest decisions in the order in which they were made, and whether there was no room for more."""
-    found: list[LoggedDecision] = []
+    decisions: list[LoggedDecision] = []
     count, total, chunk, before = 0, 0, FEW_ROWS, sys.maxsize
     while count < last:
         count = min(count + chunk, last)
         after, rows = store.look(lambda tables: _newest(tables, count, chunk))  # noqa: B023
-        for one in reversed([decision for decision in rows if decision.seq < before]):
-            row = one.row if features else without_features(one.row)
+        for stored in reversed([decision for decision in rows if decision.seq < before]):
+            row = stored.row if features else without_features(stored.row)
             total += weight(row)
-            if total > most and found:
-                return found[::-1], True
-            found.append(from_row(row, one.status, one.reward))
+            if total > max_weight and decisions:
+                return decisions[::-1], True
+            decisions.append(from_row(row, stored.status, stored.reward))
         if not after:
             break
         before = after + 1
-        room = (most - total) * len(found) // max(total, 1)
+        room = (max_weight - total) * len(decisions) // max(total, 1)
         chunk = min(max(room, 1), 2 * chunk, ROWS_PER_READ)
-    return found[::-1], False
+    return decisions[::-1], False
 
 
 def _newest(tables: Tables, count: int, limit: int) -> tuple[int, list[StoredDecision]]:

@@ -19,21 +19,21 @@ PROPENSITY_TOLERANCE = 1e-12  # another version may compute it by another formul
 
 def decide_again(store: Store, agent: Any) -> int:
     """Repeat every decision of a log after the original number of events; return the number of rewards learned."""
-    learned, seq = 0, 0
+    count, seq = 0, 0
     while rows := store.look(lambda tables: tables.decisions("all", seq, ROWS_PER_READ)):  # noqa: B023 (called at once)
         for seq, position, _, _, row in rows:  # noqa: B007 (the next chunk begins after the last)
             entry = from_row(row, "pending", None)
-            learned += learn(store, agent, upto=position)
+            count += learn(store, agent, upto=position)
             logged = _logged(store, entry)
             repeated = _repeated(agent, entry, len(logged))
-            if position_of(agent) != position or not _same(repeated, logged):
+            if position_of(agent) != position or not _equal_choices(repeated, logged):
                 raise LogError(
                     f"decision {entry.id!r} comes out differently: {_names(repeated)} after {position_of(agent)} "
                     f"events, but {_names(logged)} after {position} in the log. The agent differs from the live "
                     f"one, perhaps in epsilon, or it was restarted or decided outside the log. Replay without "
                     f"decisions=True restores what it learned."
                 )
-    return learned
+    return count
 
 
 def _logged(store: Store, entry: LoggedDecision) -> list[Choice]:
@@ -57,7 +57,7 @@ def _repeated(agent: Any, entry: LoggedDecision, positions: int) -> list[Choice]
     return [(decision.arm, decision.propensity)]
 
 
-def _same(repeated: list[Choice], logged: list[Choice]) -> bool:
+def _equal_choices(repeated: list[Choice], logged: list[Choice]) -> bool:
     """Return whether choices are the same arms, with the same propensities up to rounding."""
     return [arm for arm, _ in repeated] == [arm for arm, _ in logged] and all(
         abs(new - old) <= PROPENSITY_TOLERANCE for (_, new), (_, old) in zip(repeated, logged, strict=True)

@@ -30,7 +30,7 @@ class Transaction(NamedTuple, Generic[R]):
     finish: Callable[[Any], R]
 
 
-def both(
+def sync_and_async(
     prepare: Callable[Concatenate[Log, P], Transaction[R]],
 ) -> tuple[Callable[Concatenate[Log, P], R], Callable[Concatenate[Log, P], Awaitable[R]]]:
     """Return a blocking and an asynchronous method that run the prepared transaction."""

@@ -27,12 +27,12 @@ from lim2.state import Count, Ints
 from lim2.streams import Streams
 
 # The objects that a setting may be. Besides, a representation may be one that describes itself, as Torch can.
-KNOWN: dict[str, type[Any]] = {
+CLASSES: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (Thompson, UCB, Random, Matching, MLP, RMSProp, SGD, Adam, Standardized, Intercept)
 }
 
 # What a file that says something impossible can lead to while an agent is made of it.
-FAILURES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError, MemoryError)
+INVALID_FILE_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RuntimeError, MemoryError)
 
 ROUNDING = 1e-12  # of a floor times the number of arms
 
@@ -73,7 +73,7 @@ def dump(
     arrays = {path: leaf for path, leaf in leaves.items() if isinstance(leaf, np.ndarray)}
     header = {
         "agent": algorithm.name,
-        "arms": [encoded(name, "an arm's name", KNOWN) for name in core.names],
+        "arms": [encoded(name, "an arm's name", CLASSES) for name in core.names],
         "settings": {f.name: _setting(f.name, getattr(algorithm, f.name)) for f in fields(algorithm)},
         "rounds": core.rounds,
         "streams": positions,
@@ -89,13 +89,17 @@ def _setting(name: str, value: Any) -> Any:
     """Return a setting as JSON."""
     if name == "representation":
         try:
-            return encoded(value, name, KNOWN)
+            return encoded(value, name, CLASSES)
         except ValueError:
             described = value.description() if hasattr(value, "description") else None
             return described or {"given": type(value).__name__, "shown": repr(value)}
-    if name in ("exploration", "matching") and not isinstance(value, str | None) and type(value) not in KNOWN.values():
-        raise ValueError(f"{name}={value!r} cannot be saved; use one of {', '.join(KNOWN)}")
-    return encoded(value, name, KNOWN)
+    if (
+        name in ("exploration", "matching")
+        and not isinstance(value, str | None)
+        and type(value) not in CLASSES.values()
+    ):
+        raise ValueError(f"{name}={value!r} cannot be saved; use one of {', '.join(CLASSES)}")
+    return encoded(value, name, CLASSES)
 
 
 def _checked_metadata(metadata: Any) -> Any:
@@ -128,7 +132,7 @@ def read(
         agent = _read(header, arrays, representation)
     except LoadError:
         raise
-    except FAILURES as error:
+    except INVALID_FILE_ERRORS as error:
         raise LoadError(f"the file does not describe a valid agent, it may have been altered: {error}") from error
     if seed is not None:
         agent.streams.reseed(seed)
@@ -219,7 +223,7 @@ def current_settings(name: Any, settings: dict[str, Any]) -> tuple[Any, dict[str
 
 def _algorithm(name: Any, coded: Mapping[str, Any], replacement: Representation | None, arrays: Any) -> Algorithm:
     """Return the algorithm with its settings."""
-    settings = {key: decoded(value, KNOWN) for key, value in coded.items() if key != "representation"}
+    settings = {key: decoded(value, CLASSES) for key, value in coded.items() if key != "representation"}
     name, settings = current_settings(name, settings)
     kind = ALGORITHMS.get(name) if isinstance(name, str) else None
     if kind is None:
@@ -254,7 +258,7 @@ def _representation(coded: Any, replacement: Representation | None, arrays: Mapp
             )
         return replacement
     if described != "Torch":
-        return decoded(_without_keep(coded), KNOWN)
+        return decoded(_without_keep(coded), CLASSES)
     from lim2.representation import Torch  # here, because it imports PyTorch
 
     return Torch.from_description(coded, arrays)

@@ -48,9 +48,9 @@ def _take_over(opened: int, replaced: os.stat_result) -> None:
     """Copy permissions and, if allowed, the owner of a file to an open file."""
     if os.name != "posix":
         return
-    own = os.fstat(opened)
+    current = os.fstat(opened)
     for owner, group in ((replaced.st_uid, -1), (-1, replaced.st_gid)):
-        if (owner, group) not in ((own.st_uid, -1), (-1, own.st_gid)):
+        if (owner, group) not in ((current.st_uid, -1), (-1, current.st_gid)):
             try:
                 os.fchown(opened, owner, group)
             except PermissionError:  # only the administrator may give files away

@@ -9,10 +9,10 @@ import numpy as np
 
 from lim2.persistence.container import LoadError
 
-Known = Mapping[str, type[Any]]  # the objects that a setting may be: dataclasses, by name
+Classes = Mapping[str, type[Any]]  # the objects that a setting may be: dataclasses, by name
 
 
-def encoded(value: Any, what: str, known: Known) -> Any:
+def encoded(value: Any, what: str, classes: Classes) -> Any:
     """Return a value as JSON from which :func:`decoded` restores it, including its type.
 
     Raise a ValueError that names ``what`` if the value cannot be saved.
@@ -31,39 +31,42 @@ def encoded(value: Any, what: str, known: Known) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, tuple):
-        return {"tuple": [encoded(part, what, known) for part in value]}
+        return {"tuple": [encoded(part, what, classes) for part in value]}
     if isinstance(value, list | range):
-        return [encoded(part, what, known) for part in value]
+        return [encoded(part, what, classes) for part in value]
     kind = type(value)
-    if kind in known.values():
+    if kind in classes.values():
         parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return {"object": kind.__name__, "settings": {name: encoded(part, what, known) for name, part in parts.items()}}
+        return {
+            "object": kind.__name__,
+            "settings": {name: encoded(part, what, classes) for name, part in parts.items()},
+        }
     raise ValueError(
         f"{what} cannot be saved: {value!r} is of type {kind.__qualname__}; only strings, numbers, True, False, None "
         "and tuples of these can be saved"
     )
 
 
-def decoded(value: Any, known: Known) -> Any:
+def decoded(value: Any, classes: Classes) -> Any:
     """Restore a value from the result of :func:`encoded`; raise a ValueError if it is invalid."""
     if isinstance(value, list):
-        return [decoded(part, known) for part in value]
+        return [decoded(part, classes) for part in value]
     if not isinstance(value, dict):
         return value
     if set(value) == {"tuple"} and isinstance(value["tuple"], list):
-        return tuple(decoded(part, known) for part in value["tuple"])
+        return tuple(decoded(part, classes) for part in value["tuple"])
     if set(value) == {"float"} and value["float"] in ("nan", "inf", "-inf"):
         return float(value["float"])
-    if set(value) == {"object", "settings"} and isinstance(value["object"], str) and value["object"] in known:
+    if set(value) == {"object", "settings"} and isinstance(value["object"], str) and value["object"] in classes:
         parts = value["settings"] if isinstance(value["settings"], dict) else {}
-        return build(known[value["object"]], {name: decoded(part, known) for name, part in parts.items()})
+        return build(classes[value["object"]], {name: decoded(part, classes) for name, part in parts.items()})
     raise LoadError(f"the header has an unknown value {str(value)[:100]}: was it saved by a newer lim2?")
 
 
 def build(kind: type[Any], settings: Mapping[str, Any]) -> Any:
     """Return a dataclass with these fields; a field that is newer than the file gets its default."""
-    known = {field.name: field.default for field in dataclasses.fields(kind)}
-    required = {name for name, default in known.items() if default is dataclasses.MISSING}
-    if not required <= set(settings) <= set(known):
-        raise LoadError(f"the settings of {kind.__name__} must be {', '.join(known)}; got {', '.join(settings)}")
+    fields = {field.name: field.default for field in dataclasses.fields(kind)}
+    required = {name for name, default in fields.items() if default is dataclasses.MISSING}
+    if not required <= set(settings) <= set(fields):
+        raise LoadError(f"the settings of {kind.__name__} must be {', '.join(fields)}; got {', '.join(settings)}")
     return kind(**settings)

@@ -103,17 +103,21 @@ def forward(f: Network, contexts: Array, arm: int | None = None) -> tuple[Array,
     return outputs, Factors((hidden > 0.0) * f.head, hidden)
 
 
-def train_by_samples(f: Network, contexts: Array, arms: Ints, rewards: Array, how: Descent) -> tuple[Network, Trained]:
+def train_by_samples(
+    f: Network, contexts: Array, arms: Ints, rewards: Array, descent: Descent
+) -> tuple[Network, Trained]:
     """Take one step per sample, in their order, pass after pass; the error is that of a whole pass.
 
     Raises a FloatingPointError where training diverges.
     """
-    *layers, taken, loss = _kernels.descend(*f, contexts, arms, rewards, how.steps, how.rate, how.keep, how.stop_loss)
-    return _accepted(Network(*layers), Trained(taken, loss))
+    *layers, steps, loss = _kernels.descend(
+        *f, contexts, arms, rewards, descent.steps, descent.rate, descent.keep, descent.stop_loss
+    )
+    return _accepted(Network(*layers), Trained(steps, loss))
 
 
 def train_by_batches(
-    f: Network, contexts: Array, rewards: Array, bounds: list[int], how: Descent
+    f: Network, contexts: Array, rewards: Array, bounds: list[int], descent: Descent
 ) -> tuple[Network, Trained]:
     """Take steps on the mean squared error of all samples, sorted by arm: arm k has rows bounds[k]:bounds[k + 1].
 
@@ -126,7 +130,7 @@ def train_by_batches(
         for start in range(first, end, PIECE)
     ]
     gradient = Network(*(np.empty_like(layer) for layer in f))
-    taken, loss = 0, np.inf
+    steps, loss = 0, np.inf
     with np.errstate(over="ignore", invalid="ignore"):  # what diverges is refused below
         while True:
             loss = 0.0
@@ -147,16 +151,16 @@ def train_by_batches(
                 active = (hidden > 0.0).astype(np.float64)
                 gradient.bias[:] += slopes @ active
                 gradient.weights[arm] += (inputs * slopes[:, None]).T @ active
-            if loss <= how.stop_loss or taken == how.steps:
+            if loss <= descent.stop_loss or steps == descent.steps:
                 break
             for layer in (gradient.weights, gradient.bias):
                 layer *= new.head  # what passes through a hidden unit is multiplied by its head, whatever the sample
             for layer, slope in zip(new, gradient, strict=True):
-                layer *= how.keep
-                slope *= how.rate
+                layer *= descent.keep
+                slope *= descent.rate
                 layer -= slope
-            taken += 1
-    return _accepted(new, Trained(taken, loss))
+            steps += 1
+    return _accepted(new, Trained(steps, loss))
 
 
 def _accepted(f: Network, trained: Trained) -> tuple[Network, Trained]:

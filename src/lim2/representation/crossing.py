@@ -62,8 +62,8 @@ class Crossing:
     @cached_property
     def _spectra(self) -> tuple[Array, Array]:
         """The transforms of the sketches: pairs of columns are complex numbers."""
-        own, items = (np.fft.rfft(half).view(np.float64) for half in self._halves)
-        return own, items
+        contexts, items = (np.fft.rfft(half).view(np.float64) for half in self._halves)
+        return contexts, items
 
     @cached_property
     def _turns(self) -> NDArray[np.intp]:
@@ -79,12 +79,14 @@ class Crossing:
             return one
         out, split = np.empty((len(rows), self.width)), self.context + self.item
         out[:, :split] = rows
-        own, items = rows[:, : self.context], rows[:, self.context :]
+        contexts, items = rows[:, : self.context], rows[:, self.context :]
         if self.exact:
-            np.multiply(own[:, :, None], items[:, None], out=out[:, split:].reshape(len(rows), self.context, self.item))
+            np.multiply(
+                contexts[:, :, None], items[:, None], out=out[:, split:].reshape(len(rows), self.context, self.item)
+            )
         else:
             of_context, of_item = self._spectra
-            crossed = (own @ of_context).view(complex)
+            crossed = (contexts @ of_context).view(complex)
             crossed *= (items @ of_item).view(complex)
             out[:, split:] = np.fft.irfft(crossed, self.products)
         return out
@@ -100,9 +102,9 @@ class Crossing:
         np.matmul(rows[:, self.context :], turned, out=out[:, split:])
         return out
 
-    def _convolved(self, own: Array, items: Array, of_context: Array, of_item: Array) -> Array:
+    def _convolved(self, contexts: Array, items: Array, of_context: Array, of_item: Array) -> Array:
         """Return the products of contexts and items by their sketches."""
-        out: Array = np.fft.irfft(np.fft.rfft(own @ of_context) * np.fft.rfft(items @ of_item), self.products)
+        out: Array = np.fft.irfft(np.fft.rfft(contexts @ of_context) * np.fft.rfft(items @ of_item), self.products)
         return out
 
     def mapping(self, columns: Array) -> Array:
@@ -127,21 +129,21 @@ class Crossing:
         out[split:end, self.context : split] = self._crossed(b, np.diag(c))
         out[split:end, -1] = self._crossed(b, e)
         if self.exact:
-            kept = np.kron(a, c)
+            slopes = np.kron(a, c)
         else:
             halves = [np.abs(half) for half in self._halves]
             sums = [self._convolved(*parts, *halves) for parts in ((a, c), (a**0, c**0))]
-            kept = sums[0] / np.maximum(sums[1], 0.5)  # how many share a column is a whole number
-        out[split:end, split:end] = np.diag(kept)
+            slopes = sums[0] / np.maximum(sums[1], 0.5)  # how many share a column is a whole number
+        out[split:end, split:end] = np.diag(slopes)
         return out
 
-    def _crossed(self, own: Array, items: Array) -> Array:
+    def _crossed(self, contexts: Array, items: Array) -> Array:
         """Return the products of contexts and items, one of which may be several rows, (products, rows)."""
-        count = max(len(own) if own.ndim > 1 else 1, len(items) if items.ndim > 1 else 1)
+        count = max(len(contexts) if contexts.ndim > 1 else 1, len(items) if items.ndim > 1 else 1)
         rows = np.empty((count, self.context + self.item))
-        rows[:, : self.context], rows[:, self.context :] = own, items
+        rows[:, : self.context], rows[:, self.context :] = contexts, items
         crossed = self(rows)[:, self.context + self.item :].T
-        return crossed if own.ndim > 1 or items.ndim > 1 else crossed[:, 0]
+        return crossed if contexts.ndim > 1 or items.ndim > 1 else crossed[:, 0]
 
 
 @cache

@@ -117,9 +117,9 @@ def check_descent(optimizer: Optimizer, descent: Descent) -> None:
     """Raise a ValueError if a loaded state cannot result from this optimizer."""
     largest = LARGEST_UNCLIPPED if optimizer.clip is None else optimizer.clip
     for name, values in zip(optimizer.statistics, descent.statistics, strict=True):
-        least, most = (0.0, max(largest**2, *optimizer.initial())) if name == "mean_square" else (-largest, largest)
-        if not (values >= least).all() or not (values <= most * (1.0 + 1e-9)).all():
-            raise ValueError(f"the optimizer's {name} must be from {least:g} to {most:g}")
+        low, high = (0.0, max(largest**2, *optimizer.initial())) if name == "mean_square" else (-largest, largest)
+        if not (values >= low).all() or not (values <= high * (1.0 + 1e-9)).all():
+            raise ValueError(f"the optimizer's {name} must be from {low:g} to {high:g}")
     if descent.skipped_in_a_row > min(descent.skipped, PATIENCE):
         raise ValueError(f"the optimizer cannot have skipped {descent.skipped_in_a_row} steps in a row")
 

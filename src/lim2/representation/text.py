@@ -156,10 +156,10 @@ class TextCNN(nn.Module):
         """Return a network from its description, with new values; raise a ValueError if the description is invalid."""
         cls.described_shapes(described)
         names = ("n_tokens", "length", "embedding", "widths", "filters", "width")
-        made = cls(**{name: described[name] for name in names}).to(getattr(torch, described["dtype"]))
+        module = cls(**{name: described[name] for name in names}).to(getattr(torch, described["dtype"]))
         for parameter in described["fixed"]:
-            made.get_parameter(parameter).requires_grad_(False)
-        return made
+            module.get_parameter(parameter).requires_grad_(False)
+        return module
 
     def extra_repr(self) -> str:
         """Return the settings that PyTorch shows in the repr."""

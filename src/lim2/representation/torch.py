@@ -18,7 +18,7 @@ from lim2.representation import torch_loading, torch_optimizers
 from lim2.representation.optimizers import Adam
 from lim2.representation.protocol import Shape, Step
 from lim2.representation.torch_arrays import array_of, converted, floats_of, pickled, type_of
-from lim2.representation.torch_optimizers import Factory, Own
+from lim2.representation.torch_optimizers import Factory, OptimizerSettings
 from lim2.representation.torch_workspace import TorchNetwork, Workspace, new_head
 from lim2.state import Array, Ints, with_row, without_row
 
@@ -26,7 +26,7 @@ from lim2.state import Array, Ints, with_row, without_row
 CHUNK = 1024
 
 # Networks that a thread keeps in PyTorch: one that is trained, and one that it is compared with.
-KEPT = 2
+MAX_WORKSPACES = 2
 
 # What a module raises when it is given a type or a shape that it cannot take.
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError)
@@ -85,7 +85,7 @@ class Torch:
 
     module: nn.Module | Callable[[], nn.Module]
     width: int = 50
-    optimizer: Own | Factory | None = None
+    optimizer: OptimizerSettings | Factory | None = None
     _: KW_ONLY
     device: str | torch.device = "cpu"
     dtype: DTypeLike | None = None
@@ -99,20 +99,20 @@ class Torch:
             raise TypeError(f"module must be a torch.nn.Module, or a function that makes one; got {self.template!r}")
         positive_int("width", self.width)
         number("init_range", self.init_range, least=0.0)
-        known = getattr(self.template, "n_tokens", None)
+        n_tokens = getattr(self.template, "n_tokens", None)
         if self.n_tokens is None:
-            object.__setattr__(self, "n_tokens", known)
+            object.__setattr__(self, "n_tokens", n_tokens)
         else:
-            positive_int("n_tokens", self.n_tokens, most=2**40 if known is None else known)
+            positive_int("n_tokens", self.n_tokens, most=2**40 if n_tokens is None else n_tokens)
         _ = torch.device(self.device), None if self.dtype is None else np.dtype(self.dtype)
 
     @functools.cached_property
     def template(self) -> nn.Module:
         """The module, or one made by the function: a template for the names and shapes of its parameters."""
-        return self.module if isinstance(self.module, nn.Module) else _made(self.module, seed=0)
+        return self.module if isinstance(self.module, nn.Module) else seeded(self.module, seed=0)
 
     @functools.cached_property
-    def rule(self) -> Own | Factory:
+    def rule(self) -> OptimizerSettings | Factory:
         """The optimizer setting."""
         return Adam() if self.optimizer is None else self.optimizer
 
@@ -130,8 +130,8 @@ class Torch:
 
     def init(self, shape: Shape, n_arms: int, rng: np.random.Generator) -> TorchNetwork:
         """Return a network with the module's parameters and a random head."""
-        made = self.module if isinstance(self.module, nn.Module) else _made(self.module, int(rng.integers(2**63)))
-        module = copy.deepcopy(made).to(self.device).eval()
+        instance = self.module if isinstance(self.module, nn.Module) else seeded(self.module, int(rng.integers(2**63)))
+        module = copy.deepcopy(instance).to(self.device).eval()
         dtype = self._type_taken(module, tuple(shape))
         head = new_head(self.width, n_arms, self.precision, torch.device(self.device))
         with torch.no_grad():
@@ -141,7 +141,7 @@ class Torch:
         tensors = {name: array_of(tensor) for name, tensor in space.named.items()}
         f = TorchNetwork(tensors, {}, np.empty((0, *shape), dtype), self.dtype is not None, n_arms)
         f = space.read_out(f)
-        self._spaces[:] = [*self._spaces[1 - KEPT :], space]
+        self._spaces[:] = [*self._spaces[1 - MAX_WORKSPACES :], space]
         return f
 
     def _drawn(self, rng: np.random.Generator, rows: int) -> Tensor:
@@ -168,7 +168,7 @@ class Torch:
         if place is not None:
             space = spaces.pop(place)
         else:
-            space = spaces.pop(0) if len(spaces) >= KEPT else self.workspace(f)
+            space = spaces.pop(0) if len(spaces) >= MAX_WORKSPACES else self.workspace(f)
             if space.head.out_features != f.n_arms:
                 space = self.workspace(f)
         space.load(f, training)
@@ -206,15 +206,15 @@ class Torch:
     def _type_for(self, f: TorchNetwork, dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
         """Return the type in which the module accepts contexts of a given type, found by trial."""
         shape = f.contexts.shape[1:]
-        known = self._read_as.get((shape, dtype.str))
-        if known is None:
+        kind = self._read_as.get((shape, dtype.str))
+        if kind is None:
             floats, module = self._float_type, self._loaded(f).module
             candidates = [floats] if dtype.kind == "f" else [dtype, np.dtype(np.int64), floats]
             refusals = [self.refusal(module, shape, candidate) for candidate in candidates]
             if None not in refusals:
                 raise ValueError(f"{what} must hold values that the module accepts, got {dtype}: {refusals[0]}")
-            known = self._read_as[shape, dtype.str] = candidates[refusals.index(None)]
-        return known
+            kind = self._read_as[shape, dtype.str] = candidates[refusals.index(None)]
+        return kind
 
     def _type_taken(self, module: nn.Module, shape: Shape) -> np.dtype[Any]:
         """Return a type of contexts that the module accepts; raise a ValueError if it accepts none of this shape."""
@@ -378,18 +378,18 @@ class Torch:
         self.__dict__.update(pickle.loads(state["pickled"]))
 
     def __repr__(self) -> str:
-        given = [
+        parts = [
             type(self.template).__name__,
             f"width={self.width}",
             f"optimizer={torch_optimizers.describe(self.rule)}",
         ]
         if torch.device(self.device).type != "cpu":
-            given.append(f"device={str(self.device)!r}")
+            parts.append(f"device={str(self.device)!r}")
         if self.dtype is not None:
-            given.append(f"dtype={np.dtype(self.dtype).name!r}")
+            parts.append(f"dtype={np.dtype(self.dtype).name!r}")
         if self.init_range != 0.3:
-            given.append(f"init_range={self.init_range!r}")
-        return f"Torch({', '.join(given)})"
+            parts.append(f"init_range={self.init_range!r}")
+        return f"Torch({', '.join(parts)})"
 
 
 def _with_head(f: TorchNetwork, n_arms: int, change: Callable[[NDArray[Any], str], NDArray[Any]]) -> TorchNetwork:
@@ -404,7 +404,7 @@ def _with_head(f: TorchNetwork, n_arms: int, change: Callable[[NDArray[Any], str
     return f._replace(tensors=tensors, statistics=statistics, n_arms=n_arms)
 
 
-def _made(make: Callable[[], nn.Module], seed: int) -> nn.Module:
+def seeded(make: Callable[[], nn.Module], seed: int) -> nn.Module:
     """Call a function that makes a module, with PyTorch's generator temporarily set to a seed."""
     with torch.random.fork_rng(devices=()):
         torch.default_generator.manual_seed(seed)

@@ -16,7 +16,7 @@ from lim2.representation import torch_optimizers
 from lim2.representation.optimizers import PATIENCE
 from lim2.representation.text import TextCNN
 from lim2.representation.torch_arrays import array_of, type_of
-from lim2.representation.torch_optimizers import Own
+from lim2.representation.torch_optimizers import OptimizerSettings
 from lim2.representation.torch_workspace import TorchNetwork, Workspace
 from lim2.state import MODERATE
 
@@ -38,7 +38,7 @@ TOKEN_TYPES = ("int32", "int64")
 def description(net: Torch) -> dict[str, Any]:
     """Return a JSON description for :func:`settings`; {} if the module or optimizer is not lim2's."""
     module, rule = net.template, net.rule
-    if type(module) is not TextCNN or not isinstance(rule, Own):
+    if type(module) is not TextCNN or not isinstance(rule, OptimizerSettings):
         return {}
     return {
         "object": "Torch",
@@ -120,12 +120,12 @@ def check(net: Torch, f: TorchNetwork) -> None:
             raise ValueError(f"the module does not take contexts of {dtype} of shape {shape}: {refusal}")
 
 
-def _check_arrays(expected: Mapping[str, Kind], given: Mapping[str, NDArray[Any]]) -> None:
-    if set(given) != set(expected):
-        differing = ", ".join(sorted(set(given) ^ set(expected)))
+def _check_arrays(expected: Mapping[str, Kind], arrays: Mapping[str, NDArray[Any]]) -> None:
+    if set(arrays) != set(expected):
+        differing = ", ".join(sorted(set(arrays) ^ set(expected)))
         raise ValueError(f"the arrays are of another network: it differs in {differing}")
     for name, (shape, dtype) in expected.items():
-        array = given[name]
+        array = arrays[name]
         if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
             raise ValueError(f"{name} should be an array of {dtype} of shape {shape}, got {_kind(array)}")
 
@@ -150,28 +150,28 @@ def _check_values(name: str, array: NDArray[Any], tensor: Tensor) -> None:
         raise ValueError(f"{name} has values that are not bfloat16")
 
 
-def _check_statistics(given: Mapping[str, NDArray[Any]], space: Workspace) -> None:
+def _check_statistics(arrays: Mapping[str, NDArray[Any]], space: Workspace) -> None:
     """Raise a ValueError unless the optimizer keeps such statistics of each parameter: from the start, or by now."""
-    first, later = torch_optimizers.statistics(space.optimizer, space.trained), _after_a_step(space)
+    first, after_step = torch_optimizers.statistics(space.optimizer, space.trained), _after_a_step(space)
     named: dict[str, dict[str, NDArray[Any]]] = {}
-    for path, array in given.items():
+    for path, array in arrays.items():
         name, _, statistic = path.rpartition("/")
         if name not in space.trained or not isinstance(array, np.ndarray):
             raise ValueError(f"{path} should be an array, a statistic of one of {', '.join(space.trained)}")
-        least, most = torch_optimizers.bounds(space.schedule, statistic)
-        if not np.isfinite(array).all() or not ((array >= least) & (array <= most)).all():
-            raise ValueError(f"{path} must be finite, from {least:g} to {most:g}")
+        low, high = torch_optimizers.bounds(space.schedule, statistic)
+        if not np.isfinite(array).all() or not ((array >= low) & (array <= high)).all():
+            raise ValueError(f"{path} must be finite, from {low:g} to {high:g}")
         named.setdefault(name, {})[path] = array
     for name, parameter in space.trained.items():
-        own = named.get(name, {})
-        if later is None:
-            if not all(array.shape in ((), tuple(parameter.shape)) for array in own.values()):
+        parts = named.get(name, {})
+        if after_step is None:
+            if not all(array.shape in ((), tuple(parameter.shape)) for array in parts.values()):
                 raise ValueError(f"a statistic of {name} has another shape than it")
-        elif set(own) != {path for path in first if path.rpartition("/")[0] == name}:
-            after = {path: (a.shape, a.dtype) for path, a in later.items() if path.rpartition("/")[0] == name}
-            _check_arrays(after, own)
+        elif set(parts) != {path for path in first if path.rpartition("/")[0] == name}:
+            after = {path: (a.shape, a.dtype) for path, a in after_step.items() if path.rpartition("/")[0] == name}
+            _check_arrays(after, parts)
         else:
-            _check_arrays({path: (later[path].shape, later[path].dtype) for path in own}, own)
+            _check_arrays({path: (after_step[path].shape, after_step[path].dtype) for path in parts}, parts)
 
 
 def _after_a_step(space: Workspace) -> dict[str, NDArray[Any]] | None:

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from lim2.representation.optimizers import SGD, Adam, RMSProp
 from lim2.representation.torch_arrays import array_of
 
-Own = RMSProp | SGD | Adam
+OptimizerSettings = RMSProp | SGD | Adam
 
 # What makes an optimizer from parameters: a class of torch.optim, or a partial of one.
 Factory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
-_OWN: dict[str, type[Own]] = {kind.__name__: kind for kind in (RMSProp, SGD, Adam)}
+_SETTINGS: dict[str, type[OptimizerSettings]] = {kind.__name__: kind for kind in (RMSProp, SGD, Adam)}
 
 # Statistics that cannot be negative: means and sums of squares, and counts.
 _NOT_NEGATIVE = ("mean_square", "exp_avg_sq", "max_exp_avg_sq", "square_avg", "sum", "step")
@@ -45,7 +45,7 @@ class PaperRMSProp(torch.optim.Optimizer):
                 p.addcdiv_(p.grad, (mean_square + group["epsilon"]).sqrt_(), value=-group["lr"])
 
 
-def make(optimizer: Own | Factory, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+def make(optimizer: OptimizerSettings | Factory, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
     """Return the PyTorch optimizer that takes the steps; clipping and rate decay of lim2's are left to the caller."""
     if isinstance(optimizer, RMSProp):
         rest = optimizer.keep, optimizer.start, optimizer.epsilon
@@ -57,13 +57,13 @@ def make(optimizer: Own | Factory, parameters: list[nn.Parameter]) -> torch.opti
         return torch.optim.Adam(parameters, lr=rate, betas=keep, eps=epsilon, fused=fused or None)
     if isinstance(optimizer, SGD):
         return torch.optim.SGD(parameters, lr=optimizer.learning_rate)
-    made: Any = optimizer(parameters) if callable(optimizer) else None
-    if not isinstance(made, torch.optim.Optimizer):
+    instance: Any = optimizer(parameters) if callable(optimizer) else None
+    if not isinstance(instance, torch.optim.Optimizer):
         raise TypeError(
             f"optimizer must make a torch.optim.Optimizer from parameters, as torch.optim.Adam does, or be lim2's "
             f"RMSProp, Adam or SGD; got {optimizer!r}"
         )
-    return made
+    return instance
 
 
 def _fused_on_cpu() -> bool:
@@ -99,12 +99,12 @@ def load_statistics(
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
-def start_of(optimizer: Own | Factory | None) -> float:
+def start_of(optimizer: OptimizerSettings | Factory | None) -> float:
     """Return the initial running statistics: 0, except for the mean squares of the published RMSProp."""
     return optimizer.start if isinstance(optimizer, RMSProp) else 0.0
 
 
-def bounds(optimizer: Own | None, statistic: str) -> tuple[float, float]:
+def bounds(optimizer: OptimizerSettings | None, statistic: str) -> tuple[float, float]:
     """Return between which values a running statistic must be; those of clipped gradients cannot be large."""
     clip = None if optimizer is None else optimizer.clip
     if clip is not None:
@@ -116,9 +116,9 @@ def bounds(optimizer: Own | None, statistic: str) -> tuple[float, float]:
     return 0.0 if statistic in _NOT_NEGATIVE else -math.inf, math.inf
 
 
-def describe(optimizer: Own | Factory) -> str:
+def describe(optimizer: OptimizerSettings | Factory) -> str:
     """Return a short name without addresses, for a ``repr``."""
-    if isinstance(optimizer, Own):
+    if isinstance(optimizer, OptimizerSettings):
         return repr(optimizer)
     inner = getattr(optimizer, "func", optimizer)
     name = cast(str, getattr(inner, "__qualname__", type(inner).__name__))
@@ -126,21 +126,21 @@ def describe(optimizer: Own | Factory) -> str:
     return f"{name}({', '.join(f'{k}={v!r}' for k, v in settings.items())})" if settings else name
 
 
-def description(optimizer: Own) -> dict[str, Any]:
+def description(optimizer: OptimizerSettings) -> dict[str, Any]:
     """Return a JSON description for :func:`from_description`."""
     settings = dataclasses.asdict(optimizer)
     listed = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
     return {"object": type(optimizer).__name__, "settings": listed}
 
 
-def from_description(described: Any) -> Own:
+def from_description(described: Any) -> OptimizerSettings:
     """Return the optimizer of a description; raise a ValueError if it is invalid."""
     if not isinstance(described, Mapping) or set(described) != {"object", "settings"}:
         raise ValueError("an optimizer must be described by object and settings")
     name, settings = described["object"], described["settings"]
-    if not isinstance(name, str) or name not in _OWN:
-        raise ValueError(f"the optimizer {name!r} is not one of {', '.join(_OWN)}")
-    defaults = {field.name: field.default for field in dataclasses.fields(_OWN[name])}
+    if not isinstance(name, str) or name not in _SETTINGS:
+        raise ValueError(f"the optimizer {name!r} is not one of {', '.join(_SETTINGS)}")
+    defaults = {field.name: field.default for field in dataclasses.fields(_SETTINGS[name])}
     if not isinstance(settings, Mapping) or set(settings) != set(defaults):
         raise ValueError(f"the settings of {name} must be {', '.join(defaults)}")
     values: dict[str, Any] = {}
@@ -150,7 +150,7 @@ def from_description(described: Any) -> Own:
         if not isinstance(parts, list) or len(parts) != (2 if pair else 1) or not all(map(_is_setting, parts)):
             raise ValueError(f"{key} of {name} cannot be {value!r}")
         values[key] = tuple(parts) if pair else value
-    return _OWN[name](**values)
+    return _SETTINGS[name](**values)
 
 
 def _is_setting(value: Any) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lim2.representation import torch_optimizers
 from lim2.representation.optimizers import LARGEST_UNCLIPPED, Descent, skip
 from lim2.representation.torch_arrays import array_of, assign
-from lim2.representation.torch_optimizers import Factory, Own
+from lim2.representation.torch_optimizers import Factory, OptimizerSettings
 from lim2.state import Count
 
 ADVICE = "Lower the learning rate, clip gradients, or scale contexts and rewards."
@@ -35,7 +35,7 @@ class TorchNetwork(NamedTuple):
 class Workspace:
     """A module with its head and its optimizer, for one thread. It holds one network at a time, or none."""
 
-    def __init__(self, module: nn.Module, head: nn.Linear, optimizer: Own | Factory) -> None:
+    def __init__(self, module: nn.Module, head: nn.Linear, optimizer: OptimizerSettings | Factory) -> None:
         self.module, self.head = module, head
         named = {f"module.{name}": p for name, p in module.named_parameters()}
         named |= {f"head.{name}": p for name, p in head.named_parameters()}
@@ -43,7 +43,7 @@ class Workspace:
         # What a step, or the module itself, may change
         self.changing: dict[str, Tensor] = {**self.trained, **{f"module.{n}": b for n, b in module.named_buffers()}}
         self.named: dict[str, Tensor] = {**named, **self.changing}
-        self.schedule = optimizer if isinstance(optimizer, Own) else None
+        self.schedule = optimizer if isinstance(optimizer, OptimizerSettings) else None
         self.optimizer = torch_optimizers.make(optimizer, list(self.trained.values()))
         self.tensors: dict[str, NDArray[Any]] | None = None
         self.statistics: dict[str, NDArray[Any]] | None = None

@@ -24,7 +24,7 @@ from lim2.log.postgres.store import PostgresStore
 
 X = np.ones(N_FEATURES)
 FIRST = Partition(2033, 6)
-FIVE = [FIRST.later(number) for number in range(5)]
+FIVE = [FIRST.plus(number) for number in range(5)]
 START, DAY = FIRST.start, 86400.0
 
 
@@ -151,7 +151,7 @@ def test_what_is_in_the_default_partition_is_deleted(tmp_path: Path, monkeypatch
 
 
 def test_a_partition_that_comes_too_late_is_left_out(tmp_path: Path, clock: Clock) -> None:
-    agent, late = make_agent(), FIRST.later(10).start
+    agent, late = make_agent(), FIRST.plus(10).start
     with make_log(tmp_path, clock=clock, keep=None) as log, session(log) as connection:
         clock.now = late
         log.reward(log.decide(agent, X).id, 1.0)
@@ -185,7 +185,7 @@ def test_a_partition_in_use_is_left_for_later(tmp_path: Path, clock: Clock) -> N
             reader.execute("SELECT * FROM lim2.events LIMIT 1")
             drop_unused(connection, START + 9999 * DAY)
             assert months(log)
-            make_ahead(connection, FIRST.later(20).start)
+            make_ahead(connection, FIRST.plus(20).start)
         drop_unused(connection, START + 9999 * DAY)
         assert months(log) == []
 

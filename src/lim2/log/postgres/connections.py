@@ -66,7 +66,7 @@ class Address(NamedTuple):
 
     conninfo: str  # for libpq
     log: str  # its name within the database
-    shown: str  # without the password
+    masked: str  # without the password
 
 
 def parsed(text: str, read_only: bool = False) -> Address:
@@ -76,7 +76,7 @@ def parsed(text: str, read_only: bool = False) -> Address:
     --------
     >>> parsed("postgresql://ann:secret@db.example/shop#clicks")[1:]
     ('clicks', 'postgresql://ann@db.example/shop#clicks')
-    >>> parsed("postgresql://ann@db.example/shop?sslkey=a.pem&sslpassword=secret").shown
+    >>> parsed("postgresql://ann@db.example/shop?sslkey=a.pem&sslpassword=secret").masked
     'postgresql://ann@db.example/shop?sslkey=a.pem#default'
     """
     url, _, fragment = text.partition("#")
@@ -123,13 +123,13 @@ def check_sessions(connection: Connection, address: Address) -> None:
     session = connection.execute(sql.SESSION).fetchone()
     if session == (connection.info.backend_pid,):  # there is no pooler
         return
-    other = connect(address)
+    second = connect(address)
     try:
-        same = other.execute(sql.SESSION).fetchone() == session
+        is_current = second.execute(sql.SESSION).fetchone() == session
     finally:
-        other.close()
-    if same:
-        raise LogFileError(f"the database {address.shown} cannot be used: connections share a session; {POOLER}")
+        second.close()
+    if is_current:
+        raise LogFileError(f"the database {address.masked} cannot be used: connections share a session; {POOLER}")
 
 
 def is_quiet(connection: Connection) -> bool:
@@ -151,13 +151,13 @@ def failure(address: Address, error: psycopg.Error, committing: bool = False) ->
     text = " ".join(str(error).split())
     if is_lost(error):
         if "session is read-only" in text:  # what libpq says when it finds no server that takes writes
-            return StoreUnavailableError(f"the database {address.shown} cannot be written: {text}; {ADVICE['25006']}")
+            return StoreUnavailableError(f"the database {address.masked} cannot be written: {text}; {ADVICE['25006']}")
         advice = "it is unknown whether this call was written: give it the same id again" if committing else "try again"
-        lost = StoreUnavailableError(f"the database {address.shown} cannot be reached: {text}; {advice}")
+        lost = StoreUnavailableError(f"the database {address.masked} cannot be reached: {text}; {advice}")
         lost.unknown = committing
         return lost
     remedy = ADVICE.get(error.sqlstate or "", "nothing of this call was written.")
-    return LogFileError(f"the log {address.shown} cannot be used: {text}; {remedy}")
+    return LogFileError(f"the log {address.masked} cannot be used: {text}; {remedy}")
 
 
 class Connections:
@@ -175,7 +175,7 @@ class Connections:
         """Return a connection; raise a StoreUnavailableError if none is available."""
         if not self._room.acquire(timeout=TIMEOUT_SECONDS):
             raise StoreUnavailableError(
-                f"the log {self._address.shown} cannot be reached: all {MAX_CONNECTIONS} connections of this process "
+                f"the log {self._address.masked} cannot be reached: all {MAX_CONNECTIONS} connections of this process "
                 f"have been in use for a minute"
             )
         while True:

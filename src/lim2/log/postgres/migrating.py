@@ -41,7 +41,7 @@ def check(connection: Connection, address: Address) -> None:
     applied = _applied(connection, address, steps)
     if applied < len(steps):
         raise LogFileError(
-            f"the log {address.shown} has schema {applied} of {len(steps)}, and is open for reading only: open it once "
+            f"the log {address.masked} has schema {applied} of {len(steps)} and is open for reading only: open it once "
             f"without read_only=True, which migrates the database to the current schema"
         )
 
@@ -54,7 +54,7 @@ def _applied(connection: Connection, address: Address, steps: list[tuple[int, st
     applied = int(row[0]) if row else 0
     if applied > len(steps):
         raise LogFileError(
-            f"the log {address.shown} is in a database with schema {applied}; this version of lim2 knows up to "
+            f"the log {address.masked} is in a database with schema {applied}; this version of lim2 knows up to "
             f"{len(steps)}. Use the lim2 that migrated it, or a newer one."
         )
     return applied

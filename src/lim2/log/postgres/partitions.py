@@ -40,19 +40,19 @@ class Partition(NamedTuple):
     @property
     def end(self) -> float:
         """The second after the last one."""
-        return self.later(1).start
+        return self.plus(1).start
 
     @property
     def table(self) -> str:
         """The name of the table."""
         return f"events_{self.year:04}_{self.month:02}"
 
-    def later(self, months: int) -> Partition:
+    def plus(self, months: int) -> Partition:
         """Return the month some months later.
 
         Examples
         --------
-        >>> Partition(2026, 11).later(2)
+        >>> Partition(2026, 11).plus(2)
         Partition(year=2027, month=1)
         """
         years, month = divmod(self.month - 1 + months, 12)
@@ -79,7 +79,7 @@ def partitions(connection: Connection) -> list[Partition]:
 
 def make_ahead(connection: Connection, now: float) -> None:
     """Create the partitions of this month and the next one, unless another process does."""
-    _make(connection, [month_of(now).later(months) for months in range(MONTHS_AHEAD + 1)])
+    _make(connection, [month_of(now).plus(months) for months in range(MONTHS_AHEAD + 1)])
 
 
 def make_between(connection: Connection, now: float, first: float, last: float) -> None:
@@ -87,19 +87,19 @@ def make_between(connection: Connection, now: float, first: float, last: float) 
 
     Many events in the default partition would be slow: all of it is read whenever a partition is created.
     """
-    past = [month_of(now).later(-months) for months in range(MONTHS_BACK)]
+    past = [month_of(now).plus(-months) for months in range(MONTHS_BACK)]
     _make(connection, [month for month in past if month.start <= last and month.end > first])
 
 
-def _make(connection: Connection, wanted: list[Partition]) -> None:
+def _make(connection: Connection, months: list[Partition]) -> None:
     """Create partitions, unless another process does."""
-    if set(wanted) <= set(partitions(connection)):
+    if set(months) <= set(partitions(connection)):
         return
     with suppress(psycopg.errors.LockNotAvailable), connection.transaction():
         connection.execute(sql.SET_SHORT_LOCK_TIMEOUT)
         if not _may_maintain(connection):
             return
-        for month in sorted(set(wanted) - set(partitions(connection))):
+        for month in sorted(set(months) - set(partitions(connection))):
             # Events of that month may be in the default partition already; then the others go there, too.
             with suppress(psycopg.errors.CheckViolation), connection.transaction():
                 connection.execute(sql.CREATE_PARTITION.format(month.table, month.start, month.end))
@@ -123,9 +123,9 @@ def drop_unused(connection: Connection, now: float) -> None:
 def delete_pruned(connection: Connection, now: float) -> bool:
     """Delete some pruned rows that will not go with their partition soon; return whether there are more."""
     tables = {"events_default": "true"}  # table -> the condition on a log
-    for month, later in pairwise(partitions(connection)):
-        if later.end <= now:
-            tables[month.table] = sql.IS_PAST.format(later.table)
+    for month, following in pairwise(partitions(connection)):
+        if following.end <= now:
+            tables[month.table] = sql.IS_PAST.format(following.table)
     for table, condition in tables.items():
         statement = sql.DELETE_PRUNED.format(table=table, condition=condition)
         if connection.execute(statement, {"limit": ROWS_PER_DELETE}).rowcount == ROWS_PER_DELETE:

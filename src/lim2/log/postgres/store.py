@@ -98,7 +98,7 @@ class PostgresStore:
 
     @property
     def name(self) -> str:  # noqa: D102
-        return self.address.shown
+        return self.address.masked
 
     # Transactions
 

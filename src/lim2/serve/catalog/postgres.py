@@ -71,7 +71,7 @@ class PostgresCatalog:
             raise ValueError("the address of a store names a database, not a log in it: leave out what follows the #")
         self._url, self._synchronous, self.outage = url, synchronous, outage
         own = parsed(url)
-        self._address = own._replace(shown=own.shown.partition("#")[0])
+        self._address = own._replace(masked=own.masked.partition("#")[0])
         self._connections = shared(self._address, synchronous)
         self._stores: dict[str, Store] = {}  # of logs, by name, into which a spool was replayed
         self._migrated = False
@@ -80,7 +80,7 @@ class PostgresCatalog:
 
     @property
     def name(self) -> str:  # noqa: D102
-        return self._address.shown
+        return self._address.masked
 
     def ping(self) -> None:  # noqa: D102
         self._run(lambda connection: connection.execute("SELECT 1"))
