@@ -57,6 +57,11 @@ def test_everything_that_a_bandit_does(server: Running) -> None:
         assert client.reward_many([(one.id, 1.0) for one in many]) == ["recorded"] * 20
         assert {reason.key for reason in client.explain(decision)} == {"age", "at"}
         assert client.evaluate("random").decisions == 22
+        proof = client.proof("shoes", reward_range=(0, 2))
+        assert (proof.rule, proof.verdict, proof.reward_range) == ("always:shoes", "not yet", (0.0, 2.0))
+        assert proof.decisions + proof.uncovered == 22 and str(proof).startswith("not yet")
+        with pytest.raises(ValueError, match="a service compares with an arm"):
+            client.proof(lambda context, arms: "shoes")
         until(lambda: client.info()["rounds"] == 22, "all that was rewarded")
         until(lambda: client.snapshot().rounds == 22, "a model that has learned everything")
         model = client.snapshot()

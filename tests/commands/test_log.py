@@ -77,6 +77,21 @@ def test_tail(decisions: Path, tmp_path: Path) -> None:
     assert max(map(len, text.splitlines()[1:])) <= 80  # the first is the path
 
 
+def test_proof_agrees_with_the_library(decisions: Path, agent: lim2.Agent, tmp_path: Path) -> None:
+    (tmp_path / "myrules.py").write_text("def first(context, arms):\n    return arms[0]\n")
+    with lim2.DecisionLog(decisions, read_only=True) as log:
+        expected = {"always:red": log.proof("red"), "uniform": log.proof("uniform"), "agent.lim2": log.proof(agent)}
+        expected["first"] = expected["myrules:first"] = log.proof("first")
+    for rule, proof in expected.items():
+        found = read("log", "proof", decisions, rule)
+        assert (found["gain"], found["interval"]) == (proof.gain, list(proof.interval)), rule
+        assert found["verdict"] == proof.verdict
+    code, text = run("log", "proof", decisions, "always:red", "--reward-range", "0,1")
+    assert code == 0 and str(expected["always:red"]).splitlines()[0] in text
+    assert run("log", "proof", decisions, "always")[0] != 0
+    assert run("log", "proof", decisions, "uniform", "--reward-range", "1")[0] != 0
+
+
 def test_evaluate_agrees_with_the_library(decisions: Path, agent: lim2.Agent, tmp_path: Path) -> None:
     (tmp_path / "myrules.py").write_text("def first(context, arms):\n    return arms[0]\n")
     with lim2.DecisionLog(decisions, read_only=True) as log, pytest.warns(UserWarning):

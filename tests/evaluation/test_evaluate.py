@@ -162,8 +162,10 @@ def test_agents_choose_among_what_was_eligible_and_known(tmp_path: Path) -> None
 def test_poor_overlap_is_told() -> None:
     table = logged_table(4, 500)
     rarest = np.eye(ARMS)[table.propensities.argmin(axis=1)]  # type: ignore[union-attr]
-    with pytest.warns(OverlapWarning, match=r"poor overlap: 500 decisions have an effective sample size of \d+"):
+    with pytest.warns(OverlapWarning) as caught:
         found = evaluate(table, rarest)
+    assert str(caught[0].message).startswith("poor overlap: 500 decisions have an effective sample size of ")
+    assert "few rewards: the log says as much about the policy as 48 decisions" in str(caught[1].message)
     assert found.effective_size < 100
     assert f"warning: {found.warnings[0]}" in str(found)
 

@@ -192,7 +192,12 @@ def test_evaluation_overview_and_snapshot(client: TestClient, service: Service) 
     post(client, "shop/evaluate", {"policy": "algorithm", "algorithm": "Oracle"}, 400)
     seen = client.get(f"{BASE}/shop/overview?points=6").json()
     assert [point["decisions"] for point in seen["points"]] == [10] * 6
-    assert seen["baseline"]["value"] == 0.0 and seen["gain"]["value"] == pytest.approx(seen["online"]["value"])
+    assert seen["baseline"]["value"] == 0.0 and seen["proof"]["rule"] == "first"
+    proof = post(client, "shop/proof", {"against": "a"})
+    assert (proof["rule"], proof["decisions"] + proof["uncovered"]) == ("always:a", 60)
+    assert proof["gain"] == pytest.approx(service.registry.opened["shop"].log.proof("a").gain)
+    assert post(client, "shop/proof", {})["rule"] == "first"
+    post(client, "shop/proof", {"reward_range": [1, 0]}, 400)
     assert sum(seen["shares"].values()) == pytest.approx(1)
     assert seen["latest"][0]["id"] == made["id"] and len(seen["latest"]) == 50
     assert seen["learned"][0]["key"] == "n"

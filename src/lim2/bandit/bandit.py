@@ -22,7 +22,7 @@ from lim2.evaluation.evaluate import Evaluation
 from lim2.exploration.epsilon import LOGGED
 from lim2.info import Info
 from lim2.items import ItemAgent
-from lim2.log import DecisionLog, LogError
+from lim2.log import DecisionLog, LogError, Proof
 from lim2.log.ids import position_named
 from lim2.state import Write, put
 from lim2.warm_start import raw_of
@@ -485,6 +485,18 @@ class Bandit(RawDecider):
             Further arguments of :func:`lim2.evaluate`.
         """
         return evaluate(self._logged("evaluate"), self.snapshot() if policy is None else policy, **options)
+
+    def proof(self, against: Any, **options: Any) -> Proof:
+        """Compare the logged decisions with a rule, by an interval that is valid however often one looks at it.
+
+        Parameters
+        ----------
+        against
+            The rule, as for :meth:`lim2.DecisionLog.proof`.
+        **options
+            Further arguments of :meth:`lim2.DecisionLog.proof`.
+        """
+        return self._logged("proof").proof(against, **options)
 
     def _logged(self, what: str) -> DecisionLog:
         if self.log is None:

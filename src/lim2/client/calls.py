@@ -17,8 +17,10 @@ from lim2.bandit import Bandit, Reason
 from lim2.client.exchange import Call, Request
 from lim2.client.results import Estimate, ServedDecision, ServedEvaluation, ServedSlate
 from lim2.loading import from_bytes
+from lim2.log import Proof
 from lim2.log.ids import new_id, position_named
 from lim2.log.rewards import checked_reward
+from lim2.log.rules import Rule, rule_of
 from lim2.log.serialization import as_json, dump_json
 
 Outcome = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
@@ -224,6 +226,22 @@ def evaluate(
     """
     body: dict[str, Any] = {"policy": policy, "last": last}
     return _post(bandit, "evaluate", body | ({} if algorithm is None else {"algorithm": algorithm}), _evaluated)
+
+
+def proof(bandit: str, against: Hashable = "first", *, reward_range: tuple[float, float] | None = None) -> Call[Proof]:
+    """Compare the bandit with a rule, by an interval that is valid however often one looks at it.
+
+    Parameters
+    ----------
+    against
+        Name of an arm, ``"always:ARM"``, ``"uniform"``, or ``"first"``, the first candidate.
+    reward_range
+        Smallest and largest reward, as for :meth:`lim2.DecisionLog.proof`.
+    """
+    rule = rule_of(against)
+    if not isinstance(rule, Rule):
+        raise ValueError(f"a service compares with an arm, 'always:ARM', 'uniform' or 'first', got {against!r}")
+    return _post(bandit, "proof", {"against": rule.name, "reward_range": reward_range}, Proof.from_dict)
 
 
 def snapshot(bandit: str) -> Call[Bandit]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Table as Grid
 
@@ -20,6 +18,7 @@ from lim2.commands.screen import ERRORS, Json, note, number, print_json, show
 from lim2.evaluation import evaluate as estimated
 from lim2.evaluation.evaluate import Evaluation, OverlapWarning
 from lim2.loading import load
+from lim2.log.rules import written
 from lim2.log.table import Table
 
 LABELS = {"logged": "logged policy", "ips": "IPS", "snips": "SNIPS", "dr": "doubly robust", "gain": "gain (DR)"}
@@ -27,7 +26,8 @@ LABELS = {"logged": "logged policy", "ips": "IPS", "snips": "SNIPS", "dr": "doub
 Policy = Annotated[
     str,
     typer.Argument(
-        metavar="POLICY", help="Policy to evaluate: file of a saved agent, module:function, always:ARM, or uniform."
+        metavar="POLICY",
+        help="Policy to evaluate: file of a saved agent, module:function, always:ARM, uniform, or first.",
     ),
 ]
 Last = Annotated[int | None, typer.Option("--last", metavar="N", help="Use only the newest N decisions. Default: all.")]
@@ -99,7 +99,7 @@ def _carry_out(
     chooser = policy_named(policy)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OverlapWarning)  # they are in the result
-        found = estimated(table, chooser, level=level, model=model, reward_range=_range(reward_range))
+        found = estimated(table, chooser, level=level, model=model, reward_range=range_of(reward_range))
     remarks = list(found.warnings)
     if log_id is not None and getattr(chooser, "metadata", {}).get("log_id") == log_id:
         remarks.append("the agent has learned from this log: it looks better than it is. Replay one part of the log, "
@@ -120,18 +120,17 @@ def _carry_out(
 def policy_named(word: str) -> Any:
     """Return the policy named on the command line.
 
-    It is the file of a saved agent, ``module:function``, ``always:ARM`` or ``uniform``.
+    It is the file of a saved agent, ``module:function``, or in the grammar of `lim2.log.rules`.
     """
-    if word == "uniform":
-        return lambda _, candidates: np.full(len(candidates), 1 / len(candidates))
+    rule = written(word)
+    if rule is not None:
+        return rule
     kind, colon, name = word.partition(":")
-    if kind == "always" and colon:
-        return _always(name)
     if Path(word).is_file():
         return load(word)
     if not colon or not name.isidentifier():
         raise ValueError(
-            f"POLICY must be the file of a saved agent, module:function, always:ARM or uniform, got {word!r}"
+            f"POLICY must be the file of a saved agent, module:function, always:ARM, uniform or first, got {word!r}"
         )
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
     try:
@@ -140,17 +139,8 @@ def policy_named(word: str) -> Any:
         raise ValueError(f"there is no policy {word!r}: {error}") from error
 
 
-def _always(name: str) -> Callable[[Any, Any], Any]:
-    def policy(_: Any, candidates: Any) -> Any:
-        for arm in candidates:
-            if str(arm) == name:
-                return arm
-        raise ValueError(f"the arm {name!r} was not eligible in every decision; one had only {list(candidates)!r}")
-
-    return policy
-
-
-def _range(text: str | None) -> tuple[float, float] | None:
+def range_of(text: str | None) -> tuple[float, float] | None:
+    """Return the smallest and the largest reward, from the text LOW,HIGH."""
     if text is None:
         return None
     try:

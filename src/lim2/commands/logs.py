@@ -18,7 +18,7 @@ from lim2.commands import evaluate as evaluating
 from lim2.commands.errors import plain_errors
 from lim2.commands.log_copy import copy
 from lim2.commands.logged import Address, opened
-from lim2.commands.screen import ERRORS, Json, console, facts, moment, number, print_json, show, span
+from lim2.commands.screen import ERRORS, Json, console, facts, moment, note, number, print_json, show, span
 from lim2.commands.warm_start import fresh
 from lim2.loading import load
 from lim2.log import DecisionLog, LoggedDecision
@@ -124,6 +124,41 @@ def evaluate(
     Example: lim2 log evaluate decisions.db always:spring
     """
     evaluating.evaluate_log(address, policy, last, level, model, reward_range, as_json)
+
+
+@app.command()
+def proof(
+    address: Address,
+    rule: Annotated[
+        str,
+        typer.Argument(
+            metavar="RULE",
+            help="Rule to compare with: always:ARM, uniform, first (the first candidate), module:function, or the file "
+            "of a saved agent.",
+        ),
+    ],
+    level: evaluating.Level = 0.95,
+    reward_range: Annotated[
+        str | None,
+        typer.Option("--reward-range", metavar="LOW,HIGH", help="Smallest and largest reward. Default: 0,1."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show whether the bandit is proved better than a rule; you may look as often as you like.
+
+    The interval is valid at every look, over all decisions up to the first that still waits for its reward.
+
+    Example: lim2 log proof decisions.db always:spring
+    """
+    with plain_errors(*ERRORS), opened(address) as log:
+        found = log.proof(evaluating.policy_named(rule), reward_range=evaluating.range_of(reward_range), level=level)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    first, *rest = str(found).splitlines()
+    console().print(first, soft_wrap=True, markup=False)
+    for text in rest:
+        note(text)
 
 
 @app.command()

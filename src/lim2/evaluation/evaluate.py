@@ -41,6 +41,8 @@ class Evaluation:
         Policy's mean reward minus that of the log, by DR and paired by decision.
     effective_size
         Number of decisions by the policy itself that would say as much (Kish).
+    effective_rewarded
+        The same of those decisions whose reward is not 0. Below 50, intervals miss too often.
     mean_weight
         Its expectation is 1 if the propensities are correct and cover the policy's arms.
     unsupported
@@ -58,6 +60,7 @@ class Evaluation:
     n: int
     level: float
     effective_size: float
+    effective_rewarded: float
     mean_weight: float
     max_weight: float
     unsupported: float
@@ -181,6 +184,7 @@ def evaluate(
         n=len(table),
         level=level,
         effective_size=overlap.effective_size,
+        effective_rewarded=overlap.effective_rewarded,
         mean_weight=overlap.mean_weight,
         max_weight=overlap.max_weight,
         unsupported=overlap.unsupported,

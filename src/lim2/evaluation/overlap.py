@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 # From this effective sample size on, intervals cover about as they should: `python -m benchmarks.coverage`.
 MIN_EFFECTIVE_SIZE = 100
 MAX_WEIGHT_SHARE = 0.05  # of one decision in the sum of weights
+MIN_EFFECTIVE_REWARDED = 50  # rewards other than 0: with fewer, too many intervals miss
 RARE_PROPENSITY = 1e-3  # below, a log has hardly any plays
 MAX_MISSING_SHARE = 0.05  # of decisions without reward
 MAX_LISTED_ARMS = 10  # in a warning
@@ -30,6 +31,7 @@ class Overlap:
     mean_weight: float
     max_weight: float
     unsupported: float
+    effective_rewarded: float
 
     @classmethod
     def of(cls, weights: Array, chances: Array, table: Table) -> Overlap:
@@ -38,7 +40,13 @@ class Overlap:
         logged = table.candidates.propensities
         if logged is not None:
             unsupported = float(chances[logged <= 0].sum() / len(table))
-        return cls(effective_size(weights), float(weights.mean()), float(weights.max()), unsupported)
+        return cls(
+            effective_size(weights),
+            float(weights.mean()),
+            float(weights.max()),
+            unsupported,
+            effective_size(weights[table.rewards != 0]),
+        )
 
 
 def doubts(overlap: Overlap, chances: Array, weights: Array, table: Table, n_underflows: int) -> list[str]:
@@ -49,6 +57,11 @@ def doubts(overlap: Overlap, chances: Array, weights: Array, table: Table, n_und
         texts.append(
             f"poor overlap: {n} decisions have an effective sample size of {overlap.effective_size:.0f}, less than "
             f"{MIN_EFFECTIVE_SIZE}; intervals may be too narrow"
+        )
+    if overlap.effective_rewarded < MIN_EFFECTIVE_REWARDED:
+        texts.append(
+            f"few rewards: the log says as much about the policy as {overlap.effective_rewarded:.0f} decisions with a "
+            f"reward other than 0, fewer than {MIN_EFFECTIVE_REWARDED}; intervals may be too narrow"
         )
     total = weights.sum()
     if total > 0 and overlap.max_weight / total > MAX_WEIGHT_SHARE:

@@ -1,6 +1,6 @@
 """Probabilities with which a policy plays each candidate in each logged context."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lim2.arms import is_range
 from lim2.log import deciders
+from lim2.log.rules import as_probabilities
 from lim2.log.table import Table
 
 Array = NDArray[np.float64]
@@ -110,7 +111,7 @@ def _of_rule(rule: Rule, table: Table) -> Array:
     rows = []
     for row, context in enumerate(table.contexts):
         arms, items = table.arms_of(row), table.items_of(row)
-        rows.append(_as_probabilities(rule(context, arms if items is None else items), arms))
+        rows.append(as_probabilities(rule(context, arms if items is None else items), arms))
     return np.concatenate(rows)
 
 
@@ -148,26 +149,6 @@ def _checked(answer: ArrayLike, size: int) -> Array:
     values = np.asarray(answer, dtype=np.float64)
     if values.shape != (size,):
         raise ValueError(f"propensities must be {size} numbers, one per candidate, got shape {values.shape}")
-    return values
-
-
-def _as_probabilities(answer: Any, arms: tuple[Hashable, ...]) -> Array:
-    if isinstance(answer, Mapping):
-        unknown = [arm for arm in answer if arm not in arms]
-        if unknown:
-            raise ValueError(f"the policy gave probabilities to arms that were not eligible: {unknown!r}")
-        return np.array([answer.get(arm, 0.0) for arm in arms], dtype=np.float64)
-    if isinstance(answer, Hashable) and answer in arms:
-        return np.array([arm == answer for arm in arms], dtype=np.float64)
-    try:
-        values = np.asarray(answer, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.shape != (len(arms),):
-        raise ValueError(
-            f"a policy must return one of the eligible arms {arms!r}, or their {len(arms)} probabilities; "
-            f"got {answer!r}"
-        )
     return values
 
 

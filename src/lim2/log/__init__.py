@@ -14,12 +14,14 @@ from lim2.log.errors import (
     UnknownDecisionError,
 )
 from lim2.log.open_bandit import OpenBandit, read_open_bandit
+from lim2.log.proof import CurvePoint, Proof
 from lim2.log.store import Lease, Model
 from lim2.log.table import Table
 
 __all__ = [
     "Candidates",
     "ConflictingRewardError",
+    "CurvePoint",
     "DecisionLog",
     "Lease",
     "LogError",
@@ -28,6 +30,7 @@ __all__ = [
     "LostLeaseError",
     "Model",
     "OpenBandit",
+    "Proof",
     "PrunedLogError",
     "StoreUnavailableError",
     "Table",

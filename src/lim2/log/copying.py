@@ -22,7 +22,10 @@ def copy(source: Store, target: Store) -> None:
     """
     with source.copying() as content:
         with target.copying(write=True, span=content.span()) as into:
-            into.take(content.meta(), _decisions(content), _events(content), content.batches(), content.models())
+            into.take(
+                content.meta(), _decisions(content), _events(content), content.batches(), content.models(),
+                content.proofs(),
+            )  # fmt: skip
         with target.copying() as written:
             difference = compare(content, written)
     if difference is not None:
@@ -39,6 +42,7 @@ def compare(source: Copy, target: Copy) -> str | None:
         "an event": _events,
         "a batch": lambda content: iter(content.batches()),
         "a model": lambda content: iter(content.models()),
+        "a proof": lambda content: ((proof.name, proof.sums) for proof in content.proofs()),
     }
     missing = object()
     for name, read in parts.items():

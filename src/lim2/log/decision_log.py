@@ -18,6 +18,7 @@ from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.ids import checked_id
 from lim2.log.learning import Batch, learn, position_of
+from lim2.log.proof import Proof, catch_up, prove, question_of
 from lim2.log.pruning import prune, prune_now
 from lim2.log.reading import LogState, entries, read_one, read_state, read_table
 from lim2.log.replaying import decide_again
@@ -216,6 +217,7 @@ class DecisionLog:
         (1, 1)
         """
         person = checked_id(key, "a key")
+        catch_up(self.store)  # what is deleted stays in the sums of proofs
         erased = self.store.write(lambda tables: tables.erase(person))
         self.store.purge()
         return erased
@@ -472,6 +474,37 @@ class DecisionLog:
         if last is not None:
             positive_int("last", last, least=0)
         return read_table(self.store, last)
+
+    def proof(self, against: Any, *, reward_range: tuple[float, float] | None = None, level: float = 0.95) -> Proof:
+        """Compare the logged decisions with a rule, by an interval that is valid however often one looks at it.
+
+        It counts all decisions since the log began, in their order, up to the first that still waits for its reward.
+        The sums of rules that can be written down are kept in the log, so pruned and erased decisions stay in them.
+
+        Parameters
+        ----------
+        against
+            The rule: name of an arm, ``"always:ARM"``, ``"uniform"``, ``"first"`` (the first candidate); or a function,
+            an agent or a bandit, as for :func:`lim2.evaluate`.
+        reward_range
+            Smallest and largest reward; rewards beyond are capped. None: 0 to 1. If a reward is not between these, the
+            interval is approximate, and there is no verdict.
+        level
+            Confidence level of the interval and of the verdict.
+
+        Examples
+        --------
+        >>> import tempfile, lim2
+        >>> rng = np.random.default_rng(0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     bandit = lim2.Bandit(arms=["spring", "shoes"], log=f"{folder}/visits.db", epsilon=0.5, seed=0)
+        ...     for _ in range(400):
+        ...         decision = bandit.decide({"country": "AT"})
+        ...         bandit.update(decision, float(rng.random() < (0.2 if decision.arm == "spring" else 0.6)))
+        ...     print(bandit.log.proof(against="spring"))
+        ...     bandit.log.close()
+        """
+        return prove(self.store, question_of(against, reward_range, level))
 
     @property
     def state(self) -> LogState:

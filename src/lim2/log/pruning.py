@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from lim2.log.proof import catch_up
 from lim2.log.store import Lease, Store, Tables, check_lease
 
 
@@ -14,6 +15,7 @@ def prune(store: Store, keep: int | timedelta | None, learned: int, now: float, 
     pruned, upto = store.look(lambda tables: (tables.get("pruned"), _end(tables, keep, learned, now)))
     threshold = 1 if isinstance(keep, timedelta) else min(1 + keep // 10, 1000)
     if upto - pruned >= threshold:
+        catch_up(store)  # what is deleted stays in the sums of proofs
         store.write(lambda tables: _delete(tables, upto, lease))
 
 

@@ -94,6 +94,14 @@ class DecisionRecord(NamedTuple):
     ]  # time, reward and name of those that are stored, in order of arrival
 
 
+class KeptProof(NamedTuple):
+    """The sums of a proof, for copying."""
+
+    name: str
+    seq: int  # of the last decision that was counted; 0 for none that is in the log
+    sums: str
+
+
 class PlainEvent(NamedTuple):
     """A stored event, for copying."""
 
@@ -245,6 +253,20 @@ class Tables(Protocol):
     def model(self, after: int) -> Model | None:
         """Return the latest model if its version is larger than ``after``, else None."""
 
+    # Proofs
+
+    def proofs(self) -> list[str]:
+        """Return the names of the proofs that are kept."""
+
+    def proof(self, name: str) -> tuple[int, str] | None:
+        """Return the seq up to which a proof has counted, and its sums; None if it is not kept."""
+
+    def put_proof(self, name: str, seq: int, sums: str) -> None:
+        """Keep a proof."""
+
+    def count_after(self, seq: int) -> int:
+        """Return the number of decisions with a larger seq."""
+
     # Deleting
 
     def prune(self, upto: int) -> None:
@@ -275,6 +297,9 @@ class Copy(Protocol):
     def models(self) -> list[Model]:
         """Return the models."""
 
+    def proofs(self) -> list[KeptProof]:
+        """Return the proofs that are kept."""
+
     def take(
         self,
         meta: dict[str, Any],
@@ -282,8 +307,9 @@ class Copy(Protocol):
         events: Iterable[PlainEvent],
         batches: Iterable[tuple[int, int]],
         models: Iterable[Model],
+        proofs: Iterable[KeptProof],
     ) -> None:
-        """Write the content into an empty log. Decisions get a new seq, in the given order."""
+        """Write the content into an empty log. Decisions get a new seq, in the given order; proofs follow them."""
 
 
 class Store(Protocol):

@@ -65,6 +65,13 @@ def evaluated(hosted: Hosted, request: wire.EvaluateRequest) -> wire.EvaluateRes
     )
 
 
+def proved(hosted: Hosted, request: wire.ProofRequest) -> wire.ProofResponse:
+    """Return whether a bandit is proved better than a rule."""
+    low_high = request.reward_range
+    proof = hosted.log.proof(request.against, reward_range=None if low_high is None else (low_high[0], low_high[1]))
+    return msgspec.convert(proof.to_dict(), wire.ProofResponse)
+
+
 def trained(hosted: Hosted, table: Table, algorithm: str | None) -> tuple[Evaluation, int]:
     """Return what a fresh bandit earns on the second half of a table after learning the first, and where that begins.
 

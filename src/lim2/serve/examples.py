@@ -28,6 +28,7 @@ BODIES: dict[Any, Any] = {
     wire.ActivateRequest: {"id": VISIT},
     wire.ExplainRequest: {"id": VISIT},
     wire.EvaluateRequest: {"policy": "random", "last": 5000},
+    wire.ProofRequest: {"against": "always:spring"},
     wire.EraseRequest: {"key": PERSON},
     wire.ArmRequest: {"name": "books", "like": "shoes"},
     wire.Login: {"key": "your-api-key"},

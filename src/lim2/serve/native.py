@@ -228,6 +228,13 @@ async def evaluate(call: Call) -> wire.EvaluateResponse:
         return await call.service.background.run(lambda: evaluating.evaluated(hosted, call.body))
 
 
+async def proof(call: Call) -> wire.ProofResponse:
+    """Compare the bandit with a rule, by an interval that is valid however often one looks at it."""
+    hosted = await hosted_of(call)
+    with refusals("a proof"):
+        return await call.service.background.run(lambda: evaluating.proved(hosted, call.body))
+
+
 async def snapshot(call: Call) -> Reply:
     """Return the model as a file for ``lim2.load``."""
     hosted = await hosted_of(call)
@@ -347,6 +354,8 @@ OPERATIONS = [
                body=wire.ExplainRequest, answer=wire.ExplainResponse, roles=("read",)),
     _operation("evaluate", f"{BANDIT}/evaluate", evaluate, "POST",
                body=wire.EvaluateRequest, answer=wire.EvaluateResponse, roles=("read",)),
+    _operation("proof", f"{BANDIT}/proof", proof, "POST",
+               body=wire.ProofRequest, answer=wire.ProofResponse, roles=("read",)),
     _operation("overview", f"{BANDIT}/overview", show_overview, query=wire.Points, answer=wire.Overview, **READS),
     _operation("snapshot", f"{BANDIT}/snapshot", snapshot, answer=bytes, **READS),
     _operation("upload", f"{BANDIT}/snapshot", upload, "PUT", body=bytes, most=MODEL, status=204, audit="uploaded"),

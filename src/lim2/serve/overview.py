@@ -14,6 +14,7 @@ from lim2.evaluation.estimators import mean_of, snips
 from lim2.log.reading import LogState
 from lim2.serve import wire
 from lim2.serve.catalog import Listed, NoBanditError
+from lim2.serve.evaluating import proved
 from lim2.serve.history import complete, recent
 from lim2.serve.hosted import Hosted
 from lim2.serve.registry import Registry
@@ -136,7 +137,7 @@ def overview(hosted: Hosted, points: int, last: int) -> wire.Overview:
         only=len(decisions) if limited else None,
         online=online,
         baseline=baseline,
-        gain=gain_estimate(weights, rewards),
+        proof=proved(hosted, wire.ProofRequest()),
         points=series(decisions, len(known), points, shown),
         arms=[*shown, OTHERS] if len(arms) > len(shown) else shown,
         shares=_shares([str(one.arm) for one in decisions], shown),
@@ -241,21 +242,6 @@ def snips_estimate(weights: Array, rewards: Array) -> wire.Estimate:
     if np.count_nonzero(weights) < 2:
         return wire.Estimate(None, None, None)
     return _estimate(snips(weights, rewards, LEVEL))
-
-
-def gain_estimate(weights: Array, rewards: Array) -> wire.Estimate:
-    """Return what was earned more than the policy would have, paired by decision.
-
-    Parameters
-    ----------
-    weights, rewards
-        As for :func:`snips_estimate`.
-    """
-    if np.count_nonzero(weights) < 2:
-        return wire.Estimate(None, None, None)
-    own = float(np.sum(weights * rewards) / np.sum(weights))
-    terms = rewards - own - weights * (rewards - own) / np.mean(weights)
-    return _estimate(mean_of(terms, LEVEL))
 
 
 def learned(hosted: Hosted, decisions: Sequence[Any]) -> list[wire.Contribution]:

@@ -192,6 +192,68 @@ class EvaluateResponse(msgspec.Struct, kw_only=True):
     warnings: list[str]
 
 
+class ProofRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A request for a proof that the bandit earns more than a rule.
+
+    ``against``: ``always:ARM`` or the name of an arm, ``uniform``, or ``first``, the first candidate. ``reward_range``:
+    the smallest and the largest reward; rewards beyond are capped; null means 0 to 1.
+    """
+
+    against: Annotated[str, Meta(min_length=1, max_length=300)] = "first"
+    reward_range: Annotated[list[Finite], Meta(min_length=2, max_length=2)] | None = None
+
+
+class CurvePoint(msgspec.Struct):
+    """Gain and its interval after a number of decisions."""
+
+    decisions: int
+    gain: float
+    low: float | None
+    high: float | None
+
+
+class ControlShare(msgspec.Struct):
+    """A share of traffic for which the rule would decide, and the number of decisions that a verdict would take."""
+
+    share: float
+    decisions: int
+
+
+class ProofResponse(msgspec.Struct, kw_only=True):
+    """The gain over a rule, with an interval that is valid however often one looks; see ``lim2.DecisionLog.proof``.
+
+    ``gain``: reward per decision minus that of the rule. ``relative``: the same as a share of the rule's reward.
+    ``decisions``: how many count; ``proved_after``: since how many the verdict has held; ``more``: how many more a
+    verdict takes if all goes on as it did. ``control_share``: a share of traffic that would lead to a verdict sooner if
+    the rule decided for it, and after how many decisions. ``waiting``: decisions that do not count yet. ``text``: all
+    of it in words.
+    """
+
+    rule: str
+    verdict: Literal["proved better", "proved worse", "not yet"]
+    gain: float | None
+    interval: list[float | None]
+    relative: float | None
+    relative_interval: list[float | None]
+    decisions: int
+    proved_after: int | None
+    more: int | None
+    control_share: ControlShare | None
+    effective_rewarded: float
+    mean_reward: float | None
+    reward_range: list[float] | None
+    capped: int
+    uncovered: int
+    missing: int
+    waiting: int
+    deleted: bool
+    skipped: int
+    level: float
+    curve: list[CurvePoint]
+    warnings: list[str]
+    text: str
+
+
 class EraseRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The key of the person whose decisions are erased."""
 
@@ -381,7 +443,7 @@ class Overview(msgspec.Struct, kw_only=True):
     only: int | None
     online: Estimate
     baseline: Estimate
-    gain: Estimate
+    proof: ProofResponse
     points: list[Point]
     arms: list[str]
     shares: dict[str, float]

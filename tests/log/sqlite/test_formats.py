@@ -80,7 +80,7 @@ def test_a_file_of_the_first_format_is_migrated_and_goes_on(tmp_path: Path) -> N
         log.decide(bandit, USERS[0], items=CATALOGUE)
         assert len(log.rank(bandit, USERS[0], CATALOGUE, 2)) == 2
         assert len(log.table()) == 21
-    assert format_of(tmp_path) == schema.FORMAT == 4
+    assert format_of(tmp_path) == schema.FORMAT == 5
     for one in (agent, live_agent):
         del one.metadata["log_event"]  # the last reward was recorded twice, in two files
     assert learned(agent) == learned(live_agent)

@@ -10,10 +10,11 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from lim2.log.errors import LogError
+from lim2.log.new_seqs import NewSeqs
 from lim2.log.postgres import sql
 from lim2.log.postgres.connections import Connection
 from lim2.log.postgres.tables import new_head
-from lim2.log.store import ROWS_PER_READ, DecisionRecord, Model, PlainEvent, Span
+from lim2.log.store import ROWS_PER_READ, DecisionRecord, KeptProof, Model, PlainEvent, Span
 
 
 class PostgresCopy:
@@ -52,6 +53,9 @@ class PostgresCopy:
     def models(self) -> list[Model]:  # noqa: D102
         return [Model(*row) for row in self._all(sql.MODELS)]
 
+    def proofs(self) -> list[KeptProof]:  # noqa: D102
+        return [KeptProof(*row) for row in self._all(sql.ALL_PROOFS)]
+
     def take(
         self,
         meta: dict[str, Any],
@@ -59,15 +63,18 @@ class PostgresCopy:
         events: Iterable[PlainEvent],
         batches: Iterable[tuple[int, int]],
         models: Iterable[Model],
+        proofs: Iterable[KeptProof],
     ) -> None:
         """Write the content into an empty log."""
         ((last, head),) = self._all(sql.COPY_TARGET)
         if last or head["version"] or self._all(sql.HAS_PENDING):
             raise LogError("the target log is not empty, and a copy never overwrites: name a new log")
-        log, counts, iterator = self._log, Counter[str](), iter(decisions)
+        log, counts, iterator, seqs = self._log, Counter[str](), iter(decisions), NewSeqs(proofs)
         while page := list(islice(iterator, ROWS_PER_READ)):
-            seqs = self._all(sql.DRAW_SEQS, n=len(page))
-            rows = [(log, seq, record) for (seq,), record in zip(seqs, page, strict=True)]
+            drawn = self._all(sql.DRAW_SEQS, n=len(page))
+            rows = [(log, seq, record) for (seq,), record in zip(drawn, page, strict=True)]
+            for _, seq, record in rows:
+                seqs.add(record.seq, seq)
             pending = [(*key, record.learned, *record.row) for *key, record in rows if record.event is None]
             settled = [(*key, record.learned, *record.event, *record.row) for *key, record in rows if record.event]
             self._many(sql.COPY_PENDING, pending)
@@ -82,6 +89,7 @@ class PostgresCopy:
                 self._many(sql.ADD_CHANGE, [(log, *event[:3], *event[4:])])
         self._many(sql.ADD_BATCH, [(log, *batch) for batch in batches])
         self._many(sql.ADD_MODEL, [(log, *model) for model in models])
+        self._many(sql.PUT_PROOF, [(log, *proof) for proof in seqs.proofs()])
         kinds = {key: counts[key.removeprefix("count ")] for key in head if key.startswith("count ")}
         values = new_head("") | {key: value for key, value in meta.items() if key not in ("last", "pruned")} | kinds
         self._connection.execute(sql.SET_HEAD, (meta["last"], meta["pruned"], Jsonb(values), log))

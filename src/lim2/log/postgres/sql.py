@@ -55,7 +55,7 @@ DELETE_LOG = "DELETE FROM lim2.logs WHERE name = %s RETURNING log"
 # Delete the rows of a log in all tables.
 DELETE_ROWS = tuple(
     f"DELETE FROM lim2.{table} WHERE log = %s"
-    for table in ("pending", "rewards", "batches", "models", "changes", "events")
+    for table in ("pending", "rewards", "batches", "models", "proofs", "changes", "events")
 )
 # Delete what a process that did not know yet has inserted into a deleted log.
 DELETE_ORPHANS = "DELETE FROM lim2.pending p WHERE NOT EXISTS (SELECT FROM lim2.logs l WHERE l.log = p.log)"
@@ -166,6 +166,19 @@ DELETE_MODELS = "DELETE FROM lim2.models WHERE log = %s AND version <= %s"
 MODEL = """SELECT version, position, time, data FROM lim2.models
     WHERE log = %s AND version > %s ORDER BY version DESC LIMIT 1"""
 
+# Proofs
+
+# Read the names of the proofs that are kept.
+PROOFS = "SELECT name FROM lim2.proofs WHERE log = %s ORDER BY name"
+# Read a proof.
+PROOF = "SELECT seq, sums FROM lim2.proofs WHERE log = %s AND name = %s"
+# Keep a proof.
+PUT_PROOF = """INSERT INTO lim2.proofs (log, name, seq, sums) VALUES (%s, %s, %s, %s)
+    ON CONFLICT (log, name) DO UPDATE SET seq = excluded.seq, sums = excluded.sums"""
+# Count the decisions after one.
+COUNT_AFTER = """SELECT (SELECT count(*) FROM lim2.pending WHERE log = %(log)s AND seq > %(after)s) +
+    (SELECT count(*) FROM lim2.events WHERE log = %(log)s AND seq > %(after)s AND position > %(pruned)s)"""
+
 # Deleting
 
 _EXPIRING = "FROM lim2.events WHERE log = %(log)s AND position > %(pruned)s AND position <= %(upto)s"
@@ -217,6 +230,8 @@ SPAN = f"SELECT min(time), max(time) FROM lim2.events WHERE log = %(log)s AND po
 BATCHES = "SELECT after, last FROM lim2.batches WHERE log = %(log)s ORDER BY after"
 # Read all models.
 MODELS = "SELECT version, position, time, data FROM lim2.models WHERE log = %(log)s ORDER BY version"
+# Read all proofs.
+ALL_PROOFS = "SELECT name, seq, sums FROM lim2.proofs WHERE log = %(log)s ORDER BY name"
 # Read and lock the log that a copy is written to.
 COPY_TARGET = "SELECT last, head FROM lim2.logs WHERE log = %(log)s FOR UPDATE"
 # See whether the log has decisions.

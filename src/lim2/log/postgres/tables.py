@@ -324,6 +324,21 @@ class PostgresTables:
         row = self._one(sql.MODEL, (self.log, after))
         return None if row is None else Model(*row)
 
+    # Proofs
+
+    def proofs(self) -> list[str]:  # noqa: D102
+        return [name for (name,) in self._all(sql.PROOFS, (self.log,))]
+
+    def proof(self, name: str) -> tuple[int, str] | None:  # noqa: D102
+        row: tuple[int, str] | None = self._one(sql.PROOF, (self.log, name))
+        return row
+
+    def put_proof(self, name: str, seq: int, sums: str) -> None:  # noqa: D102
+        self._write(sql.PUT_PROOF, (self.log, name, seq, sums))
+
+    def count_after(self, seq: int) -> int:  # noqa: D102
+        return self._integer(sql.COUNT_AFTER, self._named(after=seq)) or 0
+
     # Deleting
 
     def prune(self, upto: int) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from lim2.log.errors import LogError
+from lim2.log.new_seqs import NewSeqs
 from lim2.log.sqlite import sql
-from lim2.log.store import DecisionRecord, Model, PlainEvent, Span
+from lim2.log.store import DecisionRecord, KeptProof, Model, PlainEvent, Span
 
 _COUNTERS = {"last": "events", "version": "models"}  # value of the log -> table whose AUTOINCREMENT counts it
 
@@ -48,6 +49,9 @@ class SQLiteCopy:
     def models(self) -> list[Model]:  # noqa: D102
         return [Model(*row) for row in self._all(sql.MODELS)]
 
+    def proofs(self) -> list[KeptProof]:  # noqa: D102
+        return [KeptProof(*row) for row in self._all(sql.ALL_PROOFS)]
+
     def take(
         self,
         meta: dict[str, Any],
@@ -55,14 +59,17 @@ class SQLiteCopy:
         events: Iterable[PlainEvent],
         batches: Iterable[tuple[int, int]],
         models: Iterable[Model],
+        proofs: Iterable[KeptProof],
     ) -> None:
         """Write the content into an empty log."""
         if self._all(sql.WRITTEN):
             raise LogError("the log is not empty: a copy never overwrites, name a new one")
-        insert = sql.insert(1, "position, settled")
+        insert, seqs = sql.insert(1, "position, settled"), NewSeqs(proofs)
         for record in decisions:
             settled = None if record.event is None else record.event.position
             seq = self._connection.execute(insert, (*record.row, record.learned, settled)).lastrowid
+            assert seq is not None
+            seqs.add(record.seq, seq)
             if record.event is not None:
                 self._add_event(record.event, seq)
             for reward in record.rewards:
@@ -71,6 +78,7 @@ class SQLiteCopy:
             self._add_event(event, None)
         self._connection.executemany(sql.ADD_BATCH, batches)
         self._connection.executemany(sql.COPY_MODEL, models)
+        self._connection.executemany(sql.PUT_PROOF, seqs.proofs())
         for key, table in _COUNTERS.items():
             self._all(sql.REMOVE_SEQUENCE, table)
             self._all(sql.ADD_SEQUENCE, table, meta[key])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lim2.log.errors import LogError, LogFileError, file_error
 from lim2.log.sqlite import sql
-from lim2.log.sqlite.schema import APPLICATION, COLLECTED, COUNTS, FORMAT, MIGRATIONS, SCHEMA
+from lim2.log.sqlite.schema import APPLICATION, COLLECTED, COUNTS, FORMAT, MIGRATIONS, PROOFS, SCHEMA
 
 AUTOCHECKPOINT_PAGES = 4000  # in the WAL file, with which a writer makes a checkpoint if none was made
 
@@ -23,7 +23,7 @@ def connect(path: Path, synchronous: str) -> sqlite3.Connection:
         format, tables = _format(connection, path)
         if not tables:
             _execute(connection, SCHEMA)
-            _execute(connection, COLLECTED + COUNTS)
+            _execute(connection, COLLECTED + PROOFS + COUNTS)
             connection.executemany(sql.PUT, [("id", uuid.uuid4().hex), ("pruned", 0), ("late", 0)])
             connection.execute(sql.SET_APPLICATION.format(APPLICATION))
         elif format < FORMAT:

@@ -7,10 +7,11 @@ learns from, in this order: a reward, a default reward, a decision dropped, disc
 added or removed.
 An event's `token` is drawn when it is written: an agent that carries it knows its event in any copy of the file.
 `rewards` has those that are collected until a decision settles, or that came too late. `batches` has the events that
-were learned as one: those after a position, up to another one. `models` has published agents.
+were learned as one: those after a position, up to another one. `models` has published agents. `proofs` has the sums of
+proofs, with the `seq` of the last decision that they include.
 """
 
-FORMAT = 4
+FORMAT = 5
 APPLICATION = 0x4C694D32  # "LiM2", which `file` shows
 
 SCHEMA = """
@@ -60,6 +61,9 @@ CREATE TABLE models (
 INSERT OR REPLACE INTO meta VALUES ('count erased', 0);
 """
 
+# New in the fifth format: what proofs have summed up, of the decisions up to one.
+PROOFS = "CREATE TABLE proofs (name TEXT PRIMARY KEY, seq INTEGER NOT NULL, sums TEXT NOT NULL) WITHOUT ROWID;"
+
 # Counters, which triggers keep, so that no query counts a million rows.
 COUNTS = """
 INSERT OR REPLACE INTO meta SELECT 'count pending', count(*) FROM decisions WHERE settled IS NULL;
@@ -105,4 +109,5 @@ ALTER TABLE decisions ADD COLUMN metadata BLOB;
 ALTER TABLE decisions ADD COLUMN active INTEGER NOT NULL DEFAULT 1;
 """
     + COLLECTED,
+    4: PROOFS,
 }

@@ -127,6 +127,17 @@ ADD_MODEL = "INSERT INTO models (position, time, data) VALUES (?, ?, ?)"
 # Read the latest model, unless the reader has it.
 MODEL = "SELECT version, position, time, data FROM models WHERE version > ? ORDER BY version DESC LIMIT 1"
 
+# Proofs
+
+# Read the names of the proofs that are kept.
+PROOFS = "SELECT name FROM proofs ORDER BY name"
+# Read a proof.
+PROOF = "SELECT seq, sums FROM proofs WHERE name = ?"
+# Keep a proof.
+PUT_PROOF = "INSERT OR REPLACE INTO proofs VALUES (?, ?, ?)"
+# Count the decisions after one.
+COUNT_AFTER = "SELECT count(*) FROM decisions WHERE seq > ?"
+
 # Deleting
 
 _PRUNED = "SELECT decision FROM events WHERE position <= ? AND decision IS NOT NULL"
@@ -165,6 +176,8 @@ SPAN = "SELECT min(time), max(time) FROM events"
 BATCHES = "SELECT after, last FROM batches ORDER BY after"
 # Read all models.
 MODELS = "SELECT version, position, time, data FROM models ORDER BY version"
+# Read all proofs.
+ALL_PROOFS = "SELECT name, seq, sums FROM proofs ORDER BY name"
 # See whether anything was ever written: AUTOINCREMENT counts from 1.
 WRITTEN = "SELECT seq FROM sqlite_sequence WHERE seq > 0"
 # Write an event with its position and token.

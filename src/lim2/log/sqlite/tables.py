@@ -174,6 +174,21 @@ class SQLiteTables:
         row = self._one(sql.MODEL, after)
         return None if row is None else Model(*row)
 
+    # Proofs
+
+    def proofs(self) -> list[str]:  # noqa: D102
+        return [name for (name,) in self._all(sql.PROOFS)]
+
+    def proof(self, name: str) -> tuple[int, str] | None:  # noqa: D102
+        row: tuple[int, str] | None = self._one(sql.PROOF, name)
+        return row
+
+    def put_proof(self, name: str, seq: int, sums: str) -> None:  # noqa: D102
+        self._one(sql.PUT_PROOF, name, seq, sums)
+
+    def count_after(self, seq: int) -> int:  # noqa: D102
+        return self._integer(sql.COUNT_AFTER, seq) or 0
+
     # Deleting
 
     def prune(self, upto: int) -> None:  # noqa: D102
