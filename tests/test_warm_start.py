@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.batches import ends_of_batches
 
 import lim2
-from lim2 import batches
 from lim2.log.table import Table
 
 RNG = np.random.default_rng(0)
@@ -34,7 +34,7 @@ def test_an_agent_learns_a_table_in_its_order(name: str) -> None:
     other.update_many(CONTEXTS, PLAYED, REWARDS, batch="auto")
     assert agent.to_bytes() == other.to_bytes()
     assert agent.metadata == {}
-    expected = [rows.stop for rows in batches.slices(N, "auto" if agent.batches else 1, 0)]
+    expected = ends_of_batches(N) if agent.batches else range(1, N + 1)
     assert calls == [(done, N) for done in expected]
     if not agent.batches:
         other = agent_of(name)

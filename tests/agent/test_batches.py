@@ -1,34 +1,37 @@
 """Batches through the shell: sizes, checks, what is written together, and what fails has changed nothing."""
 
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.batches import ends_of_batches
 from helpers.faults import fails_at, fails_at_line
 from helpers.variants import N_FEATURES, make, named
 from helpers.worlds import beliefs, contexts_of, play
 
 import lim2
-from lim2 import batches
+from lim2.log import Table
 
 CONTEXTS, ARMS, REWARDS = contexts_of(6, seed=3), [0, 1, 2, 0, 1, 2], np.arange(6.0)
 bearing = pytest.mark.parametrize("variant", ["AdaptiveTS", "LinearTS", "AdaptiveTS, linear"])
 
 
-def test_batches_grow_with_what_is_known() -> None:
-    assert [batches.growing(t) for t in (0, 7, 8, 80, 2047, 2048, 10**9)] == [1, 1, 1, 10, 255, 256, 256]
-    sizes = [rows.stop - rows.start for rows in batches.slices(5000, "auto", 0)]
-    assert sum(sizes) == 5000
-    assert sizes[:17] == [1] * 16 + [2]
-    assert max(sizes) == 256
+def test_batches_grow_with_the_rounds() -> None:
+    calls: list[tuple[int, int]] = []
+    table = Table.of(contexts_of(3000), [0, 1, 2] * 1000, np.ones(3000), np.full(3000, 0.5))
+    assert make("LinearTS").warm_start(table, progress=lambda *call: calls.append(call)) == 3000
+    assert calls == [(end, 3000) for end in ends_of_batches(3000)]
+    sizes = np.diff([0, *(end for end, _ in calls)]).tolist()
+    assert sizes[:17] == [1] * 16 + [2] and max(sizes) == 256
 
 
 def test_auto_is_the_batches_one_would_make_by_hand() -> None:
     contexts, agent, other = contexts_of(100), make("LinearTS"), make("LinearTS")
     agent.update_many(contexts, [0, 1] * 50, np.ones(100), batch="auto")
-    for rows in batches.slices(100, "auto", 0):
-        other.learn_logged_many(contexts[rows], ([0, 1] * 50)[rows], np.ones(100)[rows], ())
+    for start, end in pairwise([0, *ends_of_batches(100)]):
+        other.update_many(contexts[start:end], ([0, 1] * 50)[start:end], np.ones(end - start), batch=end - start)
     assert agent.to_bytes() == other.to_bytes()
 
 

@@ -8,7 +8,6 @@ from oracle.thompson_sampling import OracleThompsonSampling
 from scipy import stats
 
 import lim2
-from lim2.exploration.beta import chances_of_largest_share
 
 X = [0.0, 0.0]
 
@@ -113,17 +112,3 @@ def test_items_are_refused_with_advice() -> None:
         lim2.Bandit(algorithm="ThompsonSampling")
     with pytest.raises(ValueError, match="cannot share it between items"):
         lim2.ThompsonSampling(n_features=2, n_item_features=3)
-
-
-@pytest.mark.parametrize("n_arms", [1, 2, 5, 40])
-def test_chances_of_shares_of_any_precision(n_arms: int) -> None:
-    """From no reward to a hundred thousand: against draws, and a sum of 1."""
-    rng = np.random.default_rng(n_arms)
-    n = np.floor(10 ** rng.uniform(0.0, 5.0, n_arms))
-    ones = np.floor(n * rng.uniform(0.0, 0.2, n_arms))
-    a, b = 1.0 + ones, 1.0 + n - ones
-    chances = chances_of_largest_share(a, b)
-    drawn = rng.beta(a, b, (100_000, n_arms)).argmax(axis=1)
-    counts = np.bincount(drawn, minlength=n_arms) / 100_000
-    assert chances.sum() == pytest.approx(1.0)
-    assert (np.abs(counts - chances) < 5 * np.sqrt(chances * (1 - chances) / 100_000) + 1e-5).all()

@@ -9,8 +9,9 @@ from bandit.shop import ARMS, CATALOGUE, FORMS, USERS, content, items_of, learne
 from helpers.faults import fails_at, fails_at_line
 
 import lim2
-from lim2.bandit.deciding import POSITION
 from lim2.encoding import Encoder
+
+POSITION = "position in the slate"
 
 every_form = pytest.mark.parametrize("form", FORMS)
 SMALL = Encoder(numbers=8, buckets=6)

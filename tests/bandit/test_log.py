@@ -12,8 +12,9 @@ from log.world import make_log
 
 import lim2
 from lim2.encoding import Category, Columns, Encoder
-from lim2.exploration.epsilon import LOGGED
 from lim2.log import LogError
+
+LOGGED = 0.03  # the default epsilon beside a log
 
 every_form = pytest.mark.parametrize("form", FORMS)
 

@@ -1,6 +1,5 @@
 """A declared schema: exact columns, and errors for what was not declared."""
 
-import dataclasses
 import math
 from datetime import datetime
 from typing import Any
@@ -11,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lim2.encoding import Category, Columns, Embedding, EncoderState, Number, RawEncoder, Tags, Time
-from lim2.encoding.parts import from_parts, to_parts
-from lim2.persistence.settings import decoded, encoded
 
 SHOP = Columns(
     [("basket.total", Number())],
@@ -26,7 +23,6 @@ EVENT: dict[str, Any] = {
     "basket": {"total": 10.0}, "country": "DE", "level": 2, "tags": ["sale", "new"], "at": "2026-11-16T06:00:00Z",
     "vector": [0.5, -1],
 }  # fmt: skip
-KINDS = {kind.__name__: kind for kind in (Columns, Number, Category, Tags, Time, Embedding)}
 
 good = st.fixed_dictionaries(
     {
@@ -100,14 +96,7 @@ def test_it_keeps_the_encoders_promises(history: list[dict[str, Any]], raw: dict
     for part in SHOP.explain(state, raw):
         total[0 if part.column is None else part.column] += part.encoded
     assert total.tobytes() == x.tobytes()
-    assert from_parts(SHOP, *to_parts(state)) == state
     assert learned(*history) == state  # a value that nothing has changed
-
-
-def test_settings_are_saved_by_their_fields() -> None:
-    saved = encoded(SHOP, "a schema", KINDS)
-    assert decoded(saved, KINDS) == SHOP
-    assert dataclasses.replace(SHOP) == SHOP
 
 
 def test_what_is_known_of_the_columns() -> None:

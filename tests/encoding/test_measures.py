@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from lim2.encoding import ColumnInfo, Columns, Encoder, EncoderState, Number
-from lim2.encoding.measures import SAMPLE_VALUES
+
+SAMPLE_VALUES = 64  # after which the scaling of a number is fixed
 
 ENCODER = Encoder(numbers=8, buckets=32)
 START = datetime(2026, 11, 2, tzinfo=UTC)

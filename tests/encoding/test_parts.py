@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.raw import contexts
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lim2.encoding import Columns, Encoder, EncoderState, Number
+from lim2.encoding import Category, Columns, Embedding, Encoder, EncoderState, Number, Tags, Time
 from lim2.encoding.categories import MAX_NEW
 from lim2.encoding.parts import from_parts, to_parts
 from lim2.encoding.states import MAX_KEYS
@@ -124,3 +127,40 @@ def test_parts_of_another_encoder_are_refused() -> None:
         from_parts(columns, {**values, "overflow": 1}, arrays)
     with pytest.raises(ValueError, match="a column has no observations"):
         from_parts(Encoder(), values, arrays)
+
+
+SETTINGS = (Encoder(), Encoder(numbers=3, buckets=5, hashes=1, seed=7), Encoder(numbers=0, buckets=4, hashes=3))
+
+
+@given(st.sampled_from(SETTINGS), st.lists(contexts, max_size=6), contexts)
+def test_what_was_learned_comes_back_exactly(
+    encoder: Encoder, history: list[dict[str, Any]], raw: dict[str, Any]
+) -> None:
+    state = encoder.init()
+    for context in history:
+        state = encoder.observe(state, context)
+    back = from_parts(encoder, *to_parts(state))
+    assert back == state
+    assert encoder.encode(back, raw).tobytes() == encoder.encode(state, raw).tobytes()
+
+
+def test_a_schema_and_its_state_come_back() -> None:
+    kinds = (Columns, Number, Category, Tags, Time, Embedding)
+    shop = Columns(
+        total=Number(), country=Category(["AT", "DE"]), tags=Tags(["new", "red"]), at=Time(optional=True),
+        vector=Embedding(2),
+    )  # fmt: skip
+    classes = {kind.__name__: kind for kind in kinds}
+    assert decoded(encoded(shop, "a schema", classes), classes) == shop
+    state = shop.init(trusted=True)
+    for total in (10.0, 30.0):
+        event = {"total": total, "country": "AT", "tags": ["red"], "at": "2026-11-16", "vector": [0.5, -1]}
+        state = shop.observe(state, event)
+    assert from_parts(shop, *to_parts(state)) == state
+
+
+def test_counts_of_categories_come_back() -> None:
+    state = ENCODER.init()
+    for t in range(200):
+        state = ENCODER.observe(state, {"user": f"u{t % 70}", "session": f"s{t}", "age": 20 + 37 * t % 50})
+    assert from_parts(ENCODER, *to_parts(state)) == state

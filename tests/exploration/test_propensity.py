@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import ndtr, stdtr
 
 from lim2.exploration import UCB, StudentT, Thompson, propensity
+from lim2.exploration.beta import chances_of_largest_share
 from lim2.exploration.propensity import _many_cases, _one_case, chances_of_largest, one_hot
 
 Float = NDArray[np.float64]
@@ -264,3 +265,17 @@ def test_leaving_out_the_hopeless_changes_nothing(freedom: float, monkeypatch: p
         with monkeypatch.context() as patch:
             patch.setattr(propensity, "MIN_TO_LEAVE_OUT", 10**9)
             np.testing.assert_allclose(quick, chances_of_largest(means, scales, freedom), rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_arms", [1, 2, 5, 40])
+def test_chances_of_shares_of_any_precision(n_arms: int) -> None:
+    """From no reward to a hundred thousand: against draws, and a sum of 1."""
+    rng = np.random.default_rng(n_arms)
+    n = np.floor(10 ** rng.uniform(0.0, 5.0, n_arms))
+    ones = np.floor(n * rng.uniform(0.0, 0.2, n_arms))
+    a, b = 1.0 + ones, 1.0 + n - ones
+    chances = chances_of_largest_share(a, b)
+    drawn = rng.beta(a, b, (100_000, n_arms)).argmax(axis=1)
+    counts = np.bincount(drawn, minlength=n_arms) / 100_000
+    assert chances.sum() == pytest.approx(1.0)
+    assert (np.abs(counts - chances) < 5 * np.sqrt(chances * (1 - chances) / 100_000) + 1e-5).all()

@@ -13,7 +13,6 @@ from helpers.faults import fails_in_log
 from log.world import N_FEATURES, contexts, learned, make_log
 
 import lim2
-from lim2.batches import growing
 from lim2.log import PrunedLogError
 
 X = np.ones(N_FEATURES)
@@ -110,7 +109,7 @@ def test_batches_grow(tmp_path: Path) -> None:
         assert log.apply(agent, batch="auto") == 400
         found = batches_of(log)
     assert [begin for begin, _ in found] == [0, *(end for _, end in found[:-1])]
-    assert [end - begin for begin, end in found[:-1]] == [growing(begin) for begin, _ in found[:-1]]
+    assert [end - begin for begin, end in found[:-1]] == [min(max(begin // 8, 1), 256) for begin, _ in found[:-1]]
     assert found[-1][1] == 400
 
 

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.clock import Clock
-from hypothesis import given
-from hypothesis import strategies as st
 from log.world import ARMS, N_FEATURES, contexts, learned, live, make_agent, make_log
 
 import lim2
 from lim2.log import ConflictingRewardError, LogError, PrunedLogError, UnknownDecisionError
-from lim2.log.serialization import dump_names, load_names
 
 X = np.arange(N_FEATURES) / 10
 
@@ -46,18 +43,6 @@ def test_contexts_keep_their_type_and_shape(tmp_path: Path, dtype: str) -> None:
         kept = log.get(log.record(decision, context[:, ::-1]).id).context
     np.testing.assert_array_equal(kept, context[:, ::-1])
     assert kept.dtype.newbyteorder("<") == context.dtype.newbyteorder("<")
-
-
-scalars = st.one_of(
-    st.text(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none()
-)
-
-
-@pytest.mark.one_store
-@given(st.lists(st.recursive(scalars, lambda inner: st.lists(inner).map(tuple), max_leaves=5)))
-def test_names_of_arms_keep_type_and_value(arms: list[Any]) -> None:
-    again = load_names(dump_names(arms))
-    assert repr(list(again)) == repr(arms)
 
 
 def test_rewards_are_learned_in_order_of_arrival(tmp_path: Path) -> None:

@@ -8,15 +8,13 @@ from helpers.variants import N_FEATURES, every_agent, make
 from helpers.worlds import reward_of
 from log.world import learned, make_log
 
-from lim2.log.decision_input import as_vector
-
 pytestmark = pytest.mark.one_store
 
 
 @every_agent
 def test_replay_gives_the_same_agent(variant: str, tmp_path: Path) -> None:
     agent, plain, fresh = make(variant), make(variant), make(variant)
-    contexts = [as_vector(c) for c in np.random.default_rng(0).normal(size=(25, N_FEATURES))]
+    contexts = list(np.random.default_rng(0).normal(size=(25, N_FEATURES)))
     with make_log(tmp_path) as log:
         for context in contexts:
             decision = log.decide(agent, context)

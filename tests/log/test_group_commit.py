@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.waiting import PATIENCE
 from log import world
 from log.world import N_FEATURES, contexts, learned, make_agent, make_log
 
 import lim2
 from lim2.log import ConflictingRewardError, LogError, TakenIdError, UnknownDecisionError, group_commit
+from lim2.log.group_commit import GroupCommit, Request
 
 X = np.ones(N_FEATURES)
 
@@ -228,3 +230,37 @@ def test_the_thread_ends_when_nothing_comes_and_starts_anew(tmp_path: Path, monk
                 if thread is not None:
                     thread.join()
         assert log.state.rewards == 3
+
+
+class InterruptError(BaseException):
+    """What comes in between."""
+
+
+def write(requests: list[Request], meanwhile: Callable[[], list[Request]]) -> None:
+    requests.extend(meanwhile())
+    for request in requests:
+        request.result = request.work(None)
+
+
+@pytest.mark.one_store
+def test_an_interrupted_start_leaves_no_second_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    group, start, started = GroupCommit(write, RuntimeError), threading.Thread.start, list[threading.Thread]()
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        started.append(thread)
+        if len(started) == 1:
+            raise InterruptError
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    monkeypatch.setattr(group_commit, "IDLE_SECONDS", 60.0)  # nobody ends for lack of work
+    with pytest.raises(InterruptError):
+        group.wait_for(lambda _: 1)
+    done = [group.wait_for(lambda _: number) for number in range(3)]  # noqa: B023
+    others = [thread for thread in started if thread is not group._thread]
+    for thread in others:
+        thread.join(PATIENCE)  # it finds that it is one too many, and ends
+    left = [thread for thread in others if thread.is_alive()]
+    group.end()
+    assert done == [0, 1, 2]
+    assert not left

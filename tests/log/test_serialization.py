@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lim2.log.serialization import as_json, dump_json, load_json, pack_array, pack_json, unpack
+from lim2.log.serialization import as_json, dump_json, dump_names, load_json, load_names, pack_array, pack_json, unpack
 
 pytestmark = pytest.mark.one_store
 
@@ -127,3 +127,12 @@ def test_payloads_come_back_and_repetition_is_compressed(size: int) -> None:
     assert text is not None
     assert unpack(text) == items
     assert size < 100 or len(text) < 0.3 * len(json.dumps(items))
+
+
+names = st.one_of(st.text(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none())
+
+
+@given(st.lists(st.recursive(names, lambda inner: st.lists(inner).map(tuple), max_leaves=5)))
+def test_names_of_arms_keep_type_and_value(arms: list[Any]) -> None:
+    again = load_names(dump_names(arms))
+    assert repr(list(again)) == repr(arms)
