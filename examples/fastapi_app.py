@@ -102,7 +102,7 @@ async def decide(visitor: dict[str, Any]) -> dict[str, Any]:
 @app.post("/reward")
 async def reward(given: Reward) -> dict[str, str]:
     try:
-        return {"outcome": await app.state.worker.log.areward(given.id, given.reward)}
+        return {"status": await app.state.worker.log.areward(given.id, given.reward)}
     except UnknownDecisionError as error:
         raise HTTPException(404, str(error)) from error
 

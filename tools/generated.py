@@ -15,7 +15,7 @@ from markdown.extensions import Extension
 from markdown.preprocessors import Preprocessor
 
 import lim2.cli
-from lim2.serve.app import all_operations
+from lim2.serve.app import NATIVE, PERSONALIZER
 from lim2.serve.openapi import document
 from tools.docstrings import PAGE
 
@@ -44,21 +44,40 @@ PROTOCOLS = {
     "Personalizer, ?api-version=2022-09-01-preview": "/personalizer/",
     "The service itself": "/",
 }
+OF_PERSONALIZER = "(Personalizer)"  # after the name of an object of its protocol
 
 
 def http() -> str:
     """Return all calls, with the fields of what is sent and answered, as Markdown."""
-    made = document(all_operations())
     groups: dict[str, list[str]] = {title: [] for title in PROTOCOLS}
-    for path, methods in made["paths"].items():
-        group = next(title for title, start in PROTOCOLS.items() if path.startswith(start))
-        for method, call in methods.items():
-            groups[group] += _call(f"{method.upper()} {path}", call)
+    objects: dict[str, Any] = {}
+    for operations in (NATIVE, PERSONALIZER):
+        made = document(operations, "")
+        if operations is PERSONALIZER:
+            made = _renamed(made, objects)
+        objects |= made["components"]["schemas"]
+        for path, methods in made["paths"].items():
+            group = next(title for title, start in PROTOCOLS.items() if path.startswith(start))
+            for method, call in methods.items():
+                groups[group] += _call(f"{method.upper()} {path}", call)
     parts = [line for title, lines in groups.items() for line in (f"## {title}", "", *lines)]
     parts += ["## Objects", ""]
-    for name, schema in sorted(made["components"]["schemas"].items(), key=lambda pair: _short(pair[0])):
+    for name, schema in sorted(objects.items()):
         parts += _object(name, schema)
     return "\n".join(parts)
+
+
+def _renamed(made: dict[str, Any], taken: dict[str, Any]) -> dict[str, Any]:
+    """Return a document in which objects have other names where another document has the same ones."""
+    schemas = made["components"]["schemas"]
+    text = json.dumps(made)
+    for name in schemas:
+        if name in taken and schemas[name] != taken[name]:
+            text = text.replace(f'#/components/schemas/{name}"', f'#/components/schemas/{name} {OF_PERSONALIZER}"')
+            schema = json.dumps(schemas[name])
+            text = text.replace(f'"{name}": {schema}', f'"{name} {OF_PERSONALIZER}": {schema}')
+    renamed: dict[str, Any] = json.loads(text)
+    return renamed
 
 
 def _call(title: str, call: dict[str, Any]) -> Iterator[str]:
@@ -76,34 +95,26 @@ def _call(title: str, call: dict[str, Any]) -> Iterator[str]:
 
 
 def _object(name: str, schema: dict[str, Any]) -> Iterator[str]:
-    yield from (f"### {_short(name)} {{ #{_anchor(name)} }}", "", _line(schema.get("description", "")), "")
+    yield from (f"### {name} {{ #{_anchor(name)} }}", "", _line(schema.get("description", "")), "")
     needed = schema.get("required", [])
     fields = schema.get("properties", {})
     if fields:
         yield from ("| field | type | |", "|---|---|---|")
     for field, own in fields.items():
-        known = own.get("default")
-        usual = "" if known in (None, "", [], {}) else f"default `{json.dumps(known)}`"
-        rest = "required" if field in needed else usual
+        rest = "required" if field in needed else _line(own.get("description", ""))
         yield f"| `{field}` | {_kind(own)} | {rest} |"
     yield ""
 
 
-def _short(name: str) -> str:
-    """Return an object's name without its module; two protocols may have one of the same name."""
-    last = name.rsplit(".", 1)[-1]
-    return f"{last} (Personalizer)" if ".personalizer." in name else last
-
-
 def _anchor(name: str) -> str:
-    return "object-" + name.lower().replace(".", "-").replace("_", "-")
+    return "object-" + re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def _kind(schema: dict[str, Any]) -> str:
     """Return a type in words."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[-1]
-        return f"[{_short(name)}](#{_anchor(name)})"
+        return f"[{name}](#{_anchor(name)})"
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_kind(one) for one in schema["anyOf"]))
     if "enum" in schema:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 DECIDED = {"id": "1", "arm": "a", "propensity": 1.0, "arms": ["a"], "propensities": [1.0]}
-OUTCOME = {"outcome": "recorded"}
+STATUS = {"status": "recorded"}
 
 Line = tuple[int, Any, dict[str, str]] | str
 

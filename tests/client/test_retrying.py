@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client.answering import DECIDED, OUTCOME, Answering, Line
+from client.answering import DECIDED, STATUS, Answering, Line
 from helpers.ports import free_port
 from helpers.waiting import PATIENCE
 
@@ -56,7 +56,7 @@ def test_a_decision_is_tried_again_with_the_same_id(kind: Callable[..., Any], tr
 
 @both
 def test_a_reward_is_tried_again_with_the_same_name(kind: Callable[..., Any]) -> None:
-    with Answering("hang up", (200, OUTCOME, {})) as service:
+    with Answering("hang up", (200, STATUS, {})) as service:
         client = kind(service.url, "a key", "shop")
         assert client.reward("1", 0.5) == "recorded"
         assert client.reward("1", 0.5) == "recorded"
@@ -66,7 +66,7 @@ def test_a_reward_is_tried_again_with_the_same_name(kind: Callable[..., Any]) ->
 
 @both
 def test_many_rewards_are_tried_again_with_the_same_names(kind: Callable[..., Any]) -> None:
-    with Answering(BUSY, "hang up", (200, {"outcomes": ["recorded"] * 2}, {})) as service:
+    with Answering(BUSY, "hang up", (200, {"statuses": ["recorded"] * 2}, {})) as service:
         client = kind(service.url, "a key", "shop")
         assert client.reward_many([("1", 1.0), ("2", 1.0, "click")]) == ["recorded"] * 2
     sent = [[reward["name"] for reward in body["rewards"]] for body in service.bodies]
@@ -175,9 +175,9 @@ def test_something_else_answers(kind: Callable[..., Any]) -> None:
 
 
 def test_a_connection_is_kept_and_replaced_when_the_service_closes_it() -> None:
-    fine: Line = (200, OUTCOME, {})
+    fine: Line = (200, STATUS, {})
     with (
-        Answering(fine, fine, (200, OUTCOME, {"Connection": "close"}), fine) as service,
+        Answering(fine, fine, (200, STATUS, {"Connection": "close"}), fine) as service,
         lim2.Client(service.url, "a key", "shop") as client,
     ):
         for _ in range(4):
@@ -190,14 +190,14 @@ def test_coroutines_share_connections() -> None:
         async with lim2.AsyncClient(service.url, "a key", "shop", connections=4) as client:
             await asyncio.gather(*(client.reward("1", 1.0) for _ in range(40)))
 
-    with Answering((200, OUTCOME, {})) as service:
+    with Answering((200, STATUS, {})) as service:
         asyncio.run(ask(service))
     assert len(service.bodies) == 40
     assert len(service.connections) <= 4
 
 
 def test_another_event_loop_needs_another_client() -> None:
-    with Answering((200, OUTCOME, {"Connection": "close"})) as service:
+    with Answering((200, STATUS, {"Connection": "close"})) as service:
         client = lim2.AsyncClient(service.url, "a key", "shop")
         assert asyncio.run(client.reward("1", 1.0)) == "recorded"
         with pytest.raises(RuntimeError, match="belongs to another event loop: create one in each"):

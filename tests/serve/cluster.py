@@ -168,7 +168,7 @@ class Client(threading.Thread):
             self.decided[id] = made["arm"]
             if self._rng.random() < 0.8:
                 value = float(self._rng.random() < {"a": 0.7, "b": 0.3, "c": 0.1}[made["arm"]])
-                self.rewarded[id] = (value, self._post("reward", {"id": id, "reward": value})["outcome"])
+                self.rewarded[id] = (value, self._post("reward", {"id": id, "reward": value})["status"])
         for line in self._lines.values():
             line.close()
 

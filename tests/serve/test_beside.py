@@ -99,7 +99,7 @@ def test_a_bandit_that_another_process_deletes_and_makes_anew_answers(
     assert two.call("GET", "/metrics")[0] == 200
     made = two.call("POST", f"{SHOP}/decide", {"items": ITEMS, "id": "new"})
     assert made[0] == 200
-    assert one.call("POST", f"{SHOP}/reward", {"id": "new", "reward": 1.0}) == (200, {"outcome": "recorded"})
+    assert one.call("POST", f"{SHOP}/reward", {"id": "new", "reward": 1.0}) == (200, {"status": "recorded"})
     assert one.call("POST", f"{SHOP}/reward", {"id": "old", "reward": 1.0})[0] == 404
 
 
@@ -124,7 +124,7 @@ def test_the_process_that_makes_a_bandit_anew_forgets_the_one_that_another_has_d
     status, made = two.call("PUT", SHOP, {"arms": ["b"], "algorithm": "LinearTS"})
     assert (status, made["arms"]) == (201, ["b"])
     assert two.call("POST", f"{SHOP}/decide", {"id": "new"})[1]["arm"] == "b"
-    assert one.call("POST", f"{SHOP}/reward", {"id": "new", "reward": 1.0}) == (200, {"outcome": "recorded"})
+    assert one.call("POST", f"{SHOP}/reward", {"id": "new", "reward": 1.0}) == (200, {"status": "recorded"})
 
 
 def test_what_was_closed_never_learns_again(processes: tuple[Process, Process]) -> None:

@@ -47,7 +47,7 @@ class Decides(NamedTuple):
 
     def rewarded(self, id: str, reward: float = 1.0) -> None:
         assert self.call("POST", f"{SHOP}/decide", {"items": ITEMS, "id": id})[0] == 200
-        assert self.call("POST", f"{SHOP}/reward", {"id": id, "reward": reward}) == (200, {"outcome": "recorded"})
+        assert self.call("POST", f"{SHOP}/reward", {"id": id, "reward": reward}) == (200, {"status": "recorded"})
 
     @property
     def caught_up(self) -> bool:

@@ -41,7 +41,7 @@ def learner_of(server: Running) -> int:
 def rewarded(server: Running, ids: range) -> None:
     for id in map(str, ids):
         assert server.call("POST", f"{SHOP}/decide", {"items": ITEMS, "id": id})[0] == 200
-        assert server.call("POST", f"{SHOP}/reward", {"id": id, "reward": 1.0}) == (200, {"outcome": "recorded"})
+        assert server.call("POST", f"{SHOP}/reward", {"id": id, "reward": 1.0}) == (200, {"status": "recorded"})
 
 
 def snapshot(server: Running, rounds: int) -> Any:

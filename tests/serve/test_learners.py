@@ -100,7 +100,7 @@ def test_a_learner_that_stood_still_finds_that_another_one_has_taken_over(tmp_pa
                 body = {"id": f"d{number}", "items": ITEMS}
                 assert decider.call("POST", "/v1/bandits/shop/decide", body)[0] == 200
                 answer = decider.call("POST", "/v1/bandits/shop/reward", {"id": f"d{number}", "reward": 1.0})
-                assert answer == (200, {"outcome": "recorded"})
+                assert answer == (200, {"status": "recorded"})
 
         visited(range(10))
         until_answer(decider, "/v1/bandits/shop", lambda own: own["rounds"] == 10)

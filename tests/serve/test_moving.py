@@ -128,7 +128,7 @@ def test_a_service_goes_on_in_the_database_where_it_stopped(tmp_path: Path, url:
         assert shown(client) == before
         again = call(client, "POST", f"{BASE}/items/decide", {"id": "d9", "items": ITEMS})
         assert again["arm"] == before["decisions"]["items", "d9"]["arm"]
-        assert call(client, "POST", f"{BASE}/arms/reward", {"id": "d9", "reward": 1.0}) == {"outcome": "recorded"}
+        assert call(client, "POST", f"{BASE}/arms/reward", {"id": "d9", "reward": 1.0}) == {"status": "recorded"}
         assert call(client, "POST", f"{BASE}/items/reward", {"id": "slate", "reward": {"2": 1.0}})
         assert call(client, "POST", f"{BASE}/arms/erase", {"key": "ann"}) == {"erased": 1}
         call(client, "POST", f"{V1}/events/e2/reward", {"value": 1.0})

@@ -43,8 +43,8 @@ def test_arms_without_features(client: TestClient, service: Service) -> None:
     made = post(client, "shop/decide", {"context": {"country": "AT", "age": 31}})
     assert made["arm"] in made["arms"] == ["spring", "shoes"]
     assert sum(made["propensities"]) == pytest.approx(1)
-    assert post(client, "shop/reward", {"id": made["id"], "reward": 1.0}) == {"outcome": "recorded"}
-    assert post(client, "shop/reward", {"id": made["id"], "reward": 1.0}) == {"outcome": "duplicate"}
+    assert post(client, "shop/reward", {"id": made["id"], "reward": 1.0}) == {"status": "recorded"}
+    assert post(client, "shop/reward", {"id": made["id"], "reward": 1.0}) == {"status": "duplicate"}
     assert post(client, "shop/reward", {"id": made["id"], "reward": 0.5}, 409)["error"]["code"]
     service.registry.opened["shop"].step()
     info = client.get(f"{BASE}/shop").json()
@@ -60,7 +60,7 @@ def test_items_rankings_and_slates(client: TestClient, service: Service) -> None
     slate = post(client, "shop/rank", {"context": {"user": "new"}, "items": items, "k": 2, "id": "s1"})
     assert slate["id"] == "s1" and len(slate["ranking"]) == 2
     assert post(client, "shop/rank", {"items": {"other": {}}, "id": "s1"}) == slate
-    assert post(client, "shop/reward", {"id": "s1", "reward": {"2": 1.0}}) == {"outcome": {"2": "recorded"}}
+    assert post(client, "shop/reward", {"id": "s1", "reward": {"2": 1.0}}) == {"status": {"2": "recorded"}}
     service.registry.opened["shop"].step()
     assert client.get(f"{BASE}/shop").json()["rounds"] == 1
     made = post(client, "shop/decide", {"items": items, "id": "d1", "metadata": {"version": 2}, "key": "anna"})
@@ -80,7 +80,7 @@ def test_many_at_once(client: TestClient) -> None:
     more = {"requests": [*asked["requests"], {"context": {}}]}
     assert post(client, "shop/decide_many", more)["decisions"][:5] == first
     rewards = [{"id": one["id"], "reward": 1.0} for one in first]
-    assert post(client, "shop/reward_many", {"rewards": rewards}) == {"outcomes": ["recorded"] * 5}
+    assert post(client, "shop/reward_many", {"rewards": rewards}) == {"statuses": ["recorded"] * 5}
     wrong = [{"id": "never", "reward": 1.0}, {"id": "d0", "reward": 1.0}]
     post(client, "shop/reward_many", {"rewards": wrong}, 404)
     post(client, "shop/decide_many", {"requests": [{"id": "x"}, {"id": "x"}]}, 400)
@@ -91,7 +91,7 @@ def test_activation_and_aggregates(client: TestClient, service: Service) -> None
     make(client, arms=["a", "b"], expire_after=60, default_reward=0, aggregate="max")
     post(client, "shop/decide", {"id": "d", "active": False})
     for value in (0.25, 0.75, 0.5):
-        assert post(client, "shop/reward", {"id": "d", "reward": value}) == {"outcome": "recorded"}
+        assert post(client, "shop/reward", {"id": "d", "reward": value}) == {"status": "recorded"}
     assert post(client, "shop/activate", {"id": "d"}) == {"activated": True}
     hosted = service.registry.opened["shop"]
     hosted.log.clock = lambda: 4e9
@@ -275,7 +275,7 @@ def test_metrics_count_what_happens(client: TestClient, service: Service) -> Non
     for line in (
         'lim2_decisions_total{bandit="shop"} 1.0',
         'lim2_decisions_total{bandit="personalizer"} 1.0',
-        'lim2_rewards_total{bandit="shop",outcome="recorded"} 1.0',
+        'lim2_rewards_total{bandit="shop",status="recorded"} 1.0',
         'lim2_bad_requests_total{code="BadRequest"} 1.0',
         'lim2_requests_total{operation="decide",status="400"} 1.0',
         'lim2_learner_lag_events{bandit="shop"} 0.0',
@@ -325,7 +325,7 @@ def test_arms_come_and_go(client: TestClient, service: Service) -> None:
     post(client, "shop/decide", {"arms": ["b"]}, 400)
     hosted = service.registry.opened["shop"]
     for one in (made, waits):
-        assert post(client, "shop/reward", {"id": one["id"], "reward": 1.0}) == {"outcome": "recorded"}
+        assert post(client, "shop/reward", {"id": one["id"], "reward": 1.0}) == {"status": "recorded"}
         hosted.step()
         assert (hosted.rounds, hosted.failure, hosted.lag) == (1, None, 0)  # that of a removed arm is passed over
     for path, body in (("arms", {"name": "d", "like": "nobody"}), ("arms", {"name": "d", "features": {"price": 1}})):

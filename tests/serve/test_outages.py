@@ -48,7 +48,7 @@ def decided(server: Running, id: str, **more: Any) -> Any:
 
 
 def rewarded(server: Running, id: str, reward: Any, **more: Any) -> Any:
-    return post(server, "reward", {"id": id, "reward": reward, **more})["outcome"]
+    return post(server, "reward", {"id": id, "reward": reward, **more})["status"]
 
 
 def test_a_decider_refuses_or_spools_and_nothing_is_lost_or_done_twice(tmp_path: Path, database: Any) -> None:
@@ -115,7 +115,7 @@ def _spools(server: Running) -> dict[str, str]:
     assert rewarded(server, "during 0", 1.0) == rewarded(server, "during 0", 1.0) == "spooled"
     assert rewarded(server, "before 1", 0.5) == "spooled"  # of a decision that the database has
     assert rewarded(server, "slate", {"2": 1.0}) == {"2": "spooled"}
-    assert post(server, "reward_many", {"rewards": [{"id": "many 0", "reward": 1.0}]}) == {"outcomes": ["spooled"]}
+    assert post(server, "reward_many", {"rewards": [{"id": "many 0", "reward": 1.0}]}) == {"statuses": ["spooled"]}
     assert rewarded(server, "inactive", 0.25) == "spooled"
     assert post(server, "activate", {"id": "inactive"}) == {"activated": True}
     # What the database will refuse: nobody can know it now.
@@ -192,7 +192,7 @@ def test_rewards_that_waited_for_the_database_come_before_what_is_overdue(
         for service, client, id in zip(services, (one, two), "ab", strict=True):
             service.learner.look()
             service.catalog.outage.begin(StoreUnavailableError("it has gone"))
-            assert client.post(f"{SHOP}/reward", json={"id": id, "reward": 1.0}).json() == {"outcome": "spooled"}
+            assert client.post(f"{SHOP}/reward", json={"id": id, "reward": 1.0}).json() == {"status": "spooled"}
         clock.now += 60
         answering._registry.opened["shop"].has_news()
         for service in services:

@@ -28,7 +28,7 @@ def test_several_processes_share_the_logs_and_one_learns(tmp_path: Path) -> None
             assert made[0] == 200, made
             assert server.call("POST", "/v1/bandits/shop/decide", {"items": ITEMS, "id": f"d{number}"}) == made
             reward = {"id": f"d{number}", "reward": float(made[1]["arm"] == "a")}
-            assert server.call("POST", "/v1/bandits/shop/reward", reward)[1] == {"outcome": "recorded"}
+            assert server.call("POST", "/v1/bandits/shop/reward", reward)[1] == {"status": "recorded"}
 
         def answers(bandit: str, key: str) -> list[Any]:
             """Return what the processes know: each connection goes to one of them, so that both are met."""

@@ -28,7 +28,7 @@ def test_calls_by_curl_work(server: Running) -> None:
     found = [block for block in re.findall(r"```sh\n(.*?)```", TEXT, flags=re.DOTALL) if block.startswith("curl")]
     assert len(found) == 2
     printed = shell("\n".join(found), server)
-    assert '"outcome":"recorded"' in printed and '"eventId":"visit 1"' in printed
+    assert '"status":"recorded"' in printed and '"eventId":"visit 1"' in printed
 
 
 def curls(page: Path) -> str:
@@ -45,7 +45,7 @@ def test_calls_of_the_first_pages_work(server: Running, pages: tuple[str, ...], 
     server.call("DELETE", "/v1/bandits/banner")
     first, *rest = [ROOT / page for page in pages]
     printed = shell(curls(first), server)
-    assert '"propensities":' in printed and '{"outcome":"recorded"}' in printed
+    assert '"propensities":' in printed and '{"status":"recorded"}' in printed
     for page in rest:
         for answer in blocks(first, "json"):
             assert without_draws(answer.text) in without_draws(printed.replace("}{", "}\n{"))

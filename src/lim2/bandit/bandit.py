@@ -458,9 +458,9 @@ class Bandit(RawDecider):
         ('recorded', 1)
         """
         log = self._logged("reward")
-        outcome = log.reward(id, reward)
+        status = log.reward(id, reward)
         log.apply(self)
-        return outcome
+        return status
 
     def attach(self, log: DecisionLog | str | os.PathLike[str]) -> None:
         """Use a log from now on, and learn its rewards that the bandit has not learned yet. ``epsilon`` stays as it is.

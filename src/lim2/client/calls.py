@@ -23,7 +23,7 @@ from lim2.log.rewards import checked_reward
 from lim2.log.rules import Rule, rule_of
 from lim2.log.serialization import as_json, dump_json
 
-Outcome = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
+RewardStatus = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
 Policy = Literal["baseline", "random", "best", "algorithm"]
 BANDITS_PER_PAGE = 500
 
@@ -130,16 +130,16 @@ def reward(bandit: str, id: str, reward: float | Mapping[Any, float], *, name: s
     """
     body: dict[str, Any] = {"id": id, "name": secrets.token_hex(16) if name is None else name}
     if not isinstance(reward, Mapping):
-        return _post(bandit, "reward", {**body, "reward": checked_reward(reward)}, lambda answer: answer["outcome"])
+        return _post(bandit, "reward", {**body, "reward": checked_reward(reward)}, lambda answer: answer["status"])
     labels = {position: f"slot {position_named(position)}" for position in reward}
     values = {label: checked_reward(reward[position]) for position, label in labels.items()}
     if len(values) < len(reward):
         raise ValueError(f"reward must name each position once, got {dict(reward)!r}")
 
-    def outcomes(answer: Any) -> dict[Any, Outcome]:
-        return {position: answer["outcome"][label] for position, label in labels.items()}
+    def statuses(answer: Any) -> dict[Any, RewardStatus]:
+        return {position: answer["status"][label] for position, label in labels.items()}
 
-    return _post(bandit, "reward", {**body, "reward": values}, outcomes)
+    return _post(bandit, "reward", {**body, "reward": values}, statuses)
 
 
 def update(
@@ -172,7 +172,7 @@ _reward = reward  # an argument of `update` has its name
 
 def reward_many(
     bandit: str, rewards: Iterable[tuple[str, float] | tuple[str, float, str | None]]
-) -> Call[list[Outcome]]:
+) -> Call[list[RewardStatus]]:
     """Record several rewards: all or none.
 
     Parameters
@@ -181,7 +181,7 @@ def reward_many(
         Pairs ``(id, reward)`` or triples ``(id, reward, name)``, for decisions, not for slates.
     """
     body = {"rewards": [_named(*entry) for entry in rewards]}
-    return _post(bandit, "reward_many", body, lambda answer: list(answer["outcomes"]))
+    return _post(bandit, "reward_many", body, lambda answer: list(answer["statuses"]))
 
 
 def _named(id: str, reward: float, name: str | None = None) -> dict[str, Any]:

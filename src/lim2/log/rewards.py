@@ -14,7 +14,7 @@ from lim2.log.settings import Settings, read_settings
 from lim2.log.store import DecisionStatus, Tables, Work
 from lim2.log.transactions import Log, Transaction
 
-Outcome = Literal["recorded", "duplicate", "late", "ignored"]
+RewardStatus = Literal["recorded", "duplicate", "late", "ignored"]
 
 
 class Reward(NamedTuple):
@@ -32,7 +32,7 @@ class Rewarding:
     rewards: Sequence[Reward]
     now: float
 
-    def __call__(self, tables: Tables) -> list[Outcome]:
+    def __call__(self, tables: Tables) -> list[RewardStatus]:
         """Run within a transaction."""
         return record_rewards(tables, self.rewards, self.now)
 
@@ -86,14 +86,14 @@ def reward(log: Log, id: str, reward: float | Mapping[Any, float], *, name: str 
     """
     if not isinstance(reward, Mapping):
         work, finish = _record(log, [(id, reward)], name)
-        return Transaction(work, lambda outcomes: finish(outcomes)[0])
+        return Transaction(work, lambda statuses: finish(statuses)[0])
     work, _ = _record(log, rewards_by_row(checked_id(id), reward), name)
-    return Transaction(work, lambda outcomes: dict(zip(reward, outcomes, strict=True)))
+    return Transaction(work, lambda statuses: dict(zip(reward, statuses, strict=True)))
 
 
 def reward_many(
     log: Log, rewards: Iterable[tuple[str, float] | tuple[str, float, str | None]]
-) -> Transaction[list[Outcome]]:
+) -> Transaction[list[RewardStatus]]:
     """Record many rewards in one transaction: all of them or, if one is refused, none.
 
     Parameters
@@ -121,10 +121,10 @@ def activate(log: Log, id: str) -> Transaction[bool]:
     return Transaction(Work(Activation(key, now), ids=[key]), lambda counts: counts)
 
 
-def _record(log: Log, entries: Iterable[tuple[Any, ...]], name: str | None = None) -> Transaction[list[Outcome]]:
+def _record(log: Log, entries: Iterable[tuple[Any, ...]], name: str | None = None) -> Transaction[list[RewardStatus]]:
     rewards, now = [_checked(*entry[:2], *(entry[2:] or (name,))) for entry in entries], log.clock()
     work = Work(Rewarding(rewards, now), ids=[reward.id for reward in rewards])
-    return Transaction(work, lambda outcomes: outcomes)
+    return Transaction(work, lambda statuses: statuses)
 
 
 def _checked(id: str, value: float, name: str | None) -> Reward:
@@ -146,14 +146,14 @@ def checked_reward(reward: float) -> float:
 # Within a transaction
 
 
-def record_rewards(tables: Tables, rewards: Sequence[Reward], now: float) -> list[Outcome]:
-    """Record rewards in order; first settle what is overdue, so that outcomes depend on the times alone."""
+def record_rewards(tables: Tables, rewards: Sequence[Reward], now: float) -> list[RewardStatus]:
+    """Record rewards in order; first settle what is overdue, so that statuses depend on the times alone."""
     settings = read_settings(tables)
     expire_overdue(tables, now, settings)
     return [_record_one(tables, reward, now, settings) for reward in rewards]
 
 
-def _record_one(tables: Tables, reward: Reward, now: float, settings: Settings) -> Outcome:
+def _record_one(tables: Tables, reward: Reward, now: float, settings: Settings) -> RewardStatus:
     decision = find_decision(tables, reward.id)
     after = settings.expire_after
     if decision.settled is None and after is not None and decision.time <= now - after:
@@ -182,8 +182,8 @@ def _record_one(tables: Tables, reward: Reward, now: float, settings: Settings) 
 
 def _record_second(
     tables: Tables, decision: DecisionStatus, reward: Reward, first: float, now: float, settings: Settings
-) -> Outcome:
-    """Return the outcome of a second reward of a decision that can have only one."""
+) -> RewardStatus:
+    """Return the status of a second reward of a decision that can have only one."""
     if reward.value == first and (reward.name is None or settings.aggregate is None):
         return "duplicate"
     if settings.aggregate == "first":

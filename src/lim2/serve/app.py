@@ -26,10 +26,20 @@ from lim2.serve.tracing import current, trace_of
 OFTEN = ("rank", "reward", "decide")  # routes are tried in order
 
 
+NATIVE = [*native.OPERATIONS, *site.OPERATIONS]
+NATIVE.append(site.description("openapi", "/openapi.json", NATIVE, "Decisions that learn: the native protocol."))
+PERSONALIZER = [own for dialect in DIALECTS for own in operations(dialect)]
+PERSONALIZER.append(
+    site.description(
+        "personalizer.openapi", "/personalizer/openapi.json", PERSONALIZER,
+        "Decisions that learn: rank, reward and activate of Azure Personalizer, in its three published versions.",
+    )
+)  # fmt: skip
+
+
 def all_operations() -> list[Operation]:
     """Return everything that the service does; what is asked for most often comes first."""
-    made = [*native.OPERATIONS, *(own for dialect in DIALECTS for own in operations(dialect)), *site.OPERATIONS]
-    return sorted(made, key=lambda own: own.name.rpartition(".")[2] not in OFTEN)
+    return sorted([*NATIVE, *PERSONALIZER], key=lambda own: own.name.rpartition(".")[2] not in OFTEN)
 
 
 def operations_of(role: str) -> list[Operation]:
@@ -114,7 +124,8 @@ def _unrouted(service: Service) -> Any:
     codes = {404: "ResourceNotFound", 405: "BadRequest"}
 
     async def answer(request: Request, error: Any) -> Response:
-        message = f"{request.method} {request.url.path[:200]}: {error.detail}; GET /openapi.json lists what there is"
+        path = request.url.path[:200]
+        message = f"{request.method} {path}: {error.detail}; GET {_document(path)} lists what there is"
         made = ApiError(error.status_code, codes.get(error.status_code, "BadRequest"), message)
         reply = refusal(made)
         service.metrics.bad(made.code)
@@ -124,3 +135,7 @@ def _unrouted(service: Service) -> Any:
         return Response(msgspec.json.encode(reply.content), error.status_code, headers, "application/json")
 
     return answer
+
+
+def _document(path: str) -> str:
+    return "/personalizer/openapi.json" if path.startswith("/personalizer") else "/openapi.json"

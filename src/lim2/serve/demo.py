@@ -128,8 +128,8 @@ def _click(service: Service, id: str) -> None:
 async def _reward(service: Service, id: str) -> None:
     with contextlib.suppress(ApiError, LogError):  # the shop says why it closes
         hosted = await service.registry.get(NAME)
-        outcome = await hosted.log.areward(id, 1.0)
-        service.metrics.rewarded(NAME, outcome, 1.0)
+        status = await hosted.log.areward(id, 1.0)
+        service.metrics.rewarded(NAME, status, 1.0)
         service.learner.wake()
 
 

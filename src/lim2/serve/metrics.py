@@ -41,7 +41,7 @@ class Metrics:
         )
         self._bad = Counter("lim2_bad_requests", "Requests that were refused, by error code.", ["code"], registry=own)
         self._decisions = Counter("lim2_decisions", "Decisions that were logged.", ["bandit"], registry=own)
-        self._rewards = Counter("lim2_rewards", "Rewards that came, by outcome.", ["bandit", "outcome"], registry=own)
+        self._rewards = Counter("lim2_rewards", "Rewards that came, by status.", ["bandit", "status"], registry=own)
         self._reward_sum = Counter(
             "lim2_reward_positive_sum", "Sum of the positive rewards that came.", ["bandit"], registry=own
         )

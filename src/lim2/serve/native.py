@@ -173,13 +173,13 @@ async def reward(call: Call) -> wire.RewardResponse:
         if isinstance(own.reward, dict):
             by_position = {_position(key): value for key, value in own.reward.items()}
             found = (await hosted.log.areward(own.id, by_position, name=own.name)).values()
-            outcomes = dict(zip(given, found, strict=True))
+            statuses = dict(zip(given, found, strict=True))
         else:
-            outcomes = {"": await hosted.log.areward(own.id, own.reward, name=own.name)}
+            statuses = {"": await hosted.log.areward(own.id, own.reward, name=own.name)}
     for position, value in given.items():
-        call.service.metrics.rewarded(hosted.name, outcomes[position], value)
+        call.service.metrics.rewarded(hosted.name, statuses[position], value)
     call.service.learner.wake()
-    return wire.RewardResponse(outcomes if isinstance(own.reward, dict) else outcomes[""])
+    return wire.RewardResponse(statuses if isinstance(own.reward, dict) else statuses[""])
 
 
 def _position(key: str) -> int | str:
@@ -192,11 +192,11 @@ async def reward_many(call: Call) -> wire.RewardManyResponse:
     if any(isinstance(own.reward, dict) for own in rewards):
         raise bad_request("rewards of slates are given one slate at a time: use reward", "rewards")
     with refusals("rewards"):
-        outcomes = await hosted.log.areward_many([(own.id, own.reward, own.name) for own in rewards])
-    for own, outcome in zip(rewards, outcomes, strict=True):
-        call.service.metrics.rewarded(hosted.name, outcome, own.reward)
+        statuses = await hosted.log.areward_many([(own.id, own.reward, own.name) for own in rewards])
+    for own, status in zip(rewards, statuses, strict=True):
+        call.service.metrics.rewarded(hosted.name, status, own.reward)
     call.service.learner.wake()
-    return wire.RewardManyResponse(list(outcomes))
+    return wire.RewardManyResponse(list(statuses))
 
 
 async def activate(call: Call) -> wire.ActivateResponse:

@@ -90,7 +90,7 @@ class Operation:
     version: str | None = None
     plain_codes: bool = False
     invalid: str = "BadRequest"
-    errors: tuple[int, ...] = (400, 401, 403, 404, 408, 409, 413)
+    errors: tuple[int, ...] = ()  # for the document, beside those that follow from the rest
 
 
 class Endpoint:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -80,7 +80,7 @@ def inline(content: bytes, tag: str) -> str:
     "'sha256-o9okiD4Rx/KB+t3VShbksHfrZ7XxcLzccIzXgr0qtQA='"
     """
     parts = re.findall(f"<{tag}>(.*?)</{tag}>".encode(), content, re.DOTALL)
-    hashes = [base64.b64encode(hashlib.sha256(part).digest()).decode() for part in parts]
+    hashes = [base64.b64encode(hashlib.sha256(part).digest()).decode() for part in parts]  # fmt: skip
     return " ".join(f"'sha256-{own}'" for own in hashes) or "'none'"
 
 
@@ -97,12 +97,15 @@ async def docs(call: Call) -> Reply:
     return Reply(page("docs.html"), headers=guarded("docs.html"), media=HTML)
 
 
-async def document(call: Call) -> Reply:
-    """Return the OpenAPI document."""
-    _documented(call)
-    from lim2.serve.app import all_operations  # it knows this module, too
+def description(name: str, path: str, operations: Sequence[Operation], text: str) -> Operation:
+    """Return the operation that returns the OpenAPI document of some operations."""
 
-    return Reply(msgspec.json.encode(openapi.document(all_operations())), headers={"cache-control": "no-cache"})
+    async def handler(call: Call) -> Reply:
+        _documented(call)
+        return Reply(msgspec.json.encode(openapi.document(operations, text)), headers={"cache-control": "no-cache"})
+
+    handler.__doc__ = "Return the OpenAPI document."
+    return _operation(name, path, handler, answer=dict, open=True, errors=(404,))
 
 
 def _documented(call: Call) -> None:
@@ -238,14 +241,14 @@ def _operation(name: str, path: str, handler: Any, method: str = "GET", **rest: 
 
 OPERATIONS = [
     _operation("healthz", "/healthz", health, answer=wire.Health, open=True),
-    _operation("readyz", "/readyz", readiness, answer=wire.Readiness, open=True, errors=(503,)),
-    _operation("metrics", "/metrics", metrics, answer=str, open=True, errors=(401, 404)),
+    _operation("readyz", "/readyz", readiness, answer=wire.Readiness, open=True),
+    _operation("metrics", "/metrics", metrics, answer=str, open=True, errors=(401, 403, 404)),
     _operation("events", "/v1/bandits/{name}/events", events, answer=str, roles=("read",)),
     _operation("whoami", "/v1/whoami", who, answer=wire.LoginResponse, roles=("decide", "read")),
     _operation("audit", "/v1/audit", audit, query=wire.Latest, answer=wire.AuditEntries),
-    _operation("login", "/login", login, "POST", body=wire.Login, answer=wire.LoginResponse, open=True),
+    _operation("login", "/login", login, "POST", body=wire.Login, answer=wire.LoginResponse, open=True,
+               errors=(401, 403)),
     _operation("logout", "/logout", logout, "POST", status=204, open=True),
-    _operation("openapi", "/openapi.json", document, answer=dict, open=True),
-    _operation("docs", "/docs", docs, answer=str, open=True),
+    _operation("docs", "/docs", docs, answer=str, open=True, errors=(404,)),
     _operation("index", "/", index, answer=str, open=True),
-]
+]  # fmt: skip

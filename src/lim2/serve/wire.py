@@ -12,7 +12,7 @@ from lim2.serve.spec import ArmName, BanditSpec, LearningMode, Setting
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Features = dict[str, Any]
 Finite = Annotated[float, Meta(ge=-1e12, le=1e12)]
-Outcome = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
+RewardStatus = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
 MOST = 1000  # candidates of a call, and parts of a call about many
 
 
@@ -96,14 +96,14 @@ class RewardRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RewardResponse(msgspec.Struct):
-    """The outcome of a reward; for a slate, outcomes by position.
+    """The status of a reward; for a slate, by position.
 
     ``recorded``: the reward is in the log. ``duplicate``: the log already had it. ``late``: it is logged, but not
     learned. ``ignored``: another reward counts. ``spooled``: it is on disk until the database is reachable again, and
     is recorded or refused then.
     """
 
-    outcome: Outcome | dict[str, Outcome]
+    status: RewardStatus | dict[str, RewardStatus]
 
 
 class RewardManyRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -113,9 +113,9 @@ class RewardManyRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RewardManyResponse(msgspec.Struct):
-    """The outcomes, in the order of the rewards."""
+    """The statuses, in the order of the rewards."""
 
-    outcomes: list[Outcome]
+    statuses: list[RewardStatus]
 
 
 class ActivateRequest(msgspec.Struct, forbid_unknown_fields=True):

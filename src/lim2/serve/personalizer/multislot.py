@@ -160,9 +160,9 @@ async def reward(call: Call) -> Reply:
         for place, one in enumerate(given)
     ]
     with refusals("a reward"):
-        outcomes = await hosted.log.areward_many(rewards)
-    for one, outcome in zip(given, outcomes, strict=True):
-        call.service.metrics.rewarded(hosted.name, outcome, one.value)
+        statuses = await hosted.log.areward_many(rewards)
+    for one, status in zip(given, statuses, strict=True):
+        call.service.metrics.rewarded(hosted.name, status, one.value)
     call.service.learner.wake()
     return Reply(status=204)
 

@@ -161,8 +161,8 @@ async def reward(call: Call) -> Reply:
     hosted, value = await bandit_of(call), call.body.value
     event = event_of(call, "InvalidRewardRequest")
     with refusals("a reward"):
-        outcome = await hosted.log.areward(event, value, name=name_of(call))
-    call.service.metrics.rewarded(hosted.name, outcome, value)
+        status = await hosted.log.areward(event, value, name=name_of(call))
+    call.service.metrics.rewarded(hosted.name, status, value)
     call.service.learner.wake()
     return Reply(status=204)
 

@@ -10,7 +10,7 @@ from lim2.log.rewards import Activation, Reward, Rewarding
 from lim2.log.store import Tables
 
 Command = Insertion | Rewarding | Activation
-SPOOLED = "spooled"  # the outcome of a reward that will be known later
+SPOOLED = "spooled"  # the status of a reward that will be known later
 
 
 class Entry(msgspec.Struct, array_like=True, frozen=True):
