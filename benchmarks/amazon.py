@@ -21,7 +21,6 @@ from rich.table import Table
 
 import lim2
 from lim2 import problems
-from lim2.experiments.store import with_current_names
 from lim2.paper.published import dataset
 from lim2.representation import TextCNN, Torch
 
@@ -78,9 +77,7 @@ def run(name: str, seed: int, rounds: int, settings: dict[str, Any]) -> dict[str
 
 
 def results() -> list[dict[str, Any]]:
-    return (
-        [json.loads(with_current_names(line)) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-    )
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
 def show(console: Console) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 
 from benchmarks import past_the_paper
-from lim2.experiments.store import with_current_names
 from lim2.experiments.tables import Tables
 from lim2.paper import archive
 from lim2.paper.lines import Line, lines_of
@@ -69,4 +68,4 @@ class Kept:
 
     def measured(self, name: str) -> Any:
         """Return what a benchmark has written."""
-        return json.loads(with_current_names((self.root / "benchmarks" / "results" / f"{name}.json").read_text()))
+        return json.loads((self.root / "benchmarks" / "results" / f"{name}.json").read_text())

@@ -10,7 +10,6 @@ import polars as pl
 
 from benchmarks import choosing, datasets
 from lim2.experiments.report.markdown import table
-from lim2.experiments.store import with_current_names
 
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = DOCS / "results"
@@ -44,7 +43,7 @@ def amazon() -> str:
 
 def _on_texts(rounds: int = 5000) -> list[dict[str, Any]]:
     """Return the runs of `python -m benchmarks.amazon` of some length."""
-    runs = [json.loads(line) for line in with_current_names((MEASURED / "amazon.jsonl").read_text()).splitlines()]
+    runs = [json.loads(line) for line in (MEASURED / "amazon.jsonl").read_text().splitlines()]
     return [run for run in runs if run["rounds"] == rounds]
 
 

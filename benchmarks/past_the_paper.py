@@ -22,7 +22,6 @@ from lim2.experiments.report.figures import FAINT, INK, STYLE, margins, write_fi
 from lim2.experiments.report.markdown import table
 from lim2.experiments.report.texts import p_value
 from lim2.experiments.stats import LEVEL, holm, paired_p, pooled_interval
-from lim2.experiments.store import with_current_names
 
 OURS = "AdaptiveTS"
 PAPER = (
@@ -70,7 +69,7 @@ def read_runs(folders: list[Path]) -> pl.DataFrame:
     tables = [table.filter(ended).select(COLUMNS) for table in tables]
     if not kept + tables:
         raise SystemExit(f"no runs in {', '.join(map(str, folders))}: give folders that `lim2 bench` has written")
-    runs = pl.concat(kept + tables).with_columns(pl.col("agent").map_elements(with_current_names, pl.String))
+    runs = pl.concat(kept + tables)
     runs = runs.with_columns(pl.col("problem").str.split(":").list.last())  # benchmarks.risky:risky
     return runs.unique(["problem", "agent", "seed", "rounds"], keep="last").sort("problem", "agent", "seed")
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from benchmarks import catalogue, evaluable, item_speed, items, pages, shop, wide
 from benchmarks.passages import with_passage
-from lim2.experiments.store import with_current_names
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
@@ -22,7 +21,7 @@ RESULTS = HERE.parent / "docs" / "results"
 
 
 def _load(name: str) -> Any:
-    return json.loads(with_current_names((HERE / "results" / f"{name}.json").read_text()))
+    return json.loads((HERE / "results" / f"{name}.json").read_text())
 
 
 def _cells(row: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ from benchmarks.gradient_bandits import rows as gradient_bandit_rows
 from benchmarks.timing import Player, World, classification_world, median_ratio, seconds_of, side_by_side
 from lim2 import problems
 from lim2._blas import one_thread
-from lim2.experiments.environment import code
+from lim2.experiments.code import here as code
 from lim2.memory import store
 from lim2.streams import Streams
 

@@ -23,7 +23,7 @@ import numpy as np
 
 import lim2
 from benchmarks.timing import median_ratio, side_by_side
-from lim2.experiments.environment import code
+from lim2.experiments.code import here as code
 from lim2.experiments.report.markdown import table
 from lim2.streams import Streams
 

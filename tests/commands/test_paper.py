@@ -58,9 +58,12 @@ def test_a_quick_drift_ends_in_a_report_and_is_not_run_twice(tmp_path: Path) -> 
     frame = pl.read_csv(folder / "tables" / "drift.csv")
     assert set(frame["width"]) == {50, 100, 500, 1024}
     assert commands_of(folder) == ["lim2 paper drift --quick --runs 1"]
+    written = (folder / "report.html").stat().st_mtime_ns
     code, out, err = ended(lim2(*words, cwd=tmp_path, **data))
     assert code == 0
     assert "4 of 4 runs are here already" in err
+    assert "Report: results/paper-quick/report.html, of these runs already" in out
+    assert (folder / "report.html").stat().st_mtime_ns == written
     code, out, _ = ended(lim2("paper", "report", "--out", str(folder), "--to", "kept", cwd=tmp_path))
     assert code == 0
     assert (tmp_path / "kept" / "report.md").read_text() == (folder / "report.md").read_text()
@@ -87,3 +90,16 @@ def test_a_folder_without_runs_is_an_error(tmp_path: Path) -> None:
 def test_a_report_of_nothing_says_so(tmp_path: Path) -> None:
     page = write_report({}, tmp_path)
     assert "no runs in this folder yet" in page.read_text()
+
+
+@needs_data
+def test_a_part_of_an_experiment(tmp_path: Path) -> None:
+    words = ("paper", "drift", "--quick", "--runs", "1", "--problems", "statlog", "--agents", "width 50")
+    data = {"LIM2_DATA": str(Path(os.environ["LIM2_DATA"]).resolve())}
+    code, _, err = ended(lim2(*words, cwd=tmp_path, **data))
+    assert code == 0, err
+    runs = list((tmp_path / "results" / "paper-quick" / "drift" / "runs").iterdir())
+    assert [path.name.split("_")[1] for path in runs] == ["lim2.paper.ntk-KernelWatch"]
+    code, _, err = ended(lim2(*words[:-1], "width 51", cwd=tmp_path, **data))
+    assert code == 2
+    assert "the plan has no agent 'width 51'; did you mean 'width 50'" in err

@@ -43,7 +43,7 @@ def made(
         record: dict[str, Any] = {
             name: 1.0 if dtype == SCHEMA["reward"] else "x" if dtype == SCHEMA["key"] else 1
             for name, dtype in SCHEMA.items()
-            if not name.startswith(("curve", "memory", "notes", "warnings"))
+            if not name.startswith(("curve", "memory", "modules", "notes", "warnings"))
         }
         record |= {
             **identity(run),

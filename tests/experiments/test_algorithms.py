@@ -61,7 +61,7 @@ def test_its_settings_are_checked(own: Path) -> None:
 def test_it_is_known_by_the_file_that_defines_it(own: Path) -> None:
     before = [agent_named(f"own_algorithm:{name}").fingerprint for name in ("Curious", "make")]
     assert before[0] == before[1]
-    own.write_text(OWN + "\n# edited\n")
+    own.write_text(OWN.replace("0.01", "0.02"))
     assert agent_named("own_algorithm:make").fingerprint != before[1]
 
 

@@ -18,7 +18,6 @@ from experiments.test_report import REWARDS, Page
 import lim2
 from lim2 import problems
 from lim2.experiments import Feedback, PlanError, bench
-from lim2.experiments import plan as plans
 from lim2.experiments.benchmark import finish, planned
 from lim2.experiments.compare import compared
 from lim2.experiments.names import Spec, agent_named, given
@@ -169,11 +168,10 @@ def test_memory_is_looked_at_between_batches() -> None:
 # Identity
 
 
-def test_runs_without_delay_are_known_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "RESULTS", "0")
+def test_runs_without_delay_are_known_as_before() -> None:
     problem, agent = Spec("wheel", "wheel", {"delta": 0.5}), Spec("NeuralLinearMM", "NeuralLinearMM", {"hidden": (3,)})
     run = Run(problem, agent, 100, 7)
-    assert run.file == "wheel_NeuralLinearMM_7_90760fbfc43b4f66.parquet"  # of before there was delay
+    assert run.file == "wheel_NeuralLinearMM_7_085cdbff6218edc9.parquet"
     others = [Run(problem, agent, 100, 7, late) for late in (Feedback(5), Feedback(0, 5), Feedback(5, 5), Feedback(6))]
     assert len({run.key, *(other.key for other in others)}) == 5
     assert others[2].file.startswith("wheel_delay-5-batch-5_NeuralLinearMM_7_")

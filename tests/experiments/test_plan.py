@@ -54,7 +54,7 @@ def test_a_version_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key()
     monkeypatch.setattr(lim2, "__version__", "9.9.9")  # a release alone makes no run obsolete
     assert key() == before
-    monkeypatch.setattr("lim2.experiments.plan.RESULTS", "9.9.9")
+    monkeypatch.setattr("lim2.experiments.plan.FORMAT", 9)
     assert key() != before
 
 
@@ -108,7 +108,9 @@ def test_rounds_of_each_problem() -> None:
 def test_edited_code_of_an_outside_agent_is_another_agent(outside: Path) -> None:
     before = agent_named("outside_agents:Cycle")
     assert (before.label, before.source) == ("Cycle", "outside_agents:Cycle")
-    (outside / "outside_agents.py").write_text(AGENTS + "\n# edited\n")
+    (outside / "outside_agents.py").write_text(
+        AGENTS.replace("self.last, 0", "self.last, 1").replace("% self.n_arms", "// self.n_arms")
+    )
     assert agent_named("outside_agents:Cycle").fingerprint != before.fingerprint
 
 

@@ -14,6 +14,7 @@ from lim2.experiments.stats import equivalence_p, pooled_interval
 from lim2.paper import ablation, complexity, drift, forgetting, memory, table, table_claims
 from lim2.paper.archive import sections_of
 from lim2.paper.published import DATASETS, METHODS
+from lim2.paper.run import EXPERIMENTS
 from lim2.paper.sections import Claim, Section
 from lim2.paper.write import headline
 
@@ -323,3 +324,13 @@ def test_the_interval_of_one_problem_is_students() -> None:
 def test_a_claim_has_a_word() -> None:
     assert [Claim("x", holds, "").verdict for holds in (True, False, None)] == ["reproduced", "not reproduced", "open"]
     assert set(METHODS) >= {table_claims.LIM2, table_claims.NTK, *table_claims.SLOW}
+
+
+def test_the_text_experiment_alone_says_nothing_of_other_datasets() -> None:
+    texts = {("amazon", method): [3000.0, 3010.0] for method in ("LiM2", "NeuralLinear", "Uniform")}
+    assert EXPERIMENTS["table"].section(rewards(texts)) is None
+    assert EXPERIMENTS["text"].section(rewards(texts)) is not None
+    some = EXPERIMENTS["table"].section(rewards({("statlog", "LiM2"): [4800.0], ("statlog", "Uniform"): [700.0]}))
+    assert some is not None
+    [note] = [note for note in some.notes if "Mushroom" in note]
+    assert "missing" not in note

@@ -75,6 +75,7 @@ def bench(
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the datasets.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Run everything again, including finished runs.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")] = False,
+    pool: Annotated[bool, typer.Option("--pool", help="Pool runs that different versions of the code made.")] = False,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Write a report.")] = True,
 ) -> None:
     """Run agents on problems, and write a report with tables and figures.
@@ -90,7 +91,7 @@ def bench(
         file = read_suite(suite) if suite is not None else Suite()
         late = (_numbers("--delay", delay), _numbers("--batch", batch))
         user_table = _table(csv, label)
-        wanted = _plan(file, _words(problems), _words(agents), user_table, rounds, runs, seed, *late, pairs or [])
+        wanted = _plan(file, words(problems), words(agents), user_table, rounds, runs, seed, *late, pairs or [])
         with _stopping(console, wanted, out):
             results = carried_out(
                 wanted,
@@ -100,6 +101,7 @@ def bench(
                 again=again,
                 quiet=quiet,
                 report=with_report,
+                pool=pool,
                 console=console,
                 command=command_line(),
             )
@@ -146,7 +148,8 @@ def _taken(settings: dict[str, dict[str, Any]], label: str) -> dict[str, Any]:
     return settings.pop(name) if name is not None else {}
 
 
-def _words(text: str | None) -> list[str]:
+def words(text: str | None) -> list[str]:
+    """Return what is listed, separated by commas."""
     return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
@@ -233,12 +236,13 @@ def _conclude(results: Results, plan: Plan, console: Console, *, quiet: bool) ->
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="Folder given as --out of `lim2 bench`.")],
+    pool: Annotated[bool, typer.Option("--pool", help="Pool runs that different versions of the code made.")] = False,
 ) -> None:
     """Write the report and summary.json of a folder of results again."""
     console = Console(stderr=True, highlight=False)
     with plain_errors(*ERRORS):
         store = opened(folder)
-        results = finish(store)
+        results = finish(store, pool=pool)
     missing = store.missing()
     if missing:
         console.print(f"{missing} runs have no result: they failed or have not been run yet.", style="yellow")

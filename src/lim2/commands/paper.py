@@ -6,13 +6,13 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from lim2.commands.bench import ERRORS, command_line, stoppable
+from lim2.commands.bench import ERRORS, command_line, stoppable, words
 from lim2.commands.errors import INTERRUPTED, fail, plain_errors
 from lim2.experiments.names import PlanError
 from lim2.experiments.store import writable
@@ -45,6 +45,13 @@ Data = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the da
 Quick = Annotated[
     bool, typer.Option("--quick", help=f"Run a short version into {QUICK_OUT}: about ten minutes for all.")
 ]
+Problems = Annotated[
+    str | None, typer.Option(metavar="NAME,...", help="Run only these problems. Default: all of the experiment.")
+]
+Agents = Annotated[
+    str | None, typer.Option(metavar="NAME,...", help="Run only these agents, and the random policy. Default: all.")
+]
+Pool = Annotated[bool, typer.Option("--pool", help="Pool runs that different versions of the code made.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
 
 
@@ -52,12 +59,10 @@ def _carry_out(
     names: Sequence[str],
     runs: int | None,
     slow_runs: int | None,
-    jobs: int | None,
     out: Path | None,
-    on: str,
     data: Path | None,
     quick: bool,
-    quiet: bool,
+    **options: Any,
 ) -> None:
     """Run experiments, write the report, and print the paper's claims and which were reproduced."""
     from lim2.paper import run
@@ -76,14 +81,7 @@ def _carry_out(
         try:
             with stoppable():
                 outcome = run.run(
-                    names,
-                    folder,
-                    Scale(many, slow, quick),
-                    jobs=jobs,
-                    on=on,
-                    quiet=quiet,
-                    console=console,
-                    command=command_line(),
+                    names, folder, Scale(many, slow, quick), console=console, command=command_line(), **options
                 )
         except KeyboardInterrupt as error:
             console.print(
@@ -97,14 +95,17 @@ def _carry_out(
 
 
 def _conclude(outcome: Outcome, names: Sequence[str], folder: Path, console: Console) -> None:
+    shown = Console(highlight=False)
+    for line in outcome.absent:
+        console.print(f"left out: {line}", style="yellow", markup=False, soft_wrap=True)
+    if outcome.sections is None:
+        shown.print(f"Report: {folder / 'report.html'}, of these runs already", markup=False, soft_wrap=True)
+        return
     from lim2.paper import write
 
-    shown = Console(highlight=False)
     for name in names:
         if name in outcome.sections:
             shown.print(_claims(outcome.sections[name]))
-    for line in outcome.absent:
-        console.print(f"left out: {line}", style="yellow", markup=False, soft_wrap=True)
     shown.print(f"Report: {write.write_report(outcome.sections, folder)}", markup=False, soft_wrap=True)
     if outcome.failures:
         fail(f"{len(outcome.failures)} runs failed:", outcome.failures)
@@ -137,8 +138,14 @@ def _command(names: Sequence[str], help_text: str) -> Callable[..., None]:
         data: Data = None,
         quick: Quick = False,
         quiet: Quiet = False,
+        problems: Problems = None,
+        agents: Agents = None,
+        pool: Pool = False,
     ) -> None:
-        _carry_out(names, runs, slow_runs, jobs, out, on, data, quick, quiet)
+        _carry_out(
+            names, runs, slow_runs, out, data, quick,
+            jobs=jobs, on=on, quiet=quiet, problems=words(problems), agents=words(agents), pool=pool,
+        )  # fmt: skip
 
     command.__doc__ = help_text
     return command
@@ -168,13 +175,14 @@ def report(
             help="Folder to write the report and an archive of the runs to. Default: the folder of the results.",
         ),
     ] = None,
+    pool: Pool = False,
 ) -> None:
     """Write the report of the runs in a folder; with --to, archive the runs next to it in a few small files."""
     from lim2.paper import archive, run, write
 
     folder = out or DEFAULT_OUT
     with plain_errors(*ERRORS):
-        sections = run.sections_of(folder)
+        sections = run.sections_of(folder, pool=pool)
         if not sections:
             raise PlanError(f"{folder} has no runs of `lim2 paper`: give the folder that was its --out")
         writable(to or folder)

@@ -15,7 +15,8 @@ from lim2.experiments.backend import Backend, cores
 from lim2.experiments.feedback import grid
 from lim2.experiments.names import PlanError, Spec, agent_named, given, nearest, problem_named
 from lim2.experiments.plan import Plan, with_uniform
-from lim2.experiments.progress import progress_for
+from lim2.experiments.pooling import check, refuse_to_mix
+from lim2.experiments.progress import Progress, progress_for
 from lim2.experiments.schedule import carry_out
 from lim2.experiments.store import Store, writable
 from lim2.problems.check import presence
@@ -79,6 +80,7 @@ def bench(
     again: bool = False,
     quiet: bool = False,
     report: bool = True,
+    pool: bool = False,
 ) -> Results:
     """Run agents on problems, and write results and a report.
 
@@ -113,6 +115,8 @@ def bench(
         Whether to hide the progress.
     report
         Whether to write the report, in addition to results and summary.
+    pool
+        Whether to pool runs that different versions of the code made.
 
     Examples
     --------
@@ -123,7 +127,7 @@ def bench(
     >>> results.runs.group_by("agent").agg(pl.col("reward").mean())  # doctest: +SKIP
     """
     plan = planned(problems, agents, rounds=rounds, runs=runs, seed=seed, delay=delay, batch=batch, settings=settings)
-    return carried_out(plan, out, jobs=jobs, on=on, again=again, quiet=quiet, report=report)
+    return carried_out(plan, out, jobs=jobs, on=on, again=again, quiet=quiet, report=report, pool=pool)
 
 
 def planned(
@@ -175,7 +179,13 @@ def _specs(
     return tuple(found(name) for name in ([named] if isinstance(named, str) else named))
 
 
-def carried_out(
+def carried_out(plan: Plan, out: Path | str, *, report: bool = True, pool: bool = False, **options: Any) -> Results:
+    """Execute the missing runs of a plan, then write summary and report; options are those of `execute`."""
+    store, executed = execute(plan, out, pool=pool, **options)
+    return finish(store, report=report, retried=executed.retried, pool=pool)
+
+
+def execute(
     plan: Plan,
     out: Path | str,
     *,
@@ -183,20 +193,22 @@ def carried_out(
     on: str = "local",
     again: bool = False,
     quiet: bool = False,
-    report: bool = True,
+    pool: bool = False,
     console: Console | None = None,
     command: Sequence[str] = (),
-) -> Results:
-    """Execute the missing runs of a plan, then write summary and report."""
+) -> tuple[Store, Progress]:
+    """Execute the missing runs of a plan; what other code made is not mixed with new runs, unless `pool`."""
     if jobs is not None and jobs < 1:
         raise PlanError(f"jobs must be at least 1, got {jobs}")
     if on == "local":
         check_data(plan)
     store = Store(writable(out))
-    store.tidy()
-    store.ask(plan, command)
     wanted = {run.key: run for run in plan}  # two labels may mean the same run
     todo = [run for run in wanted.values() if again or not store.has(run)]
+    if todo and not pool:
+        refuse_to_mix(store, {run.file for run in wanted.values()} - {run.file for run in todo})
+    store.tidy()
+    store.ask(plan, command)
     console = console or Console(stderr=True, highlight=False)
     if plan.shorter:  # what is played is not what was asked for: that is said even where progress is not shown
         played = ", ".join(f"{label} {rounds:,}" for label, rounds in plan.shorter.items())
@@ -208,7 +220,7 @@ def carried_out(
     if todo:
         with progress, closing(_backend(on, jobs, len(todo))) as backend:
             carry_out(todo, backend, store.put, progress, None if again else store.has)
-    return finish(store, report=report, retried=progress.retried)
+    return store, progress
 
 
 def check_data(plan: Plan) -> None:
@@ -238,11 +250,13 @@ def _backend(on: str, jobs: int | None, todo: int) -> Backend:
     raise PlanError(f"on must be 'local' or 'ray', got {on!r}")
 
 
-def finish(store: Store, *, report: bool = True, retried: int = 0) -> Results:
-    """Write summary and report of a store."""
+def finish(store: Store, *, report: bool = True, retried: int = 0, pool: bool = False) -> Results:
+    """Write summary and report of a store; a `PlanError` if different code made its runs, unless `pool`."""
     from lim2.experiments.summary import summarize, write_summary
 
     runs, failures = store.frames()
+    if not pool:
+        check(runs)
     rows = summarize(runs)
     write_summary(store.folder, rows)
     if report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import sys
@@ -12,12 +11,6 @@ from importlib import metadata
 from pathlib import Path
 
 import lim2
-
-# What decides: a change of the command line or of the report leaves results as they are.
-DECIDING = (
-    "agent.py", "items.py", "deciding.py", "algorithms", "representation", "exploration", "memory.py", "matching.py",
-    "state.py", "streams.py", "checks.py", "problems",
-)  # fmt: skip
 
 
 @cache
@@ -32,22 +25,6 @@ def here() -> dict[str, str | int]:
         "processor": _processor(),
         "cores": os.cpu_count() or 1,
     }
-
-
-@cache
-def code() -> str:
-    """Return a digest of lim2's deciding code: results of edited code differ in it even within one version."""
-    root = Path(lim2.__file__).parent
-    files = [
-        file
-        for name in DECIDING
-        for file in (sorted((root / name).rglob("*.py")) if (root / name).is_dir() else [root / name])
-        if file.is_file()
-    ]
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:12]
 
 
 def _processor() -> str:

@@ -14,7 +14,9 @@ from typing import Any
 
 from lim2.agents import AGENTS, agent_of
 from lim2.algorithms import Algorithm
+from lim2.experiments import code
 from lim2.problems import from_csv, from_openml
+from lim2.problems.check import data_digest
 from lim2.problems.openml import find_task
 from lim2.problems.registry import find, names
 from lim2.problems.user_data import labelled_rows
@@ -162,11 +164,26 @@ def table(path: Path, label: str | int, name: str = "", settings: Mapping[str, A
     """Return the problem that a user's own table is."""
     if not path.is_file():
         raise PlanError(f"there is no file {path}; give the path of a CSV or Parquet file")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    absolute = str(path.resolve())
-    spec = Spec(name or path.stem, f"csv:{absolute}", {"label": label, **(settings or {})}, digest)
+    spec = Spec(name or path.stem, f"csv:{path.resolve()}", {"label": label, **(settings or {})})
+    spec = replace(spec, fingerprint=data_of(spec))
     check_settings(spec, "problem")
     return replace(spec, rows=labelled_rows(path, **spec.settings))
+
+
+def data_of(problem: Spec) -> str:
+    """Return the SHA-256 of the files that a problem reads, as they are now; "" if it reads none."""
+    kind, _, rest = problem.source.partition(":")
+    if kind == "csv":
+        return hashlib.sha256(Path(rest).read_bytes()).hexdigest()
+    if kind == "openml":
+        return find_task(int(rest)).sha256
+    facts = find(problem.source).facts if problem.maker is None and problem.source in names() else None
+    return "" if facts is None else data_digest(facts, problem.settings)
+
+
+def with_data(problem: Spec) -> Spec:
+    """Return a problem that is known by its files, too."""
+    return problem if problem.fingerprint else replace(problem, fingerprint=data_of(problem))
 
 
 def given(thing: Callable[..., Any]) -> Spec:
@@ -178,7 +195,7 @@ def given(thing: Callable[..., Any]) -> Spec:
             return Spec(name, name)
     name = getattr(thing, "__qualname__", type(thing).__name__)
     module = inspect.unwrap(thing).__module__  # of the algorithm, where an agent's maker stands around one
-    return Spec(name, f"{module}:{name}", fingerprint=_fingerprint(thing), maker=_agent_maker(thing))
+    return Spec(name, f"{module}:{name}", fingerprint=code.fingerprint(thing), maker=_agent_maker(thing))
 
 
 def maker_of(spec: Spec) -> Callable[..., Any]:
@@ -236,7 +253,7 @@ def takes(maker: Callable[..., Any], parameter: str) -> bool:
 
 def _outside(word: str) -> Spec:
     thing = _imported(word)
-    return Spec(word.rpartition(":")[2], word, fingerprint=_fingerprint(thing))
+    return Spec(word.rpartition(":")[2], word, fingerprint=code.fingerprint(thing))
 
 
 def _imported(word: str) -> Callable[..., Any]:
@@ -266,14 +283,3 @@ def _imported(word: str) -> Callable[..., Any]:
         raise PlanError(f"{word!r} must be a class, or a function that returns an agent or a problem, got {thing!r}")
     found: Callable[..., Any] = thing
     return found
-
-
-def _fingerprint(thing: Any) -> str:
-    """Identify a user's code by the file that defines it, or by its own source in a notebook."""
-    thing = inspect.unwrap(thing)
-    try:
-        path = inspect.getsourcefile(thing)
-        text = Path(path).read_bytes() if path and Path(path).is_file() else inspect.getsource(thing).encode()
-    except (OSError, TypeError):  # no source: typed into a prompt, or compiled
-        return ""
-    return hashlib.sha256(text).hexdigest()

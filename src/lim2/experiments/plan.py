@@ -6,36 +6,16 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
 
 from lim2.experiments.feedback import IMMEDIATE, Feedback
-from lim2.experiments.names import PlanError, Spec, check_settings, is_table
+from lim2.experiments.names import PlanError, Spec, check_settings, is_table, with_data
 from lim2.problems.registry import find
 
-FORMAT = 1  # of a run's file; a change makes all runs new
-# The version of lim2 since which runs give the same; raised when they do not, see docs/reference/releases.md.
-RESULTS = "0.1.0"
-# Agents that had other names when the kept runs were made: earlier -> current name. Digests are computed with the
-# earlier name, so that kept runs are found and not run again.
-RENAMED_AGENTS = {
-    "NeuralLinear-MM": "NeuralLinearMM",
-    "NeuralLinear-Naive": "NeuralLinearNaive",
-    "NeuralLinear-NTK": "NeuralLinearNTK",
-}
-
-
-def earlier_name(agent: str) -> str:
-    """Return the name of an agent that digests are computed with.
-
-    Examples
-    --------
-    >>> earlier_name("NeuralLinearMM"), earlier_name("LiM2")
-    ('NeuralLinear-MM', 'LiM2')
-    """
-    return next((earlier for earlier, current in RENAMED_AGENTS.items() if current == agent), agent)
+FORMAT = 2  # of a run's file; a change makes all runs new
 
 
 @dataclass(frozen=True)
@@ -63,7 +43,6 @@ class Run:
         """Digest of everything that determines the result, and of nothing else: labels may change."""
         decisive = {
             "format": FORMAT,
-            "version": RESULTS,
             "problem": _decisive(self.problem),
             "agent": _decisive(self.agent),
             "rounds": self.rounds,
@@ -112,6 +91,7 @@ class Plan:
     skipped: frozenset[tuple[str, str]] = frozenset()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "problems", tuple(map(with_data, self.problems)))
         for kind, specs in (("problem", self.problems), ("agent", self.agents)):
             if not specs:
                 raise PlanError(f"no {kind} to run; name at least one")
@@ -136,6 +116,18 @@ class Plan:
                 rounds = rounds_of(problem, self.rounds)
                 if isinstance(rounds, int):  # else it is known when the table is read
                     feedback.check(rounds, problem.label)
+
+    def part(self, problems: Sequence[str], agents: Sequence[str]) -> Plan | None:
+        """Return the part with some problems and agents, and the random policy; an empty list means all.
+
+        None: the plan has none of them.
+        """
+        some = tuple(problem for problem in self.problems if not problems or problem.label in problems)
+        players = tuple(agent for agent in self.agents if not agents or agent.label in agents)
+        if not some or not players:
+            return None
+        random = tuple(agent for agent in self.agents if agent.source == "Uniform" and agent not in players)
+        return replace(self, problems=some, agents=(*players, *random))
 
     @property
     def shorter(self) -> dict[str, int]:
@@ -213,9 +205,10 @@ def short(source: str) -> str:
 
 
 def _decisive(spec: Spec) -> Mapping[str, Any]:
-    # A table is known by what is in it, wherever it lies.
-    source = "csv" if spec.source.startswith("csv:") else earlier_name(spec.source)
-    return {"source": source, "settings": dict(spec.settings), "fingerprint": spec.fingerprint}
+    # Data are known by what is in their files, wherever they lie.
+    source = "csv" if spec.source.startswith("csv:") else spec.source
+    settings = {key: value for key, value in spec.settings.items() if key != "data"}
+    return {"source": source, "settings": settings, "fingerprint": spec.fingerprint}
 
 
 def _described(value: Any) -> Any:

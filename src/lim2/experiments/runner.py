@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2._blas import one_thread
-from lim2.experiments import environment
+from lim2.experiments import code, environment
 from lim2.experiments.delayed import Delayed, check_arm, checked, limits_of
 from lim2.experiments.dictionaries import PlaysDictionaries, make_for_dictionaries
 from lim2.experiments.feedback import IMMEDIATE, Feedback
 from lim2.experiments.items import PlaysItems, check_arms, make_for_items
-from lim2.experiments.names import Spec, is_table, maker_of, takes
+from lim2.experiments.names import Spec, data_of, is_table, maker_of, takes
 from lim2.experiments.plan import FORMAT, Run, canonical
 from lim2.problems import ItemProblem, Problem, from_csv, from_openml, load
+from lim2.problems.registry import find, names
 
 LOOKS = 64  # at the agent's memory
 POINTS = 200  # of a curve in a run's file
@@ -222,25 +223,53 @@ def run_once(run: Run, tick: Tick | None = None) -> Record:
     """
     began = datetime.now(UTC)
     clock = time.perf_counter()
-    record: Record = {
-        **identity(run),
-        **environment.here(),
-        "code": environment.code(),
-        "started": began,
-    }
+    record: Record = {**identity(run), **environment.here(), "started": began}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
+            before = made_of(run)
             problem = draw(run.problem, run.rounds, run.seed)
             run.feedback.check(problem.rounds, run.problem.label)
             memory = environment.PeakMemory()
             agent = make(run.agent, problem, run.seed)
             played = play(agent, problem, tick, run.feedback)
-            record |= {"status": "ok", **measured(problem, played), "process_mb": memory.growth_mb()}
+            after = made_of(run, problem)
+            if after["data"] != before["data"] or any(part not in after["modules"] for part in before["modules"]):
+                raise code.ChangedError("code or data were edited while the run was under way; run again")
+            record |= {"status": "ok", **after, **measured(problem, played), "process_mb": memory.growth_mb()}
         except Exception:  # noqa: BLE001  # an agent may raise anything; it is recorded with its traceback
             record |= {"status": "failed", "error": traceback.format_exc()}
     messages = dict.fromkeys(f"{w.category.__name__}: {w.message} ({Path(w.filename).name}:{w.lineno})" for w in caught)
     return record | {"warnings": list(messages), "seconds": time.perf_counter() - clock}
+
+
+def made_of(run: Run, problem: Problem | ItemProblem | None = None) -> Record:
+    """Return the fields of a row that identify the code and the data of a run, as they are now.
+
+    Raises a `ChangedError` if they are no longer those of the plan.
+    """
+    roots: list[Callable[..., Any] | str] = [maker_of(run.agent)]
+    if run.agent.source.startswith("vw:"):
+        roots.append("lim2.experiments.peers")
+    if run.problem.source in names():
+        roots.append(find(run.problem.source).module)
+    elif not is_table(run.problem.source):
+        roots.append(maker_of(run.problem))
+    if isinstance(problem, ItemProblem):
+        roots += ["lim2.experiments.items", "lim2.items"]
+    if problem is not None and problem.form == "dictionaries":
+        roots.append("lim2.experiments.dictionaries")
+    modules = code.of_run(*roots)
+    data = data_of(run.problem)
+    planned = run.problem.fingerprint
+    if planned and data and data != planned:
+        raise code.ChangedError(f"the files of {run.problem.label} changed since the plan was made; run again")
+    for spec in (run.agent, run.problem):
+        outside = ":" in spec.source and not is_table(spec.source) and not spec.source.startswith("vw:")
+        if outside and spec.fingerprint and code.fingerprint(maker_of(spec)) != spec.fingerprint:
+            raise code.ChangedError(f"the code of {spec.source} changed since the plan was made; run again")
+    parts = [{"name": name, "digest": digest} for name, digest in modules.items()]
+    return {"data": data, "code": code.digest_of(modules), "modules": parts}
 
 
 def identity(run: Run) -> Record:

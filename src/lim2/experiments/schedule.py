@@ -79,7 +79,6 @@ def _dead(run: Run, why: str) -> Record:
     return {
         **identity(run),
         **environment.here(),
-        "code": environment.code(),
         "started": datetime.now(UTC),
         "status": "failed",
         "error": f"tried {ATTEMPTS} times, and each time {why}",

@@ -27,7 +27,7 @@ import polars as pl
 
 from lim2.experiments.feedback import Feedback
 from lim2.experiments.names import PlanError
-from lim2.experiments.plan import RENAMED_AGENTS, Plan, Run, canonical
+from lim2.experiments.plan import Plan, Run, canonical
 from lim2.experiments.runner import QUANTILES, Record
 from lim2.problems.files import unfinished
 
@@ -76,7 +76,9 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "started": pl.Datetime("us", "UTC"),
     "attempts": pl.Int64,
     "version": pl.String,
-    "code": pl.String,
+    "data": pl.String,  # SHA-256 of the problem's files
+    "code": pl.String,  # a digest of the modules
+    "modules": pl.List(pl.Struct({"name": pl.String, "digest": pl.String})),
     "python": pl.String,
     "numpy": pl.String,
     "scipy": pl.String,
@@ -268,16 +270,3 @@ def write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
         if sys.platform == "win32":
             file.close()  # an open file cannot be moved there
-
-
-def with_current_names(text: str) -> str:
-    """Return a text about kept runs (a name, settings, or a plan as JSON) with the current names of agents.
-
-    Examples
-    --------
-    >>> with_current_names('{"agent": "limited, online", "agent_text": "NeuralLinear-Naive(buffer=100)"}')
-    '{"agent": "limited, online", "agent_text": "NeuralLinearNaive(buffer=100)"}'
-    """
-    for earlier, current in RENAMED_AGENTS.items():
-        text = text.replace(earlier, current)
-    return text

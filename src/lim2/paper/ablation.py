@@ -9,17 +9,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from lim2.agent import Agent
 from lim2.experiments.benchmark import planned
 from lim2.experiments.names import Spec
 from lim2.experiments.plan import Plan
 from lim2.experiments.report.texts import listed, number, p_value, plus_minus
 from lim2.experiments.stats import LEVEL, equivalence_p, holm, least_margin, paired_p, pooled_interval, pooled_p
 from lim2.experiments.tables import Tables, paired
-from lim2.matching import Matching
 from lim2.paper import figures
 from lim2.paper.experiment import Experiment, Scale, is_here, is_whole, provenance_of, runs_of
-from lim2.paper.lim2_variants import LiM2Variant
+from lim2.paper.lim2_variants import RATE, variant
 from lim2.paper.sections import Cell, Claim, Section, Sheet, judged
 
 Array = NDArray[np.float64]
@@ -31,7 +29,6 @@ MARGIN = 5.0  # percent of LiM2's lead over the random policy: what counts as no
 CHOSEN = "the margin was chosen after these intervals were known"
 STEP = "no matching step"
 PUBLISHED = "LiM2 as published"
-RATE = 0.01
 BOTH: dict[str, Any] = {"intercept": True, "refresh": "all"}
 # Settings of `variant`. The kept runs are known by them, and by the name LiM2.
 VARIANTS: Mapping[str, dict[str, Any]] = {
@@ -56,12 +53,6 @@ COMBINATIONS: Mapping[str, dict[str, Any]] = {
     "... and no recount, solved": {**BOTH, "recount": False, "matching": "solve"},
     "... and all three": {**BOTH, "noise": "buffer", "recount": False, "matching": "solve"},
 }
-
-
-def variant(*sizes: int, matching: str | None = "batch", matching_rate: float = RATE, **settings: Any) -> Agent:
-    """Return an agent with one of the variants."""
-    matcher = matching if matching_rate == RATE else Matching(matching or "batch", rate=matching_rate)
-    return Agent(LiM2Variant(*sizes, matching=matcher, **settings))
 
 
 def plans(scale: Scale) -> list[Plan]:

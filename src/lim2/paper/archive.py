@@ -1,7 +1,6 @@
 """All runs of the paper's experiments in a few small files: to be kept, and to go on from.
 
-``runs/FOLDER.parquet`` has one row per run, ``runs/FOLDER.json`` what was asked for. They may have been made when
-agents had other names (`lim2.experiments.plan`).
+``runs/FOLDER.parquet`` has one row per run, ``runs/FOLDER.json`` what was asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import polars as pl
 
 from lim2.experiments.names import PlanError
 from lim2.experiments.plan import short
-from lim2.experiments.store import Store, read, with_current_names, write
+from lim2.experiments.store import Store, read, write
 from lim2.experiments.summary import summarize
 from lim2.experiments.tables import Tables
 from lim2.paper.run import EXPERIMENTS
@@ -57,8 +56,7 @@ def without_data(text: str) -> str:
 
 def tables_of(archive: Path, folder: str) -> Tables:
     """Return the tables of kept runs as they are, without unpacking them."""
-    named = pl.col("agent", "agent_source").map_elements(with_current_names, pl.String)
-    runs = read([archive / "runs" / f"{folder}.parquet"]).with_columns(named).sort("problem", "agent", "seed")
+    runs = read([archive / "runs" / f"{folder}.parquet"]).sort("problem", "agent", "seed")
     return Tables(runs, summarize(runs))
 
 
@@ -87,15 +85,14 @@ def unpack(archive: Path, out: Path) -> int:
     for folder, file in zip(FOLDERS, files, strict=True):
         if not file.is_file():
             continue
-        named = pl.col("agent", "agent_source", "agent_settings").map_elements(with_current_names, pl.String)
-        for row in read([file]).with_columns(named).iter_slices(1):
+        for row in read([file]).iter_slices(1):
             path = out / folder / "runs" / _file(row)
             if not path.is_file():
                 buffer = BytesIO()
                 row.write_parquet(buffer, compression="zstd")
                 write(path, buffer.getvalue())
                 count += 1
-        for number, plan in enumerate(json.loads(with_current_names(file.with_suffix(".json").read_text()))):
+        for number, plan in enumerate(json.loads(file.with_suffix(".json").read_text())):
             write(out / folder / "plans" / f"kept-{number}.json", json.dumps(plan, indent=1).encode())
     return count
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lim2.experiments.plan import Plan
-from lim2.experiments.report.content import COLUMNS
+from lim2.experiments.report import content
 from lim2.experiments.tables import Tables
 from lim2.paper.sections import LEAST_RUNS, Section
 from lim2.problems.check import presence
@@ -40,8 +40,8 @@ def is_here(problem: str) -> bool:
 
 
 def provenance_of(tables: Tables) -> dict[str, list[str]]:
-    """Return versions and machines of the runs, for a section."""
-    return {name: [str(value) for value in tables.runs[name].unique(maintain_order=True)] for name in COLUMNS}
+    """Return code, versions and machines of the runs, for a section."""
+    return content.provenance_of(tables.runs)
 
 
 def is_whole(tables: Tables, rounds: int) -> bool:

@@ -10,15 +10,18 @@ from typing import Annotated, Any, ClassVar, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2.agent import Agent
 from lim2.agents import register
 from lim2.algorithms import LiM2
 from lim2.algorithms.base import Diagnostics
 from lim2.algorithms.neural import counted, sorted_by_arm
 from lim2.checks import one_of
 from lim2.exploration.posterior import Posterior, condition, condition_all, refit
-from lim2.matching import Prior
+from lim2.matching import Matching, Prior
 from lim2.memory import Memory, sample, store
 from lim2.state import Array, Count, Ints
+
+RATE = 0.01  # of the matching step
 
 
 class State(NamedTuple):
@@ -119,6 +122,12 @@ def absorbed(prior: Prior, arm: int, z: Array) -> Prior:
     cov[arm] = condition(cov[arm], z)
     floor[arm] /= 1.0 + floor[arm] * float(np.sum(z * z))
     return Prior(cov, floor, prior.projections)
+
+
+def variant(*sizes: int, matching: str | None = "batch", matching_rate: float = RATE, **settings: Any) -> Agent:
+    """Return an agent with one of the variants."""
+    matcher = matching if matching_rate == RATE else Matching(matching or "batch", rate=matching_rate)
+    return Agent(LiM2Variant(*sizes, matching=matcher, **settings))
 
 
 register(LiM2Variant)

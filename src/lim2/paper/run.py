@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from lim2.experiments.benchmark import Results, carried_out
+from lim2.experiments.benchmark import execute
 from lim2.experiments.names import PlanError, nearest
-from lim2.experiments.store import Store
+from lim2.experiments.plan import Plan
+from lim2.experiments.pooling import check
+from lim2.experiments.store import Store, read
 from lim2.experiments.summary import summarize
 from lim2.experiments.tables import Tables
 from lim2.paper.ablation import ABLATION
@@ -34,7 +37,7 @@ NOT_EXPLORED = ("text", "drift")
 class Outcome:
     """What came of a call."""
 
-    sections: dict[str, Section]
+    sections: dict[str, Section] | None  # None where nothing was to be run, and the report is that of these runs
     failures: list[str] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)  # experiments that could not be run, and why
 
@@ -51,50 +54,85 @@ def run(
     out: Path,
     scale: Scale,
     *,
-    jobs: int | None = None,
-    on: str = "local",
+    problems: Sequence[str] = (),
+    agents: Sequence[str] = (),
     quiet: bool = False,
+    pool: bool = False,
     console: Console | None = None,
-    command: Sequence[str] = (),
+    **options: Any,
 ) -> Outcome:
-    """Carry out what is missing of some experiments; what is in `out` already is not run again."""
+    """Carry out what is missing of some experiments, or of some problems and agents; options are those of `execute`."""
     console = console or Console(stderr=True, highlight=False)
-    failures, absent = [], []
-    done: list[str] = []
+    absent = []
+    plans: list[tuple[Experiment, Plan]] = []
     for experiment in map(experiment_named, names):
-        if experiment.name == "text" and "table" in done:
-            continue  # the table has run it
-        plans = experiment.plans(scale)
-        if not plans:
+        if experiment.name == "text" and "table" in names:
+            continue  # the table has it
+        found = experiment.plans(scale)
+        plans += [(experiment, plan) for plan in found]
+        if not found:
             absent.append(f"{experiment.name}: its data are not on this machine, or PyTorch is missing (lim2[torch])")
-        for i, plan in enumerate(plans):
-            if not quiet:
-                part = f", part {i + 1} of {len(plans)}" if len(plans) > 1 else ""
-                console.print(f"[bold]{experiment.title}[/bold]{part}: {len(plan)} runs", highlight=False)
-            results = carried_out(
-                plan, out / experiment.folder, jobs=jobs, on=on, quiet=quiet, report=False, console=console,
-                command=command,
-            )  # fmt: skip
-            failures += _failed(results)
-        done.append(experiment.name)
-    return Outcome(sections_of(out), list(dict.fromkeys(failures)), absent)
+    plans = _parts(plans, problems, agents)
+    current = is_current(out)
+    wanted: dict[str, set[str]] = {}
+    for number, (experiment, plan) in enumerate(plans, 1):
+        if not quiet:
+            part = f", plan {number} of {len(plans)}" if len(plans) > 1 else ""
+            console.print(f"[bold]{experiment.title}[/bold]{part}: {len(plan)} runs", highlight=False)
+        _, progress = execute(plan, out / experiment.folder, quiet=quiet, pool=pool, console=console, **options)
+        current = current and not progress.total
+        wanted.setdefault(experiment.folder, set()).update(each.file for each in plan)
+    if current and plans:
+        return Outcome(None, absent=absent)
+    failures = [line for folder, files in wanted.items() for line in _failed(Store(out / folder), files)]
+    return Outcome(sections_of(out, pool=pool), failures, absent)
 
 
-def _failed(results: Results) -> list[str]:
+def _parts(
+    plans: Sequence[tuple[Experiment, Plan]], problems: Sequence[str], agents: Sequence[str]
+) -> list[tuple[Experiment, Plan]]:
+    """Return the parts of plans with some problems and agents; a `PlanError` for a name that no plan has."""
+    for kind, words, known in (
+        ("problem", problems, [problem.label for _, plan in plans for problem in plan.problems]),
+        ("agent", agents, [agent.label for _, plan in plans for agent in plan.agents]),
+    ):
+        for word in words:
+            if word not in known:
+                raise PlanError(f"the plan has no {kind} {word!r}; {nearest(word, dict.fromkeys(known))}")
+    parts = [(experiment, plan.part(problems, agents)) for experiment, plan in plans]
+    return [(experiment, part) for experiment, part in parts if part is not None]
+
+
+def is_current(out: Path) -> bool:
+    """Return whether a folder's report was written after its last run."""
+    report = out / "report.html"
+    if not report.is_file():
+        return False
+    folders = [out / experiment.folder / "runs" for experiment in EXPERIMENTS.values()]
+    return all(folder.stat().st_mtime_ns <= report.stat().st_mtime_ns for folder in folders if folder.is_dir())
+
+
+def _failed(store: Store, files: Iterable[str]) -> list[str]:
+    paths = [path for file in sorted(files) if (path := store.folder / "failures" / file).is_file()]
     return [
         f"{row['problem']} / {row['agent']} / seed {row['seed']}: {row['error'].strip().splitlines()[-1]}"
-        for row in results.failures.iter_rows(named=True)
+        for row in (read(paths).iter_rows(named=True) if paths else ())
     ]
 
 
-def sections_of(out: Path) -> dict[str, Section]:
-    """Return the sections of the experiments whose runs are in a folder."""
+def sections_of(out: Path, *, pool: bool = False) -> dict[str, Section]:
+    """Return the sections of the experiments whose runs are in a folder.
+
+    Raises a `PlanError` if different code made the runs of an experiment, unless `pool`.
+    """
     sections = {}
     for experiment in EXPERIMENTS.values():
         store = Store(out / experiment.folder)
         if not (store.folder / "plans").is_dir():
             continue
         runs, _ = store.frames()
+        if not pool:
+            check(runs)
         tables = Tables(runs, summarize(runs))
         if len(runs) and (section := experiment.section(tables)) is not None:
             sections[experiment.name] = section if experiment.name in NOT_EXPLORED else replace(section, tables=tables)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from lim2.problems.cache import parsed
 from lim2.problems.errors import DataError
@@ -63,6 +64,18 @@ def presence(facts: Facts, data: Folder = None) -> Presence:
         if paths and best.state == "missing":
             best = Presence("part", paths, size)
     return best
+
+
+def data_digest(facts: Facts, settings: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the files that a problem with some settings reads; "" if one is missing."""
+    data = settings.get("data")
+    if (split := facts.splits.get(str(settings.get("split")))) is not None:
+        paths = [path for path in [find(split, data)] if path is not None]
+    else:
+        found = presence(facts, data)
+        paths = list(found.paths) if found.state == "here" else []
+    sums = " ".join(map(remembered_sha256, paths))
+    return hashlib.sha256(sums.encode()).hexdigest() if sums else ""
 
 
 def copies(facts: Facts, paths: Sequence[Path]) -> list[str]:

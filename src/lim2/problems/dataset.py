@@ -113,7 +113,9 @@ class Dataset:
             settings=settings,
         )
 
-    def register(self, loader: L) -> L:
+    def register(self, loader: L, module: str = "") -> L:
         """Register a loader under the name of the dataset."""
-        registered = register(self.name, summary=self.summary, rounds=self.rounds, facts=self.facts, parse=self.read)
+        registered = register(
+            self.name, summary=self.summary, rounds=self.rounds, facts=self.facts, parse=self.read, module=module
+        )
         return registered(loader)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ class Facts:
     difference: str = ""  # why n_features is not the paper's
     features_vary: bool = False  # with the part of the published file that is there
     alternatives: tuple[tuple[str, ...], ...] = ()  # other sets of files that it may be read from
+    splits: Mapping[str, str] = field(default_factory=dict)  # the file of a value of the setting `split`
     n_item_features: int | None = None  # where the arms are items; n_arms is then the largest number of candidates
     n_rounds: int | None = None  # None: the number of rows
 

@@ -39,6 +39,7 @@ class Entry:
     loader: Loader  # its keyword parameters are the problem's settings
     facts: Facts | None = None
     parse: Parser | None = None
+    module: str = ""  # where it is defined
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -58,6 +59,7 @@ def register(
     rounds: int = 5000,
     facts: Facts | None = None,
     parse: Parser | None = None,
+    module: str = "",
 ) -> Callable[[L], L]:
     """Register the decorated function as a problem.
 
@@ -78,6 +80,8 @@ def register(
         Documented properties of a dataset, for `lim2 data` and `docs/research/problems.md`.
     parse
         Function from the paths of a dataset's files to its table, for `lim2 data check`.
+    module
+        Module that defines the problem, if it is not that of the function.
 
     Examples
     --------
@@ -98,7 +102,8 @@ def register(
                 f"a problem named {name!r} is already registered by {_entries[name].loader.__module__}: "
                 "choose another name"
             )
-        _entries[name] = Entry(name, summary, kind, rounds, loader, facts, parse)
+        where = module or inspect.unwrap(loader).__module__
+        _entries[name] = Entry(name, summary, kind, rounds, loader, facts, parse, where)
         return loader
 
     return decorate

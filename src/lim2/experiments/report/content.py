@@ -11,12 +11,13 @@ from typing import Any
 import polars as pl
 
 from lim2.experiments.feedback import Feedback
+from lim2.experiments.pooling import code_of, edited, versions
 from lim2.experiments.report.texts import decimals, listed, number
 from lim2.experiments.store import Store
 from lim2.experiments.summary import Row, feedback_of
 from lim2.experiments.tables import Entry, Tables
 
-COLUMNS = ("version", "code", "python", "numpy", "scipy", "system", "processor", "cores")
+COLUMNS = ("version", "python", "numpy", "scipy", "system", "processor", "cores")
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,17 @@ def content_of(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows: l
         date=_date(runs),
         commands=[shlex.join(plan["command"]) for plan in store.plans() if plan["command"]],
         agents={cell.agent: cell.agent_text for cell in cells},
-        machine={name: [str(value) for value in runs[name].unique(maintain_order=True)] for name in COLUMNS},
+        machine=provenance_of(runs),
         failures=failures.select("problem", "agent", "seed", "error", "attempts").to_dicts(),
         alerts=_alerts(store, runs, failures),
         warnings=_warnings(runs),
     )
+
+
+def provenance_of(runs: pl.DataFrame) -> dict[str, list[str]]:
+    """Return code, versions and machines of runs, each value once."""
+    columns = {name: [str(value) for value in runs[name].unique(maintain_order=True)] for name in COLUMNS}
+    return {"code": [code_of(runs)], **columns}
 
 
 def about(tables: Tables, problem: str, text: str) -> About:
@@ -153,8 +160,11 @@ def _alerts(store: Store, runs: pl.DataFrame, failures: pl.DataFrame) -> list[st
     if len(retried):
         where = listed(sorted({f"{p} / {a}" for p, a in retried.select("problem", "agent").iter_rows()}))
         alerts.append(f"{len(retried)} runs were tried again because their process died, and then went well: {where}.")
-    if runs["version"].n_unique() > 1 or runs["code"].n_unique() > 1:
-        alerts.append("Runs were made by different versions of lim2's code. `lim2 bench --again` makes them anew.")
+    mixed = [name for name, digests in versions(runs).items() if len(digests) > 1]
+    if mixed:
+        alerts.append(f"Pooled runs were made by different versions of {listed(mixed)}.")
+    elif changed := edited(runs):
+        alerts.append(f"The code that made these runs was edited since: {listed(changed)}.")
     if runs["processor"].n_unique() > 1:
         alerts.append("Runs were made on different machines: their times do not compare.")
     return alerts

@@ -145,4 +145,6 @@ SURVEYS = (
     ),
 )  # fmt: skip
 for _survey in SURVEYS:
-    register(_survey.name, summary=_survey.summary, facts=_survey.facts, parse=_survey.read)(_survey.load)
+    register(_survey.name, summary=_survey.summary, facts=_survey.facts, parse=_survey.read, module=__name__)(
+        _survey.load
+    )

@@ -348,7 +348,7 @@ DATASETS = {
     )
 }
 for _name in ("census", "covertype", "epileptic", "smartphones", "smartphones-66"):
-    DATASETS[_name].register(DATASETS[_name].load)
+    DATASETS[_name].register(DATASETS[_name].load, module=__name__)
 
 
 @DATASETS["adult"].register
@@ -485,7 +485,7 @@ def statlog(
     verify: bool = True,
 ) -> Problem:
     """Draw Statlog: shuttle.trn, as in the paper, or shuttle.tst (`split="test"`)."""
-    files = {"train": "shuttle.trn", "test": "shuttle.tst"}
+    files = FACTS["statlog"].splits
     if split not in files:
         raise ValueError(f"split must be 'train' or 'test', not {split!r}")
     table = DATASETS["statlog"].table(data, verify, files=(files[split],))
