@@ -67,8 +67,6 @@ def from_bytes(data: bytes, *, seed: int | None = None, representation: Represen
     ----------
     data
         The result of ``agent.to_bytes()``, or the content of a saved file.
-    seed, representation
-        The same as for :func:`load`.
 
     Examples
     --------

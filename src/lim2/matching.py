@@ -81,8 +81,6 @@ def match(
         ``"batch"``: one projected gradient step on the mean over the samples, as in the published runs. ``"sample"``:
         one step per sample, the paper's Algorithm PGD. ``"solve"``: transport by a least-squares map. None: no
         matching, only the residual is reported.
-    rate
-        Step size of the two gradient methods.
     clip
         For ``"batch"``: largest Frobenius norm of the gradient.
     jitter
@@ -225,8 +223,6 @@ class Matching:
         one step per sample, the paper's Algorithm PGD. ``"solve"``: transport by a least-squares map.
     rate
         Step size of the two gradient methods in the first round; in round t it is ``rate / (t + 1)``.
-    clip, jitter, ridge
-        The same as for :func:`match`.
     """
 
     method: str = "batch"
@@ -349,10 +345,7 @@ def _in_turn(cov: Array, new: Array, targets: Array, rate: float) -> tuple[Array
 
 
 def _is_usable(covs: Array) -> bool:
-    """Return whether a matched covariance is usable.
-
-    Steps by sample and transport can grow without bound if features are huge or vanish; such a step is skipped.
-    """
+    """Return whether a matched covariance is finite and moderate: steps can explode if features are huge or vanish."""
     return bool(np.abs(covs).max() < LARGEST_ENTRY)
 
 

@@ -62,10 +62,7 @@ class Streams:
         self.act, self.serve, self.seeded = fresh["act"], fresh["serve"], seed is not None
 
     def after_fork(self) -> None:
-        """Replace the generators in a child process; without a seed, decisions get new streams.
-
-        The parent's generators may be locked forever, by a thread that does not exist in the child.
-        """
+        """Replace the generators in a child process, where they may stay locked; without a seed, by new streams."""
         self.__dict__.update({name: _twin(getattr(self, name)) for name in NAMES})
         if not self.seeded:
             self.reseed(None)

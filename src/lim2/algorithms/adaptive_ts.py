@@ -118,8 +118,6 @@ class AdaptiveTS(WithNetwork):
 
     Parameters
     ----------
-    n_arms
-        Number of arms.
     n_features
         Size of a context; for a representation that takes arrays of several axes, e.g. images, their shape. May be left
         out if the representation knows it.

@@ -41,8 +41,6 @@ class Algorithm(ABC):
     ----------
     n_arms
         Number of arms, which are named 0, 1, 2, ...
-    n_features
-        Size of a context.
     arms
         Names of the arms, any hashable values, instead of ``n_arms``.
     initial_pulls
@@ -100,21 +98,7 @@ class Algorithm(ABC):
     def learn_many(
         self, state: Any, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator
     ) -> tuple[Any, Diagnostics]:
-        """Return the state after one update with a batch of rewards; only if ``batches`` is True.
-
-        Parameters
-        ----------
-        state
-            The state, as for :meth:`learn`.
-        contexts
-            Contexts (k, ...), at least one.
-        arms
-            Indices of the arms, (k,).
-        rewards
-            Rewards, (k,).
-        rng
-            Random generator.
-        """
+        """Return the state after one update with a batch of rewards; only if ``batches`` is True."""
         raise NotImplementedError(self.no_batches)
 
     def score_items(self, state: Any, rows: NDArray[Any], decisions: int) -> StudentT:  # noqa: ARG002

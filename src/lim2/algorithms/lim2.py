@@ -43,8 +43,6 @@ class LiM2(Buffered):
 
     Parameters
     ----------
-    n_arms
-        Number of arms.
     n_features
         Size of a context; for a representation that takes arrays of several axes, e.g. images, their shape. May be left
         out if the representation knows it.

@@ -36,10 +36,6 @@ class LinearTS(Algorithm):
 
     Parameters
     ----------
-    n_arms
-        Number of arms.
-    n_features
-        Size of a context.
     arms
         Names of the arms, any hashable values, instead of ``n_arms``.
     initial_pulls

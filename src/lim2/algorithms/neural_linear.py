@@ -14,11 +14,10 @@ class NeuralLinear(Restart):
     network is trained on ``steps`` batches from all history, all features are recomputed, and every arm's posterior
     restarts from them. Memory and the cost of a phase grow with the number of rounds.
 
+    Other settings are those of :class:`lim2.algorithms.LiM2`.
+
     Parameters
     ----------
-    n_arms, n_features, arms, hidden, batch, initial_pulls, epsilon, prior_precision, a0, b0, learning_rate, \
-    intercept, exploration, representation, seed, standardize
-        The same as for :class:`lim2.algorithms.LiM2`.
     train_every
         Number of rounds between training phases.
     steps

@@ -10,11 +10,7 @@ from lim2.algorithms.neural_linear_base import Restart, Round
 class NeuralLinearMM(Restart, Buffered):
     """LiM2 without the matched covariance: the last layer is the prior mean, I / prior_precision the prior covariance.
 
-    Parameters
-    ----------
-    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, epsilon, prior_precision, a0, b0, \
-    learning_rate, intercept, exploration, representation, seed, standardize
-        The same as for :class:`lim2.algorithms.LiM2`.
+    Its settings are those of :class:`lim2.algorithms.LiM2`.
     """
 
     @property

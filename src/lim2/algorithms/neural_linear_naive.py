@@ -10,11 +10,7 @@ from lim2.algorithms.neural_linear_base import Restart, Round
 class NeuralLinearNaive(Restart, Buffered):
     """LiM2 without its priors: every training restarts the posteriors from N(0, I / prior_precision) and the buffer.
 
-    Parameters
-    ----------
-    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, epsilon, prior_precision, a0, b0, \
-    learning_rate, intercept, exploration, representation, seed, standardize
-        The same as for :class:`lim2.algorithms.LiM2`.
+    Its settings are those of :class:`lim2.algorithms.LiM2`.
     train_every
         Number of rounds between two trainings. 1: online, in every round. With more, as in the forgetting experiment
         (``train_every=400, steps=800``), the posteriors are exact between trainings and restart at each training.

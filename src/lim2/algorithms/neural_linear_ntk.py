@@ -36,11 +36,7 @@ class NeuralLinearNTK(Buffered):
     buffer is only used to train the network, with one batch per round once a full batch is stored. The last layer is
     the prior mean.
 
-    Parameters
-    ----------
-    n_arms, n_features, arms, hidden, buffer, batch, steps, initial_pulls, epsilon, prior_precision, a0, b0, \
-    learning_rate, intercept, exploration, representation, seed, standardize
-        The same as for :class:`lim2.algorithms.LiM2`.
+    Its settings are those of :class:`lim2.algorithms.LiM2`.
     """
 
     state_type: ClassVar[type[Any]] = State

@@ -17,14 +17,8 @@ class NeuralUCB(GradientBandit):
 
     Parameters
     ----------
-    n_arms
-        Number of arms.
-    n_features
-        Size of a context.
     arms
         Names of the arms, any hashable values, instead of ``n_arms``.
-    hidden
-        Width of the hidden layer.
     regularization
         lambda: initial diagonal of U and, divided by the number of training tuples, the weight decay.
     nu

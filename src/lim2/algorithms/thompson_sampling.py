@@ -37,8 +37,6 @@ class ThompsonSampling(Algorithm):
 
     Parameters
     ----------
-    n_arms
-        Number of arms.
     n_features
         Size of a context, which is ignored.
     arms

@@ -83,8 +83,6 @@ def rank(
 
     Parameters
     ----------
-    context, items, arms, exploit, id, key, metadata
-        The same as for :meth:`decide`.
     k
         Number of positions. None: one for each candidate.
     """
@@ -157,8 +155,6 @@ def update(
         The decision or slate that :meth:`decide` or :meth:`rank` returned.
     reward
         The reward; for a slate, rewards by position: ``{1: 0.0, "slot 2": 1.0}``.
-    name
-        Name of this reward, as for :meth:`reward`.
     """
     if not isinstance(decision, ServedDecision | ServedSlate):
         raise ValueError(f"decision must be what decide or rank returned, got {type(decision).__name__}")

@@ -74,10 +74,6 @@ class Client(_BanditClient):
     ----------
     url
         Address of the service, as ``lim2 serve`` prints it.
-    key
-        One of the service's API keys.
-    bandit
-        Name of the bandit.
     timeout
         Seconds that each step of an attempt may take: connect, send, receive.
     deadline
@@ -174,8 +170,6 @@ class AsyncClient(_BanditClient):
 
     Parameters
     ----------
-    url, key, bandit, deadline, tls
-        The same as for :class:`Client`.
     timeout
         Seconds that one attempt may take.
     connections

@@ -35,7 +35,7 @@ class Connections:
         except BaseException as error:
             connection.close()
             if isinstance(error, FAILURES):
-                self.close()  # the others are likely to be broken as well
+                self.close()  # the other ones are probably broken, too
             raise
         if connection.sock is not None:  # the service keeps it open
             self._keep(connection)

@@ -22,12 +22,8 @@ class RefusedError(ClientError):
 
     Parameters
     ----------
-    status
-        HTTP status.
     code
         Error code of the service, such as ``"ResourceNotFound"``; empty if a proxy answered.
-    message
-        Reason of the error.
     target
         Part of the request that was wrong; None if unknown.
     """
@@ -43,11 +39,6 @@ class RefusedError(ClientError):
 
 def refused(answer: Answer) -> RefusedError:
     """Return the error described by an answer.
-
-    Parameters
-    ----------
-    answer
-        Answer with a status of 300 or above.
 
     Examples
     --------

@@ -71,11 +71,9 @@ class ServedEvaluation:
     Parameters
     ----------
     left_out
-        Number of latest decisions that do not count yet: the first of them still waits for its reward.
+        Number of latest decisions that are excluded until their rewards are final.
     effective_decisions
         Effective sample size; None if it is unknown.
-    logged
-        Mean reward of the logged decisions.
     ips, snips, dr
         Estimated mean reward of the policy, by three estimators, as in :class:`lim2.evaluation.Evaluation`.
     gain

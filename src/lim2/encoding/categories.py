@@ -1,8 +1,8 @@
 """Counts of categories in a table of fixed size, indexed by hashes.
 
-An id that never comes again cannot tell anything, but its weight would be noise in every bucket that it shares. So a
-category counts from its second learned occurrence on. Counts are never too low between two halvings. One that is too
-high lets a new category count at once, as happens to about one in fifty ids when the table is fullest.
+A unique id carries no information, but adds noise to every bucket that it shares. So a category counts from its second
+observation on. Between two halvings no count is too low; collisions let about one in fifty new ids count at once when
+the table is full.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,8 @@
 """Running statistics of one number of a context, and the fixed map by which it is scaled.
 
-What a value is encoded as must not depend on when its reward is learned. Otherwise clicks, which are known early, and
-zeros, which are known late, would be encoded differently. So the map is fixed soon. And a number is used only while it
-goes up and down: one that only grows, such as a counter or the time of a visit, is a trend, whose latest values are
-known by early rewards alone.
+The encoding of a value must not depend on when its reward is learned: otherwise clicks, which come early, and zeros,
+which come late, would be encoded differently. So the map is fixed after the first values, and a number is used only
+while it goes up and down. The latest values of one that only grows, such as a counter, have early rewards only.
 """
 
 from typing import NamedTuple

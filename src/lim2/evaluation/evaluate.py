@@ -29,8 +29,6 @@ class Evaluation:
 
     Parameters
     ----------
-    logged
-        Mean reward of the logged decisions.
     ips
         Estimate by inverse propensity scoring: unbiased, but noisy if weights are large.
     snips
@@ -117,8 +115,6 @@ def evaluate(
         How ridge avoids predicting rewards that it was fitted on. ``"past"``: blocks in time, each predicted from
         the blocks before, which is valid for logs of learning agents, too. ``"folds"``: each fold predicted from all
         others, which is a little more precise if the logging policy was fixed.
-    folds
-        Number of blocks or folds.
     reward_range
         Smallest and largest possible reward. If given, IPS and DR have empirical Bernstein intervals, which are valid
         for any n and wider.

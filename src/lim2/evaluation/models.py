@@ -64,9 +64,7 @@ def ridge(contexts: Array, rewards: Array, penalty: float = 1.0) -> Array:
 
 
 def by_past(n: int, blocks: int) -> Splits:
-    """Return pairs (rows to fit on, rows to predict) for blocks in time: each is predicted from all blocks before.
-
-    Blocks grow, so that few rows are predicted from no data.
+    """Return pairs (rows to fit on, rows to predict) of growing blocks: each is predicted from all earlier ones.
 
     Examples
     --------

@@ -111,8 +111,6 @@ def bench(
         Where to run: ``"local"`` or ``"ray"``.
     again
         Whether to repeat finished runs.
-    quiet
-        Whether to hide the progress.
     report
         Whether to write the report, in addition to results and summary.
     pool

@@ -40,8 +40,6 @@ class Spec:
 
     Parameters
     ----------
-    label
-        Name in tables and figures.
     source
         Origin: a registered name, ``module:Name``, ``vw:algorithm``, ``csv:FILE`` or ``openml:TASK``.
     settings

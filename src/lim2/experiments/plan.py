@@ -75,8 +75,6 @@ class Plan:
     ----------
     rounds
         Number of rounds of each problem, in order; None: its own number.
-    seeds
-        One run per seed.
     feedbacks
         Delays and batches of the rewards; several to compare.
     skipped

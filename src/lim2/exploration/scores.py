@@ -16,8 +16,6 @@ class StudentT(NamedTuple):
     ----------
     mean
         Location, (n_arms,) for one context, (n, n_arms) for n rows of contexts.
-    scale
-        Scale, in the same shape.
     freedom
         Degrees of freedom of each arm, (n_arms,); infinity for normal scores.
 

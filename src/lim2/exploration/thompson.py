@@ -65,8 +65,6 @@ class Thompson:
             Marginal distributions, all with the same degrees of freedom.
         covariance
             Covariance matrix (k, k); its diagonal holds the squared scales.
-        rng
-            Random generator.
         """
         values, vectors = np.linalg.eigh(covariance)
         drawn: Array = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(len(values)))

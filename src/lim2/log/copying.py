@@ -15,11 +15,7 @@ Item = TypeVar("Item")
 
 
 def copy(source: Store, target: Store) -> None:
-    """Copy a consistent snapshot of a log into an empty one, and compare the two.
-
-    Ids, positions, tokens, batches and models stay as they are, so an agent that has learned from one goes on with the
-    other. Decisions stay in the order in which they were made.
-    """
+    """Copy a snapshot of a log into an empty one and compare the two; an agent can change over to the copy."""
     with source.copying() as content:
         with target.copying(write=True, span=content.span()) as into:
             into.take(

@@ -13,10 +13,7 @@ from lim2.log.serialization import JSON, as_json, as_json_items, dump_json, dump
 
 
 class DecisionInput(NamedTuple):
-    """Context and candidates of a decision; missing parts are None.
-
-    Candidates are by name, or in the order of the decision's arms.
-    """
+    """Context, and candidates by name or in the order of the decision's arms; missing parts are None."""
 
     context: NDArray[Any] | None  # a vector
     items: NDArray[Any] | dict[Hashable, NDArray[Any]] | None  # vectors

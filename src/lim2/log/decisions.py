@@ -1,4 +1,4 @@
-"""Decisions come into a log: one, many, or the positions of a slate, each call in one transaction."""
+"""Make and record decisions: one, many, or the positions of a slate, each call in one transaction."""
 
 from __future__ import annotations
 
@@ -71,10 +71,6 @@ def decide(
 
     Parameters
     ----------
-    agent
-        The agent, bandit or snapshot that decides.
-    context, arms, items, exploit
-        Arguments of `agent.decide`.
     raw
         Raw context of a vector, stored with it: a dictionary or row. `replay` can then train a `lim2.Bandit`.
     raw_items
@@ -143,12 +139,6 @@ def rank(
 
     Parameters
     ----------
-    agent
-        The agent, bandit or snapshot that ranks.
-    context, items, k
-        Arguments of `agent.rank`.
-    raw, raw_items, key, metadata, active
-        The same as for `decide`.
     id
         Unique ID of the slate. None: the log generates one.
     """
@@ -175,18 +165,12 @@ def record(
 
     Parameters
     ----------
-    decision
-        The decision that `agent.decide` returned.
-    context
-        Context of the decision, as a vector.
     items
         Candidates of the decision, as vectors.
     raw
         Context as a dictionary or row, instead of the vector or in addition to it.
     raw_items
         Candidates as dictionaries or rows, instead of the vectors or in addition to them.
-    id, key, metadata, active
-        The same as for `decide`.
     agent
         The agent that decided. `replay` needs it to repeat decisions after the same number of rewards.
     """
@@ -212,14 +196,10 @@ def record_many(
 
     Parameters
     ----------
-    decisions
-        The decisions that `agent.decide` returned.
     contexts, items, raw, raw_items, ids, keys, metadata
         The same as for `record`, one entry per decision.
     active
         The same as for `record`, for all decisions.
-    agent
-        The agent that decided, as for `record`.
     """
     n = len(decisions)
     columns = {"contexts": contexts, "items": items, "raw": raw, "raw_items": raw_items}
@@ -248,12 +228,8 @@ def record_slate(
     ----------
     slate
         One decision per position, with the same candidates. Each propensity is the probability of coming first.
-    context, items, raw, raw_items, key, metadata, active
-        The same as for `record`.
     id
         Unique ID of the slate. None: the log generates one. Positions have the IDs ``f"{id}/1"``, ``f"{id}/2"``, ...
-    agent
-        The agent that ranked, as for `record`.
     """
     input = checked_input(context, items, raw, raw_items)
     return _insert_slate(log, list(slate), input, id, checked_attributes(key, metadata, active), agent)

@@ -42,8 +42,6 @@ class LoggedDecision(Decision):
     status
         ``"pending"`` until it is settled; then ``"reward"``, ``"default"`` (expired with the default reward),
         ``"dropped"`` (expired without a reward) or ``"discarded"``.
-    reward
-        The reward, or None.
     key
         Key of the person concerned, used by `DecisionLog.erase`; None if none was given.
     metadata

@@ -1,8 +1,7 @@
-"""Group commit: work that comes from many threads and coroutines at the same time shares one transaction.
+"""Group commit: concurrent writes of threads and coroutines share one transaction.
 
-A disk can be flushed only so often per second, whatever is written each time. So a thread takes all the work that has
-come during the last flush, does it in one transaction, and lets all callers go on. The requests of an event loop come
-as one batch, because the thread would only compete with the loop meanwhile.
+A disk completes few flushes per second, whatever their size. So one thread runs all work that arrived during the last
+flush in one transaction. Requests of an event loop arrive as one batch, because the thread would compete with the loop.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
     import asyncio
 
 IDLE_SECONDS = 1.0  # for which the thread waits for work before it ends
-MAX_REQUESTS = 32  # of an event loop in one batch: with more, the disk would have to wait for them
+MAX_REQUESTS = 32  # of an event loop in one batch: more would keep the disk idle
 
 
 class Request:
-    """Work to be done, and then its result or its error; ``done`` is called when the result is on disk."""
+    """Work, and its result or error; ``done`` is called when the result is on disk."""
 
     __slots__ = ("done", "error", "result", "work")
 
@@ -37,11 +36,11 @@ class Request:
 
 
 class GroupCommit:
-    """A thread that does the work of others; it is started by the first request, and ends after an idle second."""
+    """A thread that writes for others; the first request starts it, and it ends after an idle second."""
 
-    # `write` does the work of requests in one transaction, and sets their results and errors. When the transaction has
-    # begun, it adds the requests that its second argument returns. `closed` returns the error for work that comes after
-    # `end`. `finished` is called when the callers have been resumed. Neither `write` nor `finished` may raise.
+    # `write` runs requests in one transaction and sets their results and errors; once it has begun, it adds those that
+    # its second argument returns. `closed` returns the error for work after `end`. `finished` is called after the
+    # callers were resumed. Neither `write` nor `finished` may raise.
     def __init__(
         self,
         write: Callable[[list[Request], Callable[[], list[Request]]], None],
@@ -49,7 +48,7 @@ class GroupCommit:
         finished: Callable[[], None] = lambda: None,
     ) -> None:
         self._write, self._closed, self._finished = write, closed, finished
-        self.writes = False  # whether a thread writes at the moment: others should then leave their work to the group
+        self.writes = False  # whether a thread writes now: others then leave their work to the group
         self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # entered by `with`, which no exception interrupts
         self._thread: threading.Thread | None = None
@@ -158,11 +157,11 @@ def write_group(
     transact: Callable[[Callable[[Any], None], bool], None],
     step: Callable[[Any, Request], None],
 ) -> None:
-    """Do the work of several requests in one transaction; what fails is undone alone. This raises nothing.
+    """Run requests in one transaction; never raise.
 
-    Usually none fails. If one does, all are undone, and done once more, each by `step`, which works behind a savepoint
-    and sets the request's result or error. `drained` returns requests that have come since. `transact` calls a function
-    with the log's tables within a transaction; its second argument says whether all requests are done at once.
+    If one fails, all are rolled back and run again, each by `step` behind a savepoint. `drained` returns requests that
+    arrived meanwhile. `transact` calls a function with the log's tables; its second argument says whether it is the
+    first attempt, of all requests at once.
     """
 
     def at_once(tables: Any) -> None:

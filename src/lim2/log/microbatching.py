@@ -1,4 +1,4 @@
-"""Requests of coroutines are collected for a moment, to be served as one batch."""
+"""Collect requests of coroutines for a moment, to serve them as one batch."""
 
 from __future__ import annotations
 

@@ -36,8 +36,6 @@ class OpenBandit:
         Features of the items, (K, n_item_features), in the order of `table.arms`.
     feature_names
         Names of the columns of `table.contexts`.
-    item_feature_names
-        Names of the columns of `items`.
     """
 
     table: Table

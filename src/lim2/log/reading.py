@@ -26,8 +26,6 @@ class LogState:
 
     Parameters
     ----------
-    pending
-        Number of pending decisions.
     oldest_pending
         Age of the oldest pending decision in seconds; None if there is none.
     rewards

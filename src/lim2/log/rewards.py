@@ -1,4 +1,4 @@
-"""Rewards settle decisions: one reward, an aggregate of several, a default reward when a decision expires, or none."""
+"""Settle decisions: by one reward, an aggregate of several, a default reward on expiry, or none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Reward(NamedTuple):
 
     id: str  # of the decision
     value: float
-    name: str | None  # by which it is recognised if it comes again
+    name: str | None  # a second reward of this name is a duplicate
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,6 @@ def reward(log: Log, id: str, reward: float | Mapping[Any, float], *, name: str 
 
     Parameters
     ----------
-    id
-        ID of the decision or slate.
     reward
         The reward. For a slate: a mapping from position (``2`` or ``"slot 2"``) to reward, for all positions or some.
         If one of them is refused, none is written. The other positions remain pending.
@@ -157,7 +155,7 @@ def _record_one(tables: Tables, reward: Reward, now: float, settings: Settings) 
     decision = find_decision(tables, reward.id)
     after = settings.expire_after
     if decision.settled is None and after is not None and decision.time <= now - after:
-        expire_overdue(tables, now, settings)  # it was inserted meanwhile, by a process that had been suspended
+        expire_overdue(tables, now, settings)  # a process that was suspended inserted it late
         decision = find_decision(tables, reward.id)
     stored = tables.rewards(decision.seq)
     if reward.name is not None and any(name == reward.name for _, name in stored):

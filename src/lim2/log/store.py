@@ -70,8 +70,6 @@ class Model(NamedTuple):
         Version number, counted from 1.
     position
         Position in the log up to which the agent has learned.
-    time
-        Time of publication.
     data
         The agent as bytes, to be read by `lim2.from_bytes`.
     """
@@ -118,8 +116,8 @@ class Work:
     """A function to run within a transaction, with hints for the store. A plain function works, too."""
 
     do: Callable[[Tables], Any]
-    ids: Sequence[str] = ()  # of decisions that it reads: a store can read those of many callers at once
-    inserts: bool = False  # whether it only inserts decisions: it need not wait for those who settle decisions
+    ids: Sequence[str] = ()  # of decisions that it reads, which a store may read in one query
+    inserts: bool = False  # whether it only inserts decisions, which needs no lock
 
     def __call__(self, tables: Tables) -> Any:
         """Run the function."""
@@ -329,8 +327,7 @@ class Store(Protocol):
     def write(self, work: Callable[[Tables], Result]) -> Result:
         """Run a function within a transaction and return its result; on failure nothing is written.
 
-        Concurrent calls share a commit. The function must not depend on the thread that runs it, and may run again
-        after a rollback. See `Work`.
+        It may run in any thread, and again after a rollback. See `Work`.
         """
 
     async def awrite(self, work: Callable[[Tables], Result]) -> Result:
@@ -340,10 +337,9 @@ class Store(Protocol):
         """Return the learner's lease, or None if another process holds it."""
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call a function whenever any process may have appended events or published a model.
+        """Call a function in another thread whenever any process may have appended events or published a model.
 
-        The store calls it in a thread of its own, and it must return at once: let it set an event. Some stores never
-        call it, and a call can be lost with a connection, so poll from time to time as well.
+        It must return at once. Calls can be lost with a connection, and some stores make none: poll as well.
         """
 
     def nbytes(self) -> int:

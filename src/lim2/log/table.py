@@ -31,8 +31,6 @@ class Table:
         Index of the arm played in each row, (n,).
     propensity
         Propensity of the arm played in each row, (n,).
-    rewards
-        Reward of each row, (n,).
     candidates
         Eligible arms of each row, see `Candidates`.
     raw
@@ -89,8 +87,6 @@ class Table:
         ----------
         contexts
             Vectors (n, n_features), or n dictionaries as raw contexts.
-        played
-            Name of the arm played in each row.
         rewards
             Reward of the arm played in each row, (n,).
         propensity
@@ -161,12 +157,6 @@ class Table:
         ----------
         frame
             A polars or pandas data frame, or the path of a CSV or Parquet file.
-        arm
-            Column of the arm played.
-        reward
-            Column of its reward.
-        propensity
-            Column of its propensity.
         context
             Columns of the context: a list of names, or a string with which their names begin.
         raw

@@ -11,11 +11,7 @@ STALE = 3600.0
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file atomically, even if the process or the machine crashes; on return it is on disk.
-
-    An existing file is replaced: the new one keeps its permissions, and its owner and group if the process may set
-    them. A new file has the default permissions of the process.
-    """
+    """Write a file atomically and flush it to disk; keep permissions and, if allowed, the owner of a replaced file."""
     path = path.resolve()  # a link goes on pointing to the file
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     replaced = _status(path)

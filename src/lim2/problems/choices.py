@@ -66,14 +66,10 @@ def from_choices(
         Columns that describe the alternative.
     categorical
         Numeric columns whose values are categories.
-    separator
-        Separator of the fields of a CSV file.
     missing
         Texts that stand for a missing value in a CSV file.
     name
         Name of the problem. None: the name of the file.
-    rounds
-        Number of situations to use.
     seed
         Seed that draws and shuffles the situations. None: keep their order.
 

@@ -23,8 +23,6 @@ class ItemProblem:
 
     Parameters
     ----------
-    contexts
-        Contexts, (rounds, n_features).
     candidates
         Features of the candidates of all rounds, (total, n_item_features).
     offsets
@@ -208,46 +206,22 @@ class ItemProblem:
         )
 
     def rows(self, t: int) -> slice:
-        """Return the rows of `candidates`, `rewards` and `expected_rewards` that belong to a round.
-
-        Parameters
-        ----------
-        t
-            Round, counted from 0.
-        """
+        """Return the rows of `candidates`, `rewards` and `expected_rewards` that belong to a round."""
         if not 0 <= t < self.rounds:
             raise IndexError(f"problem {self.name!r} has the rounds 0 to {self.rounds - 1}, got {t}")
         return slice(int(self.offsets[t]), int(self.offsets[t + 1]))
 
     def items(self, t: int) -> Array:
-        """Return a round's candidates, (k, n_item_features).
-
-        Parameters
-        ----------
-        t
-            Round, counted from 0.
-        """
+        """Return a round's candidates, (k, n_item_features)."""
         return self.candidates[self.rows(t)]
 
     def names(self, t: int) -> tuple[str, ...]:
-        """Return the names of a round's candidates; their numbers if the names are unknown.
-
-        Parameters
-        ----------
-        t
-            Round, counted from 0.
-        """
+        """Return the names of a round's candidates; their numbers if the names are unknown."""
         rows = self.rows(t)
         return self.item_names[rows] if self.item_names else tuple(str(i) for i in range(rows.stop - rows.start))
 
     def raw(self, t: int) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Return a round as dictionaries: the context, and the items by name.
-
-        Parameters
-        ----------
-        t
-            Round, counted from 0.
-        """
+        """Return a round as dictionaries: the context, and the items by name."""
         if not self.raw_contexts or not self.raw_items:
             raise ValueError(f"problem {self.name!r} has vectors only, no dictionaries: use contexts and items(t)")
         items = self.raw_items[self.rows(t)]
@@ -260,8 +234,6 @@ class ItemProblem:
         ----------
         chosen
             Index of the chosen candidate within its round.
-        start
-            First of these rounds.
         """
         rewards: Array = self.rewards[self._taken(chosen, start)]
         return rewards
@@ -322,16 +294,12 @@ def from_items(
 
     Parameters
     ----------
-    contexts
-        Contexts, (rounds, n_features).
     items
         Features of the candidates of each round, (k, n_item_features); k may differ between rounds.
     rewards
         Rewards of the candidates of each round, (k,).
     expected
         Expected rewards given context and item. Default: the rewards.
-    names
-        Names of the candidates of each round.
 
     Examples
     --------

@@ -150,8 +150,6 @@ def from_openml(
 
     Parameters
     ----------
-    rounds
-        Number of rows to use.
     seed
         Seed that draws and shuffles the rows. None: keep their order.
     standardize

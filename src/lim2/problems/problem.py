@@ -160,13 +160,7 @@ class Problem:
         )
 
     def earned(self, chosen: NDArray[np.int64], start: int = 0) -> Array:
-        """Return the rewards of the arms played in successive rounds.
-
-        Parameters
-        ----------
-        start
-            First of these rounds.
-        """
+        """Return the rewards of the arms played in successive rounds."""
         rewards: Array = self.rewards[np.arange(start, start + len(chosen)), chosen]
         return rewards
 

@@ -40,12 +40,8 @@ def from_arrays(
         Contexts, (rows, n_features). A missing value (NaN) becomes the mean of its column.
     y
         Class of each row: numbers or text. The arms are the classes in ascending order.
-    rounds
-        Number of rows to use.
     seed
         Seed that draws and shuffles the rows. None: keep their order.
-    standardize
-        Scaling of the columns: `"sample"`, `"online"` or None.
 
     Examples
     --------
@@ -92,16 +88,10 @@ def from_rewards(
     ----------
     X
         Contexts, (rows, n_features). A missing value (NaN) becomes the mean of its column.
-    R
-        Rewards, (rows, n_arms).
     expected
         Expected rewards given the context. Default: the rewards.
-    rounds
-        Number of rows to use.
     seed
         Seed that draws and shuffles the rows. None: keep their order.
-    standardize
-        Scaling of the columns: `"sample"`, `"online"` or None.
 
     Examples
     --------
@@ -163,16 +153,12 @@ def from_csv(
         Columns to leave out, such as an identifier.
     max_categories
         Number of distinct values from which a text column is refused, because it is probably an identifier.
-    separator
-        Separator of the fields of a CSV file.
     missing
         Texts that stand for a missing value in a CSV file.
     header
         Whether the first line of a CSV file has the names of the columns; otherwise they are column_1, column_2, ...
     name
         Name of the problem. None: the name of the file.
-    rounds
-        Number of rows to use.
     seed
         Seed that draws and shuffles the rows. None: keep their order.
     standardize

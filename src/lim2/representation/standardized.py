@@ -21,13 +21,7 @@ class ScaledNetwork(NamedTuple):
 
 @dataclass(frozen=True)
 class Standardized:
-    """Representation that scales raw columns and passes them to another representation.
-
-    Parameters
-    ----------
-    inner
-        Representation that takes the scaled contexts.
-    """
+    """Representation that scales raw columns and passes them to another representation."""
 
     inner: Representation
 

@@ -33,12 +33,8 @@ class TextCNN(nn.Module):
         Number of tokens in a text. The caller pads shorter texts with a separate id.
     embedding
         Size of the word embeddings, which are initialised randomly.
-    widths
-        Widths of the windows.
     filters
         Number of filters per width.
-    width
-        Number of features.
     seed
         Seed of the initial parameters. None: use PyTorch's global generator.
 

@@ -360,8 +360,6 @@ class Torch:
 
         Parameters
         ----------
-        description
-            The result of :meth:`description`.
         arrays
             The arrays of a network, e.g. ``tensors/module.kernels``, or of a state with such a network. No more memory
             is allocated than they occupy.

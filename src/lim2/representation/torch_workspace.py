@@ -49,10 +49,7 @@ class Workspace:
         self.statistics: dict[str, NDArray[Any]] | None = None
 
     def load(self, f: TorchNetwork, training: bool) -> None:
-        """Load a network, unless it is already loaded; load statistics only for training.
-
-        If this fails, the workspace holds nothing of use.
-        """
+        """Load a network, unless it is loaded already; load statistics only for training."""
         if self.tensors is not f.tensors:
             before = self.tensors or {}
             for name, tensor in self.named.items():
@@ -66,10 +63,7 @@ class Workspace:
             self.statistics = f.statistics
 
     def descend(self, f: TorchNetwork, loss: Tensor) -> tuple[TorchNetwork, float]:
-        """Take one step down the gradient of a loss of the network that is loaded.
-
-        Returns the network after the step, and the gradient's norm. A step whose gradient is not finite is left out.
-        """
+        """Return the network after a step down the gradient, and the norm; skip gradients that are not finite."""
         self.tensors = self.statistics = None
         loss.backward()  # type: ignore[no-untyped-call]
         gradients = [p.grad for p in self.trained.values() if p.grad is not None]

@@ -1,8 +1,7 @@
 """Connections to a database, shared by the logs of a process, and the errors when they are lost.
 
-The threads that do the work of logs take a connection for one transaction and give it back. If a connection fails, it
-and all idle ones are closed. The next call connects again in its thread, so it fails at once and with the reason while
-the database is unreachable, and works as soon as it is back.
+Threads borrow a connection for one transaction. If one fails, it and all idle ones are closed, and the next call
+connects again: it fails at once, with the reason, while the database is unreachable, and works as soon as it is back.
 """
 
 from __future__ import annotations

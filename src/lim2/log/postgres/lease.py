@@ -1,7 +1,7 @@
 """The lease of a log: an advisory lock that ends with its session, and a growing number.
 
-One session of a process holds the locks of all its logs in a database, and sends a statement every few seconds. If it
-sends none, because the process is suspended or the network is down, the server ends it, and others get the locks.
+One session of a process holds the locks of all its logs in a database and sends a statement every few seconds. If none
+arrives, because the process is suspended or the network is down, the server ends the session and frees the locks.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""The partitions of the events: a month each, created ahead, and dropped when no log needs them.
+"""Monthly partitions of the events, created ahead, and dropped when no log needs them.
 
-What a log has pruned is invisible at once, but its rows stay until their partition is dropped: no row is deleted singly
-while a month's rows of all logs can go together. Rows that stay for more than a month after their log has pruned them,
-because another log keeps more, are deleted. Events for whose time there is no partition, for example because a clock is
-wrong, are in the partition ``events_default``, and are deleted from there.
+Pruned events are invisible at once; their rows stay until their partition is dropped, because dropping is cheaper than
+deleting rows. If another log still needs the partition a month later, the pruned rows are deleted. Events without a
+partition, for example because of a wrong clock, are in ``events_default`` and are deleted from there.
 
-A settled decision is looked up by its ID in all partitions, so there should be few: hence months, not days.
+Partitions are months, not days: a settled decision is looked up by its ID in every partition.
 """
 
 from __future__ import annotations
@@ -83,10 +82,7 @@ def make_ahead(connection: Connection, now: float) -> None:
 
 
 def make_between(connection: Connection, now: float, first: float, last: float) -> None:
-    """Create the partitions of past months for events between two times.
-
-    Many events in the default partition would be slow: all of it is read whenever a partition is created.
-    """
+    """Create the partitions of past months for events between two times, to keep the default partition small."""
     past = [month_of(now).plus(-months) for months in range(MONTHS_BACK)]
     _make(connection, [month for month in past if month.start <= last and month.end > first])
 

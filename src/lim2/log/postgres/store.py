@@ -2,14 +2,12 @@
 
 It gives these guarantees beside those of every store (`lim2.log.store`):
 
-- A transaction that settles decisions locks the log's row until its end, so these run one after another, in all
-  processes. One that inserts decisions does not: two that insert the same ID meet in the primary key.
-- All work is done by threads of the store, never by that of the caller: one inserts decisions, one does all other
-  writes, one reads. Each does the work of several calls in one transaction. So an exception in the caller, such as
-  KeyboardInterrupt, leaves no connection within a transaction.
-- All logs of the process in the same database share connections. A lost one is replaced. Work whose transaction was
-  lost before the commit is done once more; if the connection is lost during the commit, a StoreUnavailableError says
-  that the outcome is unknown, and nothing is repeated.
+- Transactions that settle decisions lock the log's row, so they run one after another in all processes. Those that only
+  insert decisions do not: the primary key refuses the second of two equal IDs.
+- Threads of the store run all work, never the caller's thread: one inserts decisions, one does all other writes, one
+  reads. So an exception in the caller, such as KeyboardInterrupt, leaves no connection within a transaction.
+- All logs of a process in one database share connections. Work lost before the commit runs once more; if the connection
+  is lost during the commit, a StoreUnavailableError says that the outcome is unknown, and nothing is repeated.
 """
 
 from __future__ import annotations
@@ -222,10 +220,7 @@ class PostgresStore:
             connection.execute(sql.PURGE)
 
     def maintain(self) -> None:
-        """Maintain the partitions of the database: create them ahead, and drop unused ones.
-
-        This happens once an hour in each process that writes, whichever logs it has open meanwhile.
-        """
+        """Create partitions ahead and drop unused ones; each process that writes does so once an hour."""
         now, pool = time.time(), self._current().connections
         pool.maintain_at = time.monotonic() + connections.MAINTENANCE_SECONDS
         with self._separate() as connection:

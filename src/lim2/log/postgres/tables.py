@@ -1,8 +1,7 @@
 """The content of a log within a transaction that the caller holds.
 
-Each query costs a round trip, while others wait for the lock of the log. So statements that write are buffered and sent
-together, before something is read that they could change, and at the end (`flush`). Decisions that are expected are
-read at once, and changes of them are applied to the copy in memory as well.
+Each query costs a round trip while others wait for the lock of the log. So writes are buffered and sent together before
+a read that they could change and at the end (`flush`). Expected decisions are read in one query and cached.
 """
 
 from __future__ import annotations
@@ -132,9 +131,8 @@ class PostgresTables:
     def _insert_all(self, inserts: list[tuple[Row, int, str | None]]) -> None:
         """Insert decisions; raise a TakenIdError if one of their names is taken, a GoneLogError if the log was deleted.
 
-        They are inserted first, and then looked for among the settled ones: nobody else can insert the same ID from
-        then on, and what was inserted and settled before is seen. This transaction has no lock of the log, so it checks
-        whether the log still exists.
+        Inserting before looking for settled decisions of the same ID closes the race with other processes. Without the
+        lock of the log, the log may have been deleted.
         """
         inserted = self.connection.cursor()
         inserted.executemany(sql.INSERT, [(self.log, position, *row) for row, position, _ in inserts], returning=True)

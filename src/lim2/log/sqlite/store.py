@@ -1,8 +1,7 @@
 """The log's file: an SQLite database in WAL mode, shared by threads and processes.
 
-Writers are one at a time, so positions are given in the order in which events become visible. A thread that writes
-alone does so itself. Threads that would wait for it, and coroutines, leave their work to one thread, which does all
-of it in one transaction, and so flushes the disk once.
+There is one writer at a time, so events become visible in the order of their positions. A thread that finds no other
+writer writes itself. Others, and coroutines, leave their work to one thread, which flushes the disk once for all.
 """
 
 from __future__ import annotations
@@ -198,10 +197,7 @@ class SQLiteStore:
             raise self._gone() from error
 
     def checkpoint(self) -> None:
-        """Copy the WAL file into the database while others write, so that no writer has to do it.
-
-        What they write meanwhile is copied while they wait, so that the WAL file begins anew.
-        """
+        """Copy the WAL file into the database while others write; copy the rest while they wait to restart it."""
         self._refuse_reentry(self._current().writing)
         try:
             written = self.path.with_name(self.path.name + "-wal").stat().st_mtime_ns

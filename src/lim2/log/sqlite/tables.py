@@ -18,8 +18,8 @@ MAX_MODELS = 2
 class SQLiteTables:
     """A connection that is in a transaction; see `lim2.log.store.Tables` for what the methods do.
 
-    Between `expect` and `flush`, decisions are buffered until something else is done, and are then inserted by one
-    statement: each statement lets other threads of Python run, and has to wait for them afterwards.
+    Between `expect` and `flush`, decisions are buffered and inserted by one statement, because each statement gives up
+    the interpreter lock.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
