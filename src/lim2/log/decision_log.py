@@ -494,7 +494,7 @@ class DecisionLog:
 
         Examples
         --------
-        >>> import tempfile, lim2
+        >>> import tempfile, lim2, numpy as np
         >>> rng = np.random.default_rng(0)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     bandit = lim2.Bandit(arms=["spring", "shoes"], log=f"{folder}/visits.db", epsilon=0.5, seed=0)
@@ -503,6 +503,8 @@ class DecisionLog:
         ...         bandit.update(decision, float(rng.random() < (0.2 if decision.arm == "spring" else 0.6)))
         ...     print(bandit.log.proof(against="spring"))
         ...     bandit.log.close()
+        +82.7% reward per decision against "spring" (at least +15.6%), proved after 131 decisions
+        warning: the log says as much about the rule as 21 rewarded decisions by the rule itself, fewer than 50
         """
         return prove(self.store, question_of(against, reward_range, level))
 
