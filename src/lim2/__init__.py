@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from lim2.bandit import Bandit
     from lim2.client import AsyncClient, Client
+    from lim2.control import Control
     from lim2.decision import Decision, Slate
     from lim2.evaluation.evaluate import evaluate
     from lim2.info import Info
@@ -53,9 +54,9 @@ logging.getLogger("lim2").addHandler(logging.NullHandler())  # silent until the 
 __version__ = "0.2.0"
 
 __all__ = [
-    "AGENTS", "AdaptiveTS", "Agent", "AsyncClient", "Bandit", "Client", "Decision", "DecisionLog", "Info", "ItemAgent",
-    "LiM2", "LinearTS", "LoadError", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinearNaive",
-    "NeuralTS", "NeuralUCB", "Slate", "Snapshot", "ThompsonSampling", "Uniform", "evaluate",
+    "AGENTS", "AdaptiveTS", "Agent", "AsyncClient", "Bandit", "Client", "Control", "Decision", "DecisionLog", "Info",
+    "ItemAgent", "LiM2", "LinearTS", "LoadError", "NeuralLinear", "NeuralLinearMM", "NeuralLinearNTK",
+    "NeuralLinearNaive", "NeuralTS", "NeuralUCB", "Slate", "Snapshot", "ThompsonSampling", "Uniform", "evaluate",
     "from_bytes", "load", "match", "problems",
 ]  # fmt: skip
 
@@ -68,6 +69,7 @@ _MODULES = {
     ),
     "bandit": ("Bandit",),
     "client": ("AsyncClient", "Client"),
+    "control": ("Control",),
     "decision": ("Decision", "Slate"),
     "evaluation": ("evaluate",),
     "info": ("Info",),

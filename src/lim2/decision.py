@@ -2,13 +2,37 @@
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 D = TypeVar("D", bound="Decision", covariant=True)
+
+
+class Assignment(NamedTuple):
+    """Assignment of a decision to a group by a control.
+
+    Parameters
+    ----------
+    group
+        ``"control"`` if the rule decided, ``"bandit"`` if the bandit did.
+    share
+        Share of the control group at that time.
+    rule
+        The rule, such as ``"always:spring"``.
+    choice
+        Place among the eligible arms of what the bandit chose, shown or not.
+    propensity
+        The bandit's own probability of that choice.
+    """
+
+    group: str
+    share: float
+    rule: str
+    choice: int
+    propensity: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +55,8 @@ class Decision:
         Probability of choosing each eligible arm.
     exploit
         Whether the decision was made without exploration.
+    control
+        Assignment to a group; None without a control. The propensities are then those of both groups together.
     """
 
     arm: Hashable
@@ -40,6 +66,12 @@ class Decision:
     stds: Array
     propensities: Array
     exploit: bool = False
+    control: Assignment | None = None
+
+    @property
+    def group(self) -> str | None:
+        """``"control"`` or ``"bandit"``; None without a control."""
+        return None if self.control is None else self.control.group
 
 
 @dataclass(frozen=True, eq=False)

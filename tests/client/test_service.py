@@ -60,6 +60,12 @@ def test_everything_that_a_bandit_does(server: Running) -> None:
         proof = client.proof("shoes", reward_range=(0, 2))
         assert (proof.rule, proof.verdict, proof.reward_range) == ("always:shoes", "not yet", (0.0, 2.0))
         assert proof.decisions + proof.uncovered == 22 and str(proof).startswith("not yet")
+        client.change(control=lim2.Control("shoes", share=1.0))
+        ruled = client.decide({"age": 20})
+        assert (ruled.arm, ruled.group, client.proof().rule) == ("shoes", "control", "always:shoes")
+        assert client.pin("spring")["spec"]["pin"] == "spring" and client.decide({}).arm == "spring"
+        assert client.pause()["spec"]["paused"] and not client.resume()["spec"]["paused"]
+        assert client.change(control=None)["spec"]["control"] is None
         with pytest.raises(ValueError, match="a service compares with an arm"):
             client.proof(lambda context, arms: "shoes")
         until(lambda: client.info()["rounds"] == 22, "all that was rewarded")

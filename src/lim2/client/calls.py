@@ -224,20 +224,24 @@ def evaluate(
     return _post(bandit, "evaluate", body | ({} if algorithm is None else {"algorithm": algorithm}), _evaluated)
 
 
-def proof(bandit: str, against: Hashable = "first", *, reward_range: tuple[float, float] | None = None) -> Call[Proof]:
+def proof(
+    bandit: str, against: Hashable | None = None, *, reward_range: tuple[float, float] | None = None
+) -> Call[Proof]:
     """Compare the bandit with a rule, by an interval that is valid however often one looks at it.
 
     Parameters
     ----------
     against
-        Name of an arm, ``"always:ARM"``, ``"uniform"``, or ``"first"``, the first candidate.
+        Name of an arm, ``"always:ARM"``, ``"uniform"``, or ``"first"``, the first candidate. None: the rule of the
+        control group, or without one ``"first"``.
     reward_range
-        Smallest and largest reward, as for :meth:`lim2.DecisionLog.proof`.
+        Smallest and largest reward, as for :meth:`lim2.DecisionLog.proof`. None: that of the bandit, or 0 to 1.
     """
-    rule = rule_of(against)
-    if not isinstance(rule, Rule):
+    rule = None if against is None else rule_of(against)
+    if not isinstance(rule, Rule | None):
         raise ValueError(f"a service compares with an arm, 'always:ARM', 'uniform' or 'first', got {against!r}")
-    return _post(bandit, "proof", {"against": rule.name, "reward_range": reward_range}, Proof.from_dict)
+    body = {"against": None if rule is None else rule.name, "reward_range": reward_range}
+    return _post(bandit, "proof", body, Proof.from_dict)
 
 
 def snapshot(bandit: str) -> Call[Bandit]:
@@ -271,7 +275,7 @@ def create(
         Name of the learning algorithm, one of ``lim2.AGENTS``.
     **options
         ``epsilon``, ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``seed``, ``settings``,
-        ``encoder``, ``item_encoder``; see docs/service/run.md.
+        ``encoder``, ``item_encoder``, ``control``; see docs/service/run.md.
     """
     described = arms if arms is None else _features(arms) if isinstance(arms, Mapping) else _names(arms)
     content = dump_json({"arms": described, "algorithm": algorithm, **as_json(options, "a description")})
@@ -284,9 +288,25 @@ def change(bandit: str, /, **settings: Any) -> Call[dict[str, Any]]:
     Parameters
     ----------
     **settings
-        ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``epsilon``.
+        ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``epsilon``, ``control``,
+        ``reward_range``, ``pin``, ``paused``.
     """
     return Call(Request("PATCH", _path(bandit), dump_json(as_json(settings, "a change"))), _json)
+
+
+def pin(bandit: str, arm: str) -> Call[dict[str, Any]]:
+    """Give all traffic one arm from now on, whatever the bandit chooses; :meth:`resume` ends it."""
+    return change(bandit, pin=_name(arm))
+
+
+def pause(bandit: str) -> Call[dict[str, Any]]:
+    """Stop learning: rewards are recorded, and learned after :meth:`resume`."""
+    return change(bandit, paused=True)
+
+
+def resume(bandit: str) -> Call[dict[str, Any]]:
+    """Undo :meth:`pin` and :meth:`pause`."""
+    return change(bandit, pin=None, paused=False)
 
 
 def add_arm(bandit: str, name: str, like: str | None = None, *, features: Any = None) -> Call[list[str]]:
@@ -404,6 +424,7 @@ def _decided(answer: Any) -> ServedDecision:
         propensity=answer["propensity"],
         arms=tuple(answer["arms"]),
         propensities=tuple(answer["propensities"]),
+        group=answer.get("group"),
     )
 
 

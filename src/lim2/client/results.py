@@ -19,6 +19,9 @@ class ServedDecision:
         Probability of choosing it; in a slate, the probability that it comes first.
     arms
         The eligible arms or items; in a slate, those in the slate.
+    group
+        ``"control"`` if the rule of the control group decided, ``"bandit"`` if not; None without a control, and in a
+        slate.
     """
 
     id: str
@@ -26,6 +29,7 @@ class ServedDecision:
     propensity: float
     arms: tuple[str, ...]
     propensities: tuple[float, ...]
+    group: str | None = None
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def _row(one: LoggedDecision) -> dict[str, Any]:
     return {
         "id": one.id, "time": one.time, "arm": one.arm, "propensity": one.propensity, "arms": one.arms,
         "propensities": one.propensities, "status": one.status, "reward": one.reward, "position": one.position,
-        "exploit": one.exploit, "active": one.active, "key": one.key, "context": one.context,
+        "exploit": one.exploit, "group": one.group, "active": one.active, "key": one.key, "context": one.context,
         "metadata": one.metadata,
     }  # fmt: skip
 

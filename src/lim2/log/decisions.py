@@ -351,7 +351,7 @@ def _logged(new: NewDecision, row: Row) -> LoggedDecision:
     )
     return LoggedDecision(
         arm=arms[row[6]], propensity=row[7], arms=arms, means=means, stds=stds, propensities=propensities,
-        exploit=bool(decision.exploit), id=row[0], time=row[1],
+        exploit=bool(decision.exploit), control=decision.control, id=row[0], time=row[1],
         context=input.raw if input.context is None else input.context.copy(),
         items=raw_items if items is None else np.array(items), raw=input.raw, raw_items=raw_items, position=slot,
         key=attributes.key, metadata=attributes.metadata, active=attributes.active,

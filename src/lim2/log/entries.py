@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.decision import Decision
+from lim2.decision import Assignment, Decision
 from lim2.log.decision_input import DecisionInput, in_order
 from lim2.log.ids import checked_id
 from lim2.log.serialization import JSON, as_json, dump_names, load_names, pack_array, pack_json, unpack, unpacked_size
@@ -22,7 +22,7 @@ class LoggedDecision(Decision):
 
     Parameters
     ----------
-    arm, propensity, arms, means, stds, propensities, exploit
+    arm, propensity, arms, means, stds, propensities, exploit, control
         The same as in `lim2.Decision`. In a slate, only the first position lists all candidates.
     id
         ID of the decision, used to record its reward.
@@ -77,7 +77,7 @@ class LoggedDecision(Decision):
 # The columns of a row, in the order of `to_row` and `from_row`.
 COLUMNS = (
     "id, time, context, dtype, shape, arms, chosen, propensity, means, stds, propensities, exploit, "
-    "items, raw, raw_items, slot, key, metadata, active"
+    "items, raw, raw_items, slot, key, metadata, control, active"
 )
 
 _NAMES = COLUMNS.split(", ")
@@ -121,11 +121,12 @@ def to_row(
     vector = (b"", "", "null") if context is None else (context.tobytes(), context.dtype.str, json.dumps(context.shape))
     items = None if input.items is None else in_order(input.items, arms)
     raw_items = None if input.raw_items is None else in_order(input.raw_items, arms)
+    control = None if decision.control is None else json.dumps(decision.control)
     return (
         id, time, *vector, dump_names(arms), arms.index(decision.arm), float(decision.propensity), *moments,
         int(decision.exploit), pack_array(items), pack_json(input.raw, input.encode),
         pack_json(raw_items, input.encode), slot,
-        attributes.key, pack_json(attributes.metadata), int(attributes.active),
+        attributes.key, pack_json(attributes.metadata), control, int(attributes.active),
     )  # fmt: skip
 
 
@@ -154,7 +155,7 @@ def from_row(row: tuple[Any, ...], status: str, reward: float | None) -> LoggedD
     """Return the decision that the values of `COLUMNS` describe."""
     (
         id, time, context, dtype, shape, arms, chosen, propensity, means, stds, propensities, exploit,
-        items, raw, raw_items, slot, key, metadata, active,
+        items, raw, raw_items, slot, key, metadata, control, active,
     ) = row  # fmt: skip
     eligible, size, raw = load_names(arms), json.loads(shape), unpack(raw)
     vectors, features = unpack(items), unpack(raw_items)
@@ -167,6 +168,7 @@ def from_row(row: tuple[Any, ...], status: str, reward: float | None) -> LoggedD
         stds=_array(stds),
         propensities=_array(propensities),
         exploit=bool(exploit),
+        control=None if control is None else Assignment(*json.loads(control)),
         id=id,
         time=time,
         context=raw if size is None else _array(context, dtype).reshape(size),

@@ -4,6 +4,9 @@ Of a decision with propensities p, reward r and the rule's probabilities g, let 
 
     x = (r - q) (1 - w),  q the mean of all earlier rewards.
 
+Under a control group of a share s < 1 the propensities are those of both groups together; x is divided by 1 - s, which
+makes it the gain of the bandit itself, and so are its limits below.
+
 Its conditional mean is the expected reward of the decision minus that of the rule: sum over arms of (p - g) (r - q),
 and the q cancel. Rewards are scaled to [0, 1] and capped there. `lim2.confidence_sequence` needs a lower limit of x - m
 and of m - x, known before the reward, for which it suffices to know the largest possible weight W = max g / p >= 1:
@@ -34,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lim2.confidence_sequence import BETS, asymptotic_margin, costs, log_wealth, margin
+from lim2.decision import Assignment
 from lim2.log.entries import COLUMNS, from_row
 from lim2.log.rules import Rule, chances_of, rule_of
 from lim2.log.serialization import load_names
@@ -51,7 +55,8 @@ CONTROL_SHARES = (0.05, 0.1, 0.2, 0.5)  # of which a proof may recommend one
 MAX_MORE = 10_000_000  # decisions: what would take longer is called undecidable
 SHARES = (0.0, *CONTROL_SHARES)
 CURVE_START, CURVE_RATIO = 20, 1.15  # a curve has points at these numbers of decisions
-_ARMS, _CHOSEN, _PROPENSITIES = (COLUMNS.split(", ").index(name) for name in ("arms", "chosen", "propensities"))
+_NEEDED = ("arms", "chosen", "propensities", "control")
+_ARMS, _CHOSEN, _PROPENSITIES, _CONTROL = (COLUMNS.split(", ").index(name) for name in _NEEDED)
 
 
 class CurvePoint(NamedTuple):
@@ -245,11 +250,12 @@ class Evidence(NamedTuple):
     raw_reward: float = 0.0  # the same of rewards that are neither scaled nor capped
     raw_total: float = 0.0
     raw_squares: float = 0.0
+    bandit: float = 0.0  # sum of the shares that were not under control
     earned: float = 0.0  # sum of capped rewards of those that count, in their own unit
     weight: float = 0.0  # sum of the weights of rewards other than 0
     weight_squares: float = 0.0
     residual_squares: float = 0.0  # sum of (r - q)^2
-    excess: tuple[float, ...] = (0.0,) * len(SHARES)  # mean square of 1 - w, as it is and with controls
+    excess: tuple[float, ...] = (0.0,) * len(SHARES)  # mean squares, see `weights_of`
     sign: int = 0  # of the latest verdict
     since: int = 0  # number of decisions at which it began
     curve: tuple[tuple[int, float, float, float], ...] = ()
@@ -379,7 +385,7 @@ def extended(evidence: Evidence, question: Question, rows: Sequence[StoredDecisi
 
 def _weights(rule: Any, rows: Sequence[StoredDecision]) -> Array:
     """Return `weights_of` for decisions; no more of them is decoded than the rule needs."""
-    found = np.full((len(rows), 2 + len(SHARES)), np.nan)
+    found = np.full((len(rows), 3 + len(SHARES)), np.nan)
     groups: dict[str, list[int]] = {}
     for place, stored in enumerate(rows):
         groups.setdefault(stored.row[_ARMS], []).append(place)
@@ -393,29 +399,40 @@ def _weights(rule: Any, rows: Sequence[StoredDecision]) -> Array:
         if kept:
             propensities = np.stack([np.frombuffer(rows[at].row[_PROPENSITIES], dtype="<f8") for at, _ in kept])
             chosen = np.array([rows[at].row[_CHOSEN] for at, _ in kept], dtype=np.intp)
-            found[[at for at, _ in kept]] = weights_of(np.stack([one for _, one in kept]), propensities, chosen)
+            shares = np.array([_share(rows[at].row[_CONTROL]) for at, _ in kept])
+            found[[at for at, _ in kept]] = weights_of(np.stack([one for _, one in kept]), propensities, chosen, shares)
     return found
 
 
-def weights_of(chances: Array, propensities: Array, chosen: NDArray[np.intp]) -> Array:
-    """Return of each decision its weight, the largest possible weight, and the mean squares of 1 - w.
+def _share(control: str | None) -> float:
+    """Return the share of the control group at a decision."""
+    return 0.0 if control is None else Assignment(*json.loads(control)).share
 
-    Those are the mean squares under the logged propensities and with control groups of `CONTROL_SHARES`. A row is NaN
-    if the rule's arms were not covered. ``chances`` and ``propensities`` have a row per decision, a column per arm.
+
+def weights_of(chances: Array, propensities: Array, chosen: NDArray[np.intp], shares: Array | float = 0.0) -> Array:
+    """Return of each decision its weight, the largest possible one, 1 / (1 - share), and mean squares of the gain.
+
+    Those are the mean squares of (1 - w) / (1 - share) without a control group and with those of `CONTROL_SHARES`. A
+    row is NaN if the rule's arms were not covered, or the rule decided always. ``chances`` and ``propensities`` have a
+    row per decision and a column per arm; ``shares`` are those of the control group.
 
     Examples
     --------
-    >>> weights_of(np.array([[1.0, 0.0]]), np.array([[0.25, 0.75]]), np.array([0]))[0, :3]
-    array([4., 4., 3.])
+    >>> weights_of(np.array([[1.0, 0.0]]), np.array([[0.25, 0.75]]), np.array([0]))[0, :4]
+    array([4., 4., 1., 3.])
     """
     rows, positive = np.arange(len(chosen)), chances > 0
     covered = (propensities > 0) | ~positive
     covered &= np.isfinite(propensities) & (propensities[rows, chosen] > 0)[:, None]
     g, p = chances, np.where(positive & covered, propensities, 1.0)
     ratios = g / p
-    excess = [(g**2 / (share * g + (1 - share) * p)).sum(axis=1) - 1 for share in SHARES]
-    found = np.stack([ratios[rows, chosen], np.maximum(ratios.max(axis=1), 1.0), *excess], axis=1)
-    found[~covered.all(axis=1)] = np.nan
+    bandit = np.broadcast_to(1 - np.asarray(shares, dtype=np.float64), len(chosen))
+    decides = bandit > 0
+    scale = 1 / np.where(decides, bandit, 1.0)
+    own = np.maximum((p - (1 - bandit[:, None]) * g) * scale[:, None], 1e-12)  # the bandit's, without the control group
+    excess = [((g**2 / (share * g + (1 - share) * own)).sum(axis=1) - 1) / (1 - share) ** 2 for share in SHARES]
+    found = np.stack([ratios[rows, chosen], np.maximum(ratios.max(axis=1), 1.0), scale, *excess], axis=1)
+    found[~(covered.all(axis=1) & decides)] = np.nan
     return found
 
 
@@ -446,14 +463,14 @@ def _counted(
 ) -> Evidence:
     """Return the evidence after decisions that count: scaled and raw rewards, their earlier means, and weights."""
     low, high = question.reward_range or (0.0, 1.0)
-    w, largest, excess = weights[:, 0], weights[:, 1], weights[:, 2:]
+    w, largest, scale, excess = weights[:, 0], weights[:, 1], weights[:, 2], weights[:, 3:]
     before = evidence.counted
     numbers = before + np.arange(1, len(r) + 1)
-    x, raw_x = (r - q) * (1 - w), (raw - raw_q) * (1 - w)
+    x, raw_x = scale * (r - q) * (1 - w), scale * (raw - raw_q) * (1 - w)
     totals = _running(evidence.total, x)
     m = np.clip(totals[:-1] / np.maximum(numbers - 1, 1), -1.0, 1.0)
-    below = np.maximum(m + np.maximum(q, (1 - q) * (largest - 1)), 1.0)  # the docstring of the module proves them
-    above = np.maximum(-m + np.maximum(1 - q, q * (largest - 1)), 1.0)
+    below = np.maximum(m + scale * np.maximum(q, (1 - q) * (largest - 1)), 1.0)  # the module's docstring proves them
+    above = np.maximum(-m + scale * np.maximum(1 - q, q * (largest - 1)), 1.0)
     better, worse = (
         _running(np.array(start), costs(x - m, limits))
         for start, limits in ((evidence.better, below), (evidence.worse, above))
@@ -476,6 +493,7 @@ def _counted(
         worse=tuple(worse[-1].tolist()),
         raw_total=float(_running(evidence.raw_total, raw_x)[-1]),
         raw_squares=float(_running(evidence.raw_squares, raw_x**2)[-1]),
+        bandit=float(_running(evidence.bandit, 1 / scale)[-1]),
         earned=float(_running(evidence.earned, low + (high - low) * r)[-1]),
         weight=float(_running(evidence.weight, w * rewards)[-1]),
         weight_squares=float(_running(evidence.weight_squares, w**2 * rewards)[-1]),
@@ -519,14 +537,14 @@ def _proof(question: Question, evidence: Evidence, waiting: int, deleted: bool) 
         if not curve or curve[-1].decisions < n:
             curve.append(CurvePoint(n, gain, *ends))
     more = None if sign or approximate else _more(evidence, error / 2)
-    weight_squares = evidence.weight_squares
+    weight_squares, share = evidence.weight_squares, evidence.bandit / n if n else 1.0
     return Proof(
         rule=question.rule.name if isinstance(question.rule, Rule) else _name(question.rule),
         verdict="proved better" if sign > 0 else "proved worse" if sign < 0 else "not yet",
         gain=gain,
         interval=ends,
-        relative=_relative(gain, mean),
-        relative_interval=(_relative(ends[0], mean), _relative(ends[1], mean)),
+        relative=_relative(gain, mean, share),
+        relative_interval=(_relative(ends[0], mean, share), _relative(ends[1], mean, share)),
         decisions=n,
         proved_after=evidence.since if sign else None,
         more=more,
@@ -545,9 +563,10 @@ def _proof(question: Question, evidence: Evidence, waiting: int, deleted: bool) 
     )
 
 
-def _relative(gain: float, mean: float) -> float:
-    """Return a gain as a share of the rule's reward, which is the mean reward minus the gain."""
-    return gain / (mean - gain) if mean - gain > 0 else math.inf if gain > 0 else math.nan
+def _relative(gain: float, mean: float, share: float) -> float:
+    """Return a gain as a share of the rule's reward; the mean reward has the bandit's share of the gain."""
+    rule = mean - share * gain
+    return gain / rule if rule > 0 else math.inf if gain > 0 else math.nan
 
 
 def _more(evidence: Evidence, error: float) -> int | None:
@@ -567,8 +586,8 @@ def _control_share(evidence: Evidence, more: int | None, error: float) -> Contro
     best, remaining = None, math.inf if more is None else n + more
     for share, excess in zip(CONTROL_SHARES, evidence.excess[1:], strict=True):
         squares = evidence.residual_squares / n * excess  # of x, given the weights
-        each = costs(np.array([math.sqrt(max(squares, 0.0) / n)]), np.array([max(1 / share, 1.0)]))[0]
-        factor = _growth((1 - share) * abs(evidence.total), n * each, error)
+        each = costs(np.array([math.sqrt(max(squares, 0.0) / n)]), np.array([1 / (share * (1 - share))]))[0]
+        factor = _growth(abs(evidence.total), n * each, error)
         expected = None if factor is None else _within(n * factor)
         if expected is not None and expected < remaining / 2:
             best, remaining = ControlShare(share, _rounded(expected)), float(expected)

@@ -45,7 +45,13 @@ def _logged(store: Store, entry: LoggedDecision) -> list[Choice]:
         if stored is None:
             break
         positions.append(from_row(stored.row, "pending", None))
-    return [(entry.arm, entry.propensity) for entry in positions]
+    return [_own(entry) for entry in positions]
+
+
+def _own(entry: LoggedDecision) -> Choice:
+    """Return what the agent chose, even if a control group got something else."""
+    control = entry.control
+    return (entry.arm, entry.propensity) if control is None else (entry.arms[control.choice], control.propensity)
 
 
 def _repeated(agent: Any, entry: LoggedDecision, positions: int) -> list[Choice]:

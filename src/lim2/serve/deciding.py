@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lim2.bandit import RawDecider
+from lim2.control import controlled
 from lim2.decision import Decision
 from lim2.log import TakenIdError
 from lim2.log.decision_input import DecisionInput
@@ -15,6 +16,7 @@ from lim2.log.entries import checked_attributes
 from lim2.serve.background import decided
 from lim2.serve.hosted import Hosted
 from lim2.serve.refusals import refusals
+from lim2.serve.spec import control_of
 
 LARGE, LONG = 16_000, 32_000  # values that a decision compares, bytes of a request: from here on it takes milliseconds
 
@@ -30,6 +32,7 @@ class RecordedDecision(NamedTuple):
     arms: tuple[Any, ...]
     propensities: Any
     metadata: Any
+    group: str | None
 
 
 async def decide(
@@ -60,7 +63,8 @@ async def decide(
     """
     with refusals("a decision"):
         decider = hosted.decider
-        made = await choose(hosted, decider, context, items, arms, exploit=exploit, size=size)
+        choice = await choose(hosted, decider, context, items, arms, exploit=exploit, size=size)
+        (made,) = controlled(control_of(hosted.stored.spec), [choice])
         return await record(
             hosted, made, context, items, decider, id=id, key=key, metadata=metadata, active=active, size=size
         )
@@ -129,4 +133,4 @@ async def record(
         recorded = transaction.finish(await log.store.awrite(transaction.work))
     except TakenIdError:
         return await asyncio.to_thread(log.get, id)  # type: ignore[arg-type]
-    return RecordedDecision(recorded, made.arm, made.propensity, made.arms, made.propensities, metadata)
+    return RecordedDecision(recorded, made.arm, made.propensity, made.arms, made.propensities, metadata, made.group)

@@ -11,6 +11,7 @@ from lim2.evaluation import evaluate
 from lim2.evaluation.evaluate import Evaluation
 from lim2.log import LoggedDecision, Table
 from lim2.log.reading import make_table
+from lim2.log.rules import FIRST
 from lim2.serve import spec as specs
 from lim2.serve import wire
 from lim2.serve.errors import bad_request
@@ -67,8 +68,10 @@ def evaluated(hosted: Hosted, request: wire.EvaluateRequest) -> wire.EvaluateRes
 
 def proved(hosted: Hosted, request: wire.ProofRequest) -> wire.ProofResponse:
     """Return whether a bandit is proved better than a rule."""
-    low_high = request.reward_range
-    proof = hosted.log.proof(request.against, reward_range=None if low_high is None else (low_high[0], low_high[1]))
+    spec = hosted.stored.spec
+    ends = request.reward_range or spec.reward_range
+    rule = request.against or (FIRST if spec.control is None else spec.control.rule)
+    proof = hosted.log.proof(rule, reward_range=None if ends is None else (ends[0], ends[1]))
     return msgspec.convert(proof.to_dict(), wire.ProofResponse)
 
 

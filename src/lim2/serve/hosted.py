@@ -256,7 +256,7 @@ class Hosted:
         changed = bandit.epsilon != self.stored.spec.epsilon
         bandit.epsilon = self.stored.spec.epsilon
         own = self.stored.personalizer
-        if own is None or own.learning_mode != "LoggingOnly":
+        if not self.stored.spec.paused and (own is None or own.learning_mode != "LoggingOnly"):
             learned, arrived = self._learn(bandit, lease)
         changed = changed or bandit.arms != self.decider.arms
         moved = position_of(bandit) != self.position  # also past events from which nothing is learned

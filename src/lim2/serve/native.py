@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from lim2.control import controlled
 from lim2.decision import Slate
 from lim2.log import LoggedDecision, StoreUnavailableError, TakenIdError, UnknownDecisionError
 from lim2.log.decisions import record_many, record_slate
@@ -84,7 +85,9 @@ async def _record_many(hosted: Hosted, requests: list[wire.DecideRequest]) -> li
     decider, log, now = hosted.decider, hosted.log, time.time()
 
     def prepare() -> Transaction[list[LoggedDecision]]:
-        made = [decider.decide(own.context, own.items, arms=own.arms, exploit=own.exploit) for own in requests]
+        control = specs.control_of(hosted.stored.spec)
+        choices = [decider.decide(own.context, own.items, arms=own.arms, exploit=own.exploit) for own in requests]
+        made = [one for choice in choices for one in controlled(control, [choice])]
         return record_many(
             log,
             made,
@@ -114,7 +117,8 @@ async def rank(call: Call) -> wire.RankResponse:
     decider, log = hosted.decider, hosted.log
 
     def prepare() -> Transaction[Slate[LoggedDecision]]:
-        made = decider.rank(own.context, own.items, own.k, arms=own.arms, exploit=own.exploit)
+        ranking = decider.rank(own.context, own.items, own.k, arms=own.arms, exploit=own.exploit)
+        made = controlled(specs.control_of(hosted.stored.spec), tuple(ranking))
         return record_slate(
             log, made, raw=own.context, raw_items=_candidates(decider, own), id=own.id, key=own.key,
             metadata=own.metadata, agent=decider,
@@ -155,6 +159,7 @@ def _decided(made: Any) -> wire.DecideResponse:
         propensity=_chance(made.propensity),
         arms=list(made.arms),
         propensities=[_chance(one) for one in made.propensities],
+        group=made.group,
     )
 
 

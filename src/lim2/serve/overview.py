@@ -164,6 +164,7 @@ def decided(one: Any) -> wire.Decided:
         status=one.status,
         reward=one.reward,
         position=one.position,
+        group=one.group,
     )
 
 

@@ -21,6 +21,7 @@ def change(hosted: Hosted, settings: dict[str, Any]) -> None:
     def changed(stored: Stored) -> Stored:
         new = changed_settings(stored, settings)
         spec = new.spec
+        specs.check_control(spec, hosted.decider.arms)
         hosted.log.configure(
             expire_after=spec.expire_after, default_reward=spec.default_reward, aggregate=spec.aggregate
         )

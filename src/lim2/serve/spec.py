@@ -1,7 +1,9 @@
 """What a bandit of the service is: its description, as clients give it and as its catalog keeps it."""
 
+import functools
 import re
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import timedelta
 from inspect import signature
@@ -12,8 +14,11 @@ from msgspec import Meta
 
 from lim2.agents import AGENTS, replacement
 from lim2.bandit import Bandit
+from lim2.checks import LARGEST
+from lim2.control import Control
 from lim2.encoding import Encoder
 from lim2.exploration.epsilon import LOGGED
+from lim2.log.rules import ALWAYS
 from lim2.matching import Matching
 from lim2.persistence import LoadError
 from lim2.persistence.agents import current_settings
@@ -50,6 +55,17 @@ class EncoderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 CATEGORIES = EncoderSpec(buckets=32, times=False)  # for Personalizer's clients, whose strings are categories
 
 
+class ControlSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A control group: a rule that decides for a share of the traffic, by chance.
+
+    ``rule``: ``always:ARM`` or the name of an arm, ``uniform``, or ``first``, the first candidate. ``share``: with 1
+    the rule always decides, and the log says what the bandit would have chosen.
+    """
+
+    rule: Annotated[str, Meta(min_length=1, max_length=300)]
+    share: Annotated[float, Meta(ge=0, le=1)] = 0.1
+
+
 class BanditSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The description of a bandit.
 
@@ -59,6 +75,9 @@ class BanditSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reward expires; null means never. ``default_reward``: the reward of an expired decision; null means that the
     decision is dropped. ``aggregate``: which of several rewards of a decision counts; null means that there is only
     one, and a different second one is refused. ``keep_days``: how long decisions are kept; null means forever.
+    ``control``: the control group; null means that the bandit decides alone. ``reward_range``: the smallest and the
+    largest reward, for proofs; null means 0 to 1. ``pin``: an arm that all traffic gets, whatever the bandit chooses;
+    ``paused``: whether rewards are recorded, but nothing is learned from them until it is false again.
     """
 
     arms: Annotated[list[ArmName], Meta(min_length=1, max_length=1000)] | dict[ArmName, dict[str, Any]] | None = None
@@ -72,6 +91,10 @@ class BanditSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     aggregate: Aggregate | None = None
     keep_days: Annotated[float, Meta(gt=0, le=36500)] | None = None
     seed: Annotated[int, Meta(ge=0, le=2**62)] | None = None
+    control: ControlSpec | None = None
+    reward_range: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
+    pin: ArmName | None = None
+    paused: bool = False
 
 
 class PersonalizerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,10 +204,38 @@ def made(spec: BanditSpec) -> Bandit:
             instead = replacement(spec.algorithm, name) or f"it has {', '.join(known)}"
             raise bad_request(f"{spec.algorithm} has no setting {name!r}: {instead}", "settings")
     settings: dict[str, Any] = {**encoders, **spec.settings}
+    check_control(spec, spec.arms)
     try:
         return Bandit(spec.arms, algorithm=spec.algorithm, epsilon=spec.epsilon, seed=spec.seed, **settings)
     except (ValueError, TypeError, OverflowError, MemoryError, ModuleNotFoundError) as error:
         raise bad_request(f"no bandit can be made of this: {error}", "spec") from error
+
+
+def check_control(spec: BanditSpec, arms: Iterable[Any] | None) -> None:
+    """Raise an ApiError if the control names an arm that is not there, or the range of rewards is empty."""
+    try:
+        for control in (None if spec.control is None else Control(spec.control.rule), _pinned(spec.pin)):
+            if control is not None:
+                control.check_arms(arms)
+    except ValueError as error:
+        raise bad_request(str(error), "control") from error
+    ends = spec.reward_range
+    if ends is not None and not -LARGEST < ends[0] < ends[1] < LARGEST:
+        raise bad_request(f"reward_range must be [smallest, largest], such as [0, 50], got {ends}", "reward_range")
+
+
+def control_of(spec: BanditSpec) -> Control | None:
+    """Return the control of a bandit: that of an arm that is pinned, or of its control group."""
+    return _control(spec.control, spec.pin)
+
+
+@functools.lru_cache
+def _control(control: ControlSpec | None, pin: str | None) -> Control | None:
+    return _pinned(pin) or (None if control is None else Control(control.rule, control.share))
+
+
+def _pinned(arm: str | None) -> Control | None:
+    return None if arm is None else Control(f"{ALWAYS}:{arm}", 1.0)
 
 
 def settings_of(algorithm: str) -> list[str]:

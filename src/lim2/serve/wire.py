@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from lim2.serve.audit import AuditEntry
 from lim2.serve.config import Role
-from lim2.serve.spec import ArmName, BanditSpec, LearningMode, Setting
+from lim2.serve.spec import ArmName, BanditSpec, ControlSpec, LearningMode, Setting
 
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Features = dict[str, Any]
@@ -36,13 +36,17 @@ class DecideRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class DecideResponse(msgspec.Struct, kw_only=True):
-    """The choice, its probability, and the probabilities of all candidates."""
+    """The choice, its probability, and the probabilities of all candidates.
+
+    ``group``: ``control`` if the rule of the control group decided, ``bandit`` if not; null without a control.
+    """
 
     id: str
     arm: str
     propensity: float
     arms: list[str]
     propensities: list[float]
+    group: str | None
 
 
 class RankRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -195,11 +199,12 @@ class EvaluateResponse(msgspec.Struct, kw_only=True):
 class ProofRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A request for a proof that the bandit earns more than a rule.
 
-    ``against``: ``always:ARM`` or the name of an arm, ``uniform``, or ``first``, the first candidate. ``reward_range``:
-    the smallest and the largest reward; rewards beyond are capped; null means 0 to 1.
+    ``against``: ``always:ARM`` or the name of an arm, ``uniform``, or ``first``, the first candidate; null means the
+    rule of the control group, or without one ``first``. ``reward_range``: the smallest and the largest reward; rewards
+    beyond are capped; null means that of the bandit, or 0 to 1.
     """
 
-    against: Annotated[str, Meta(min_length=1, max_length=300)] = "first"
+    against: Annotated[str, Meta(min_length=1, max_length=300)] | None = None
     reward_range: Annotated[list[Finite], Meta(min_length=2, max_length=2)] | None = None
 
 
@@ -328,6 +333,8 @@ class SettingsRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ``algorithm``, ``settings``: another algorithm, or other settings of it; it learns the whole log again.
     ``learning_mode``: only of the bandit behind Personalizer's endpoints. ``Apprentice`` answers with the first action
     and learns from it; ``LoggingOnly`` also answers with it, and learns nothing until the mode changes.
+    ``control``: the control group and its share; null ends it. ``reward_range``: for proofs.
+    ``pin``: an arm that all traffic gets; null ends it. ``paused``: whether nothing is learned.
     """
 
     expire_after: Annotated[float, Meta(gt=0, le=1000000000.0)] | msgspec.UnsetType | None = msgspec.UNSET
@@ -337,6 +344,10 @@ class SettingsRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     epsilon: Annotated[float, Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
     algorithm: Annotated[str, Meta(max_length=64)] | msgspec.UnsetType = msgspec.UNSET
     settings: dict[str, Setting] | msgspec.UnsetType = msgspec.UNSET
+    control: ControlSpec | msgspec.UnsetType | None = msgspec.UNSET
+    pin: ArmName | msgspec.UnsetType | None = msgspec.UNSET
+    paused: bool | msgspec.UnsetType = msgspec.UNSET
+    reward_range: Annotated[list[Finite], Meta(min_length=2, max_length=2)] | msgspec.UnsetType | None = msgspec.UNSET
     learning_mode: LearningMode | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -418,6 +429,7 @@ class Decided(msgspec.Struct, kw_only=True):
     status: str
     reward: float | None
     position: int
+    group: str | None
 
 
 class Contribution(msgspec.Struct, kw_only=True):

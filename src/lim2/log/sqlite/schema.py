@@ -26,7 +26,7 @@ CREATE TABLE decisions (
     position INTEGER NOT NULL,
     settled INTEGER,
     items BLOB, raw BLOB, raw_items BLOB, slot INTEGER NOT NULL DEFAULT 0,
-    key TEXT, metadata BLOB, active INTEGER NOT NULL DEFAULT 1
+    key TEXT, metadata BLOB, active INTEGER NOT NULL DEFAULT 1, control TEXT
 );
 CREATE INDEX pending ON decisions (time) WHERE settled IS NULL;
 CREATE TABLE events (
@@ -61,7 +61,7 @@ CREATE TABLE models (
 INSERT OR REPLACE INTO meta VALUES ('count erased', 0);
 """
 
-# New in the fifth format: what proofs have summed up, of the decisions up to one.
+# New in the fifth format: what proofs have summed up, of the decisions up to one; groups of decisions under a control.
 PROOFS = "CREATE TABLE proofs (name TEXT PRIMARY KEY, seq INTEGER NOT NULL, sums TEXT NOT NULL) WITHOUT ROWID;"
 
 # Counters, which triggers keep, so that no query counts a million rows.
@@ -109,5 +109,5 @@ ALTER TABLE decisions ADD COLUMN metadata BLOB;
 ALTER TABLE decisions ADD COLUMN active INTEGER NOT NULL DEFAULT 1;
 """
     + COLLECTED,
-    4: PROOFS,
+    4: "ALTER TABLE decisions ADD COLUMN control TEXT;" + PROOFS,
 }

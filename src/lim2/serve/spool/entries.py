@@ -5,11 +5,13 @@ from typing import Any
 import msgspec
 
 from lim2.log.decisions import Insertion
+from lim2.log.entries import COLUMNS
 from lim2.log.errors import TakenIdError
 from lim2.log.rewards import Activation, Reward, Rewarding
 from lim2.log.store import Tables
 
 Command = Insertion | Rewarding | Activation
+COLUMN_COUNT = len(COLUMNS.split(", "))
 SPOOLED = "spooled"  # the status of a reward that will be known later
 
 
@@ -36,7 +38,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
         """The write."""
         own = self.values
         if self.kind == "insert":
-            return Insertion(own[0], [tuple(row) for row in own[1]], own[2])
+            return Insertion(own[0], [_today(row) for row in own[1]], own[2])
         if self.kind == "reward":
             return Rewarding([Reward(*one) for one in own[0]], own[1])
         return Activation(*own)
@@ -45,6 +47,11 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     def ids(self) -> list[str]:
         """The decisions that it is about."""
         return ids_of(self.command)
+
+
+def _today(row: list[Any]) -> tuple[Any, ...]:
+    """Return a row of today from one that an earlier version may have written, without a control."""
+    return tuple(row) if len(row) == COLUMN_COUNT else (*row[:-1], None, row[-1])
 
 
 def entry_of(bandit: str, log: str, command: Command) -> Entry:
