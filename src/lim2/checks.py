@@ -93,7 +93,7 @@ def number(name: str, value: float, *, above: float | None = None, least: float 
     return result
 
 
-def real_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
+def real_numbers(values: ArrayLike, label: str) -> NDArray[Any]:
     """Return values as an array of integers, floats or booleans; raise a ValueError that names ``what`` otherwise.
 
     Examples
@@ -105,28 +105,28 @@ def real_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
     ValueError: a context must hold real numbers only, got <U3 values
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ValueError(f"{what} has masked values: fill them in (values.filled(...)), or leave out their rows")
+        raise ValueError(f"{label} has masked values: fill them in (values.filled(...)), or leave out their rows")
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths
-        raise ValueError(f"{what} must be a regular array of numbers: {error}") from error
+        raise ValueError(f"{label} must be a regular array of numbers: {error}") from error
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{what} must hold real numbers only, got {array.dtype} values")
+        raise ValueError(f"{label} must hold real numbers only, got {array.dtype} values")
     return array
 
 
-def as_floats(values: ArrayLike, what: str) -> Array:
+def as_floats(values: ArrayLike, label: str) -> Array:
     """Return values as float64; an array of float64 is not copied."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
-    return real_numbers(values, what).astype(np.float64, copy=False)
+    return real_numbers(values, label).astype(np.float64, copy=False)
 
 
-def as_float(value: Any, what: str = "a reward") -> float:
+def as_float(value: Any, label: str = "a reward") -> float:
     """Return one real number."""
     array = np.asarray(value)
     if array.ndim or array.dtype.kind not in "fiub" or value is np.ma.masked:
-        raise ValueError(f"{what} must be one real number, got {shown(value)}")
+        raise ValueError(f"{label} must be one real number, got {shown(value)}")
     return float(array)
 
 
@@ -137,11 +137,13 @@ def size_of(x: NDArray[Any]) -> float:
     return float(_norm(x if x.ndim == 1 else x.ravel()))
 
 
-def why_not(x: NDArray[Any], what: str) -> str:
+def why_not(x: NDArray[Any], label: str) -> str:
     """Return the error message for values that are not finite or too large."""
     bad = np.argwhere(~np.isfinite(x))
     if bad.size:
         where = tuple(bad[0].tolist())
         position = where[0] if len(where) == 1 else where
-        return f"{what} has {x[where]} at position {position}: all values must be finite. Replace missing values first."
-    return f"{what} is too large: its norm is {size_of(x):.3g}, it must be below {LARGEST:g}. Scale it."
+        return (
+            f"{label} has {x[where]} at position {position}: all values must be finite. Replace missing values first."
+        )
+    return f"{label} is too large: its norm is {size_of(x):.3g}, it must be below {LARGEST:g}. Scale it."

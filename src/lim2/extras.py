@@ -41,7 +41,7 @@ class MissingExtraError(ModuleNotFoundError):
 
 
 @contextmanager
-def needs(what: str, extra: str) -> Iterator[None]:
+def needs(label: str, extra: str) -> Iterator[None]:
     """Raise a MissingExtraError if a module of an extra is missing in the block or decorated function.
 
     Examples
@@ -61,18 +61,18 @@ def needs(what: str, extra: str) -> Iterator[None]:
         if smallest is None:
             raise
         raise MissingExtraError(
-            f"{what} needs {module}, which is not installed: pip install 'lim2[{smallest}]'", name=module
+            f"{label} needs {module}, which is not installed: pip install 'lim2[{smallest}]'", name=module
         ) from error
 
 
-def check(what: str, extra: str, module: str) -> None:
+def check(label: str, extra: str, module: str) -> None:
     """Raise a MissingExtraError unless a module is installed, without importing it.
 
     Examples
     --------
     >>> check("a table", "data", "polars")
     """
-    with needs(what, extra):
+    with needs(label, extra):
         if find_spec(module) is None:
             raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 

@@ -128,8 +128,8 @@ def test_a_key_may_have_any_name() -> None:
         lambda: Category("AT"),
         lambda: Category([]),
         lambda: Category(["AT", "AT"]),
-        lambda: Category([datetime(2026, 1, 1)]),  # type: ignore[list-item]
-        lambda: Tags(["new", 1]),  # type: ignore[list-item]
+        lambda: Category([datetime(2026, 1, 1)]),
+        lambda: Tags(["new", 1]),
         lambda: Embedding(0),
         lambda: Embedding(1.5),  # type: ignore[arg-type]
     ],

@@ -404,10 +404,10 @@ def _path(bandit: str) -> str:
     return f"/v1/bandits/{quote(bandit, safe='')}"
 
 
-def _post(bandit: str, what: str, body: Mapping[str, Any], result: Any) -> Call[Any]:
+def _post(bandit: str, label: str, body: Mapping[str, Any], result: Any) -> Call[Any]:
     # Not `dump_json`, which sorts: the order of items is that of the answer.
     content = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
-    return Call(Request("POST", f"{_path(bandit)}/{what}", content), lambda answer: result(_json(answer)))
+    return Call(Request("POST", f"{_path(bandit)}/{label}", content), lambda answer: result(_json(answer)))
 
 
 # JSON to results

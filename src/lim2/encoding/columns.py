@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -65,20 +65,16 @@ class Embedding:
 
 
 @dataclass(frozen=True)
-class Category:
-    """One of several strings, integers or booleans, with one column for each.
+class _Listed:
+    """A kind with one column for each of several values."""
 
-    Examples
-    --------
-    >>> Category(["AT", "DE"]).size
-    2
-    """
+    types: ClassVar[tuple[type, ...]]
 
-    values: Sequence[str | int]
+    values: Sequence[Any]
     optional: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", _distinct(self.values, (str, int, bool)))
+        object.__setattr__(self, "values", _distinct(self.values, self.types))
 
     @property
     def size(self) -> int:
@@ -92,24 +88,23 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Tags:
+class Category(_Listed):
+    """One of several strings, integers or booleans, with one column for each.
+
+    Examples
+    --------
+    >>> Category(["AT", "DE"]).size
+    2
+    """
+
+    types = (str, int, bool)
+
+
+@dataclass(frozen=True)
+class Tags(_Listed):
     """A list of strings, with one column for each: 1 if the list contains it, else 0. The list may be empty."""
 
-    values: Sequence[str]
-    optional: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", _distinct(self.values, (str,)))
-
-    @property
-    def size(self) -> int:
-        """Number of columns, without the one for missing values."""
-        return len(self.values)
-
-    @cached_property
-    def places(self) -> dict[tuple[type, str | int], int]:
-        """Column of every value, by type and value."""
-        return {(type(value), value): place for place, value in enumerate(self.values)}
+    types = (str,)
 
 
 Declared = Number | Time | Embedding | Category | Tags

@@ -22,7 +22,7 @@ class DecisionInput(NamedTuple):
     encode: Callable[[JSON], bytes] = dump_json  # writes raw parts as JSON with sorted keys
 
 
-def as_vector(context: ArrayLike, what: str = "a context") -> NDArray[Any]:
+def as_vector(context: ArrayLike, label: str = "a context") -> NDArray[Any]:
     """Return a context as the array that a log gives back bit for bit: contiguous, little-endian.
 
     Examples
@@ -32,10 +32,10 @@ def as_vector(context: ArrayLike, what: str = "a context") -> NDArray[Any]:
     """
     if isinstance(context, Mapping):
         raise ValueError(
-            f"{what} must be an array of numbers, got a dictionary: lim2.Bandit takes raw contexts and items; "
+            f"{label} must be an array of numbers, got a dictionary: lim2.Bandit takes raw contexts and items; "
             f"raw= and raw_items= store them in addition to vectors"
         )
-    array = real_numbers(context, what)
+    array = real_numbers(context, label)
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
 
 

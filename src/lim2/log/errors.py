@@ -75,8 +75,8 @@ def taken(id: str) -> TakenIdError:
     return TakenIdError(f"the id {id!r} is taken by an earlier decision: decision ids must be unique")
 
 
-def file_error(path: Path, error: sqlite3.Error, what: str = "cannot be used") -> LogFileError:
+def file_error(path: Path, error: sqlite3.Error, label: str = "cannot be used") -> LogFileError:
     """Return SQLite's error as one that names the file and the remedy."""
     name = getattr(error, "sqlite_errorname", "") or ""
     advice = next((text for begin, text in ADVICE.items() if name.startswith(begin)), "see the error above.")
-    return LogFileError(f"the log {path} {what}: {error}; {advice}")
+    return LogFileError(f"the log {path} {label}: {error}; {advice}")

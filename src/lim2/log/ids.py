@@ -40,7 +40,7 @@ def rivals(row_id: str, name: str) -> list[str]:
     return [row_id, f"{name}/1" if row_id == name else name]
 
 
-def checked_id(id: str, what: str = "an id") -> str:
+def checked_id(id: str, label: str = "an id") -> str:
     r"""Return an ID; raise a ValueError if it is empty, or if not every store could hold it.
 
     Examples
@@ -52,11 +52,10 @@ def checked_id(id: str, what: str = "an id") -> str:
     ValueError: an id must be text of at most 512 characters, without the character NUL, got 'order\x00'
     """
     if not isinstance(id, str) or not id:
-        raise ValueError(f"{what} must be a non-empty string, got {shown(id)}")
+        raise ValueError(f"{label} must be a non-empty string, got {shown(id)}")
     if len(id) > MAX_ID_CHARACTERS or "\0" in id or not _is_text(id):
-        raise ValueError(
-            f"{what} must be text of at most {MAX_ID_CHARACTERS} characters, without the character NUL, got {shown(id)}"
-        )
+        limits = f"at most {MAX_ID_CHARACTERS} characters, without the character NUL"
+        raise ValueError(f"{label} must be text of {limits}, got {shown(id)}")
     return id
 
 

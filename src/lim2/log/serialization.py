@@ -40,7 +40,7 @@ _JSON_NAMES = (str, int)  # types of names that JSON gives back unchanged
 # Values as JSON
 
 
-def as_json(value: Any, what: str = "a raw context") -> JSON:
+def as_json(value: Any, label: str = "a raw context") -> JSON:
     """Return a copy of a value as JSON: dictionaries with sorted keys, lists, strings, numbers, booleans, None.
 
     Dates and times become ISO strings, time differences seconds; NaN and the missing values of pandas become None;
@@ -55,7 +55,7 @@ def as_json(value: Any, what: str = "a raw context") -> JSON:
     Traceback (most recent call last):
     ValueError: a raw context has a value of type bytes at basket.items[1]: JSON holds dictionaries, lists, strings, ...
     """
-    return _convert(value, None, what, 0)
+    return _convert(value, None, label, 0)
 
 
 def as_json_items(items: Mapping[Any, Any] | Sequence[Any]) -> Any:
@@ -89,34 +89,34 @@ def load_json(text: bytes) -> JSON:
     return json.loads(text.decode("utf-8", "surrogatepass"))
 
 
-def _convert(value: Any, path: Path, what: str, depth: int) -> JSON:
+def _convert(value: Any, path: Path, label: str, depth: int) -> JSON:
     if value is None or value is True or value is False or type(value) is str:
         return value
     if type(value) is float:
-        return _number(value, path, what)
+        return _number(value, path, label)
     if type(value) is int:
-        return _whole(value, path, what)
+        return _whole(value, path, label)
     if depth > MAX_DEPTH:
-        raise ValueError(f"{what} is nested more than {MAX_DEPTH} levels deep{_at(path)[:80]}: flatten it")
+        raise ValueError(f"{label} is nested more than {MAX_DEPTH} levels deep{_at(path)[:80]}: flatten it")
     if type(value) is dict:
-        return _object(value, path, what, depth)
+        return _object(value, path, label, depth)
     if type(value) is list or type(value) is tuple:
-        return [_convert(part, (path, i), what, depth + 1) for i, part in enumerate(value)]
-    return _other(value, path, what, depth)
+        return [_convert(part, (path, i), label, depth + 1) for i, part in enumerate(value)]
+    return _other(value, path, label, depth)
 
 
-def _other(value: Any, path: Path, what: str, depth: int) -> JSON:
+def _other(value: Any, path: Path, label: str, depth: int) -> JSON:
     """Convert a less common type by one step, then the result."""
     if _is_missing(value):
         return None
     if isinstance(value, Enum):
-        return _convert(value.value, path, what, depth + 1)
+        return _convert(value.value, path, label, depth + 1)
     if isinstance(value, str | UUID):
         return str(value)
     if isinstance(value, float | np.floating | Decimal):
-        return _number(float(value), path, what)
+        return _number(float(value), path, label)
     if isinstance(value, int | np.integer):
-        return _whole(int(value), path, what)
+        return _whole(int(value), path, label)
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
@@ -126,14 +126,14 @@ def _other(value: Any, path: Path, what: str, depth: int) -> JSON:
     if isinstance(value, np.timedelta64):
         return float(value / np.timedelta64(1, "s"))
     if isinstance(value, set | frozenset):
-        return sorted((_convert(part, path, what, depth + 1) for part in value), key=dump_json)
+        return sorted((_convert(part, path, label, depth + 1) for part in value), key=dump_json)
     plainer = _plainer(value)
     if plainer is value:
         raise ValueError(
-            f"{what} has a value of type {type(value).__name__}{_at(path)}: JSON holds dictionaries, lists, strings, "
+            f"{label} has a value of type {type(value).__name__}{_at(path)}: JSON holds dictionaries, lists, strings, "
             f"finite numbers, booleans and None; dates, NumPy values, dataclasses and rows are converted"
         )
-    return _convert(plainer, path, what, depth + 1)
+    return _convert(plainer, path, label, depth + 1)
 
 
 def _plainer(value: Any) -> Any:
@@ -157,25 +157,25 @@ def _plainer(value: Any) -> Any:
     return list(value) if isinstance(value, list | tuple) else value
 
 
-def _object(value: dict[Any, Any], path: Path, what: str, depth: int) -> dict[str, JSON]:
+def _object(value: dict[Any, Any], path: Path, label: str, depth: int) -> dict[str, JSON]:
     for key in value:
         if not isinstance(key, str):
-            raise ValueError(f"{what} has the key {key!r}{_at(path)}: keys must be strings")
-    return {str(key): _convert(value[key], (path, key), what, depth + 1) for key in sorted(value)}
+            raise ValueError(f"{label} has the key {key!r}{_at(path)}: keys must be strings")
+    return {str(key): _convert(value[key], (path, key), label, depth + 1) for key in sorted(value)}
 
 
-def _number(value: float, path: Path, what: str) -> float | None:
+def _number(value: float, path: Path, label: str) -> float | None:
     if math.isfinite(value):
         return value
     if math.isnan(value):
         return None
-    raise ValueError(f"{what} has {value}{_at(path)}: numbers must be finite; use None for a missing number")
+    raise ValueError(f"{label} has {value}{_at(path)}: numbers must be finite; use None for a missing number")
 
 
-def _whole(value: int, path: Path, what: str) -> int:
+def _whole(value: int, path: Path, label: str) -> int:
     if value.bit_length() < 1024:  # what a float can hold
         return value
-    raise ValueError(f"{what} has a whole number of {value.bit_length()} bits{_at(path)}: scale it")
+    raise ValueError(f"{label} has a whole number of {value.bit_length()} bits{_at(path)}: scale it")
 
 
 def _is_missing(value: Any) -> bool:

@@ -12,7 +12,7 @@ from lim2.persistence.container import LoadError
 Classes = Mapping[str, type[Any]]  # the objects that a setting may be: dataclasses, by name
 
 
-def encoded(value: Any, what: str, classes: Classes) -> Any:
+def encoded(value: Any, label: str, classes: Classes) -> Any:
     """Return a value as JSON from which :func:`decoded` restores it, including its type.
 
     Raise a ValueError that names ``what`` if the value cannot be saved.
@@ -31,18 +31,18 @@ def encoded(value: Any, what: str, classes: Classes) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, tuple):
-        return {"tuple": [encoded(part, what, classes) for part in value]}
+        return {"tuple": [encoded(part, label, classes) for part in value]}
     if isinstance(value, list | range):
-        return [encoded(part, what, classes) for part in value]
+        return [encoded(part, label, classes) for part in value]
     kind = type(value)
     if kind in classes.values():
         parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {
             "object": kind.__name__,
-            "settings": {name: encoded(part, what, classes) for name, part in parts.items()},
+            "settings": {name: encoded(part, label, classes) for name, part in parts.items()},
         }
     raise ValueError(
-        f"{what} cannot be saved: {value!r} is of type {kind.__qualname__}; only strings, numbers, True, False, None "
+        f"{label} cannot be saved: {value!r} is of type {kind.__qualname__}; only strings, numbers, True, False, None "
         "and tuples of these can be saved"
     )
 
