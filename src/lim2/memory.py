@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2 import _kernels
 from lim2.checks import LARGEST
 from lim2.state import Array, Count, Ints
 
@@ -253,20 +254,10 @@ def sample(memory: Memory, size: int, rng: np.random.Generator, *, batches: int 
     size *= batches
     if not memory.held:
         raise ValueError("cannot sample from an empty memory: store a tuple first")
-    # Quicker than rng.integers, and as uniform: a double in [0, 1) times n never rounds up to n.
-    slots = (rng.random(size) * memory.held).astype(np.intp)
-    if memory.order is None:
-        rows = slots if memory.free == memory.held else memory.rows().take(slots)
-    else:
-        rows = memory.order.take(slots)
-    arms = memory.arms.take(rows)
-    if batches == 1:
-        by_arm = arms.argsort(kind="stable")
-    else:
-        by_arm = arms.reshape(batches, -1).argsort(axis=1, kind="stable")
-        by_arm += np.arange(0, size, size // batches)[:, None]
-        by_arm = by_arm.ravel()
-    slots, rows, arms = slots.take(by_arm), rows.take(by_arm), arms.take(by_arm)
+    order = None if memory.order is None and memory.free == memory.held else memory.rows()
+    # Quicker than rng.integers, and as uniform.
+    uniforms, n_arms = rng.random(size), len(memory.counts)
+    slots, rows, arms = _kernels.sample(uniforms, batches, memory.held, order, memory.arms, n_arms)
     return Batch(slots, rows, memory.contexts.take(rows, axis=0), arms, memory.rewards.take(rows))
 
 

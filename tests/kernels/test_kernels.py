@@ -1,8 +1,10 @@
 """The compiled kernels: they compute what NumPy does, refuse what does not fit, and leave their arguments alone."""
 
+import copy
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -10,11 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.cases import CASES, spoiled
+from kernels.cases import CASES, Arguments, call, spoiled
 
 import lim2
 from lim2 import _kernels
 from lim2._kernels import reference
+from lim2.moments import Scaling, scaled
+from lim2.representation import MLP, RMSProp
+from lim2.representation.mlp import Network
+from lim2.representation.optimizers import Descent, begin
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "lim2" / "_kernels"
@@ -34,10 +40,28 @@ each_kernel = pytest.mark.parametrize("kernel", CASES)
 each_build = pytest.mark.parametrize("build", ["baseline", "avx2"])
 
 
-def kernel_of(build: str, name: str) -> Any:
+def kernel_of(build: str, name: str) -> Callable[..., Any]:
     if build not in BUILT:
         pytest.skip(f"there is no extension {build} here")
-    return getattr(BUILT[build], name)
+    return lambda *arguments: call(BUILT[build], name, list(arguments))
+
+
+def expected_of(name: str, arguments: Arguments) -> Any:
+    """Return what NumPy computes: the reference, or what networks and views of any kind do."""
+    if name == "features":
+        parameters, units, center, factor, limit, contexts = arguments
+        net, inputs = MLP((max(units, 1),)), contexts.shape[1]
+        whole = np.append(parameters, np.zeros(units + 2))[: inputs * units + 2 * units + 1]
+        rows = scaled(Scaling(center, 1.0 / factor, factor, limit), contexts)
+        hidden = net.features(Network(whole, begin(RMSProp(), 0), inputs, 1), rows) if units else rows[:, :0]
+        return np.hstack((hidden, rows, np.ones((len(rows), 1))))
+    if name == "train":
+        parameters, mean_square, units, n_arms, contexts, arms, rewards, rate, clip, keep, epsilon = arguments
+        net = MLP((units,), RMSProp(rate, 0.0, clip if clip < np.inf else None, keep, 1.0, epsilon))
+        f = Network(parameters, Descent(mean_square), contexts.shape[1], n_arms)
+        _, new, step = net.train(f, contexts, arms, rewards)
+        return new.parameters, new.descent.statistics, step.gradient_norm, step.loss
+    return getattr(reference, name)(*copy.deepcopy(arguments))
 
 
 def arrays_of(result: Any) -> list[Any]:
@@ -47,10 +71,10 @@ def arrays_of(result: Any) -> list[Any]:
 @each_build
 @each_kernel
 def test_a_kernel_computes_what_numpy_does(build: str, kernel: str) -> None:
-    compiled, plain = kernel_of(build, kernel), getattr(reference, kernel)
+    compiled = kernel_of(build, kernel)
     for seed in range(150):
         arguments = CASES[kernel](np.random.default_rng(seed))
-        expected, found = arrays_of(plain(*arguments)), arrays_of(compiled(*arguments))
+        expected, found = arrays_of(expected_of(kernel, arguments)), arrays_of(compiled(*arguments))
         for one, other in zip(found, expected, strict=True):
             assert (one.dtype, one.shape) == (other.dtype, other.shape)
             np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10 * max(1.0, np.abs(other).max(initial=0.0)))
@@ -75,8 +99,8 @@ def test_arguments_are_neither_written_nor_kept(build: str, kernel: str) -> None
         assert not any(np.shares_memory(result, array) for result in results for array in arrays)
         del results
         assert [sys.getrefcount(array) for array in arrays] == held
-        for array, copy in zip(arrays, before, strict=True):
-            np.testing.assert_array_equal(array, copy)
+        for array, same in zip(arrays, before, strict=True):
+            np.testing.assert_array_equal(array, same)
 
 
 @each_build
@@ -86,7 +110,7 @@ def test_any_order_and_kind_of_an_array_will_do(build: str, kernel: str) -> None
     arguments = CASES[kernel](np.random.default_rng(5))
     expected = arrays_of(compiled(*arguments))
     for i, argument in enumerate(arguments):
-        if isinstance(argument, np.ndarray) and argument.ndim:
+        if isinstance(argument, np.ndarray):
             for same in (np.asfortranarray(argument), np.repeat(argument, 2, axis=0)[::2], argument.tolist()):
                 found = arrays_of(compiled(*arguments[:i], same, *arguments[i + 1 :]))
                 for one, other in zip(found, expected, strict=True):
@@ -99,19 +123,48 @@ def test_a_wrong_number_of_arguments_is_refused(build: str, kernel: str) -> None
     compiled = kernel_of(build, kernel)
     arguments = CASES[kernel](np.random.default_rng(0))
     for wrong in ([], arguments[:-1], [*arguments, 1]):
-        with pytest.raises(TypeError, match=rf"{kernel} takes {len(arguments)} arguments, got {len(wrong)}"):
+        with pytest.raises(TypeError, match=f"{kernel} takes {len(arguments)} arguments, got {len(wrong)}"):
             compiled(*wrong)
 
 
+def full(value: int) -> Callable[[Any], Any]:
+    return lambda array: np.full_like(array, value)
+
+
+def more(array: Any) -> Any:
+    return np.append(array, array)
+
+
+def instead(value: Any) -> Callable[[Any], Any]:
+    return lambda _: value
+
+
+WRONG: dict[str, list[tuple[int, Callable[[Any], Any], str]]] = {  # kernel -> place and change of an argument, message
+    "descend": [(5, full(-1), "no block"), (5, full(9), "no block"), (1, more, "bias"), (6, more, "a reward for each")],
+    "draw": [(2, more, "must have one size"), (3, more, "must have one size")],
+    "features": [(1, instead(10**18), "not enough"), (1, instead(-1), "not enough"), (2, more, "for each column")],
+    "predicted": [(2, instead(-1), "no such arm"), (2, instead(9), "no such arm"), (3, more, "do not fit")],
+    "sample": [
+        (0, full(1), r"not in \[0, 1\)"), (0, lambda u: u * np.nan, r"not in \[0, 1\)"), (1, instead(0), "each batch"),
+        (2, instead(99), "held must be"), (3, instead(np.full(99, 98)), "or its row"), (4, full(9), "or arm does not"),
+    ],
+    "score": [(2, more, "do not fit"), (4, more, "do not fit")],
+    "train": [
+        (2, instead(10**18), "does not fit"), (3, instead(-1), "does not fit"), (1, lambda m: m[:, 1:], "one row"),
+        (5, full(9), "an arm of the network"), (6, more, "a reward for each context"),
+    ],
+}  # fmt: skip
+
+
 @each_build
-def test_arms_without_weights_are_refused(build: str) -> None:
-    compiled = kernel_of(build, "descend")
-    arguments = CASES["descend"](np.random.default_rng(1))
-    for arm in (-1, len(arguments[0])):
-        with pytest.raises(ValueError, match="an arm has no block"):
-            compiled(
-                *arguments[:4], np.zeros((1, arguments[0].shape[1])), np.array([arm]), np.zeros(1), 1, 0.1, 1.0, 0.0
-            )
+@each_kernel
+def test_wrong_sizes_and_indices_are_refused(build: str, kernel: str) -> None:
+    compiled = kernel_of(build, kernel)
+    for place, change, message in WRONG[kernel]:
+        arguments = CASES[kernel](np.random.default_rng(8))
+        arguments[place] = change(arguments[place])
+        with pytest.raises(ValueError, match=message):
+            compiled(*arguments)
 
 
 # The choice
@@ -195,6 +248,6 @@ def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
 
 
 def test_the_sources_stay_short_enough_to_read() -> None:
-    lines = [line for path in SOURCES.glob("*.[ch]") for line in path.read_text().splitlines()]
+    lines = [line for path in SOURCES.glob("*.[ch]") for line in path.read_text().splitlines() if line]
     assert len(lines) <= 800
     assert max(map(len, lines)) <= 120

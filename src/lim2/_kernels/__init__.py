@@ -5,13 +5,15 @@ extension for every processor, else NumPy. The variable ``LIM2_KERNELS`` names o
 """
 
 import os
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from lim2._kernels import reference
+from lim2.state import Array
 
-INTERFACE = 1  # of extension.c: an extension of other sources is not used
+INTERFACE = 2  # of extension.c: an extension of other sources is not used
 CHOICES = {"avx2": "compiled, AVX2 and FMA", "baseline": "compiled", "numpy": "NumPy"}
 
 
@@ -39,5 +41,25 @@ DESCRIPTION, _kernels = _choose(os.environ.get("LIM2_KERNELS"))
 
 if TYPE_CHECKING:
     from lim2._kernels.reference import descend as descend
+    from lim2._kernels.reference import draw as draw
+    from lim2._kernels.reference import predicted as predicted
+    from lim2._kernels.reference import sample as sample
+    from lim2._kernels.reference import score as score
 else:
-    descend = _kernels.descend
+    descend, predicted, sample, score = _kernels.descend, _kernels.predicted, _kernels.sample, _kernels.score
+    if _kernels is reference:
+        draw = reference.draw
+    else:
+
+        def draw(rng, *parts):
+            source = rng.bit_generator
+            with source.lock:
+                return _kernels.draw(source.capsule, *parts)
+
+
+# Special cases of what NumPy computes for networks and views of any kind; None where nothing is compiled.
+# (parameters, units, center, factor, limit, contexts) -> features
+features: Callable[[Array, int, Array, Array, float, Array], Array] | None = getattr(_kernels, "features", None)
+# (parameters, mean_square, units, n_arms, contexts, arms, rewards, rate, clip, keep, epsilon)
+# -> parameters', mean_square', norm, loss
+train: Callable[..., tuple[Array, Array, float, float]] | None = getattr(_kernels, "train", None)

@@ -1,6 +1,5 @@
 /* Sums of products. Loops are plain, so that compilers make vectors of them. */
-#ifndef LIM2_ALGEBRA_H
-#define LIM2_ALGEBRA_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -21,6 +20,31 @@ static double dot(Size n, const double *restrict x, const double *restrict y) {
     for (Size j = 0; j < n; j++)
         sum += x[j] * y[j];
     return sum;
+}
+
+/* out = the products of four rows of a matrix with x. */
+static void four_dots(Size n, const double *restrict rows, const double *restrict x, double *restrict out) {
+    const double *restrict a = rows, *restrict b = a + n, *restrict c = b + n, *restrict d = c + n;
+    double p = 0.0, q = 0.0, r = 0.0, s = 0.0;
+    for (Size j = 0; j < n; j++) {
+        p += a[j] * x[j];
+        q += b[j] * x[j];
+        r += c[j] * x[j];
+        s += d[j] * x[j];
+    }
+    out[0] = p, out[1] = q, out[2] = r, out[3] = s;
+}
+
+/* The Euclidean norm; where squares are too large, numbers are made smaller first. */
+static double norm(Size n, const double *x) {
+    const double tiny = 1e-160;
+    double sum = dot(n, x, x);
+    if (sum < 1e300)
+        return sqrt(sum);
+    sum = 0.0;
+    for (Size j = 0; j < n; j++)
+        sum += tiny * x[j] * (tiny * x[j]);
+    return sqrt(sum) / tiny;
 }
 
 /* out += factor x */
@@ -61,5 +85,3 @@ static void add_outer(Size count, Size n, double factor, const double *restrict 
     for (; i < count; i++)
         add_scaled(n, factor * weights[i], x, rows + i * n);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Stochastic gradient descent of NeuralUCB's and NeuralTS's network: one sample per step. */
-#ifndef LIM2_DESCEND_H
-#define LIM2_DESCEND_H
+#pragma once
 
 #include "algebra.h"
 
@@ -86,5 +85,3 @@ static Size descend_in_place(BlockNetwork *f, const Samples *samples, Size steps
     fold_scale(f);
     return taken;
 }
-
-#endif

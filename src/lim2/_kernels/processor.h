@@ -1,6 +1,5 @@
 /* Whether this processor runs code for AVX2 and FMA. */
-#ifndef LIM2_PROCESSOR_H
-#define LIM2_PROCESSOR_H
+#pragma once
 
 #if defined(_MSC_VER) && defined(_M_X64)
 #include <intrin.h>
@@ -23,6 +22,4 @@ static int has_avx2_and_fma(void) {
 static int has_avx2_and_fma(void) {
     return 0;
 }
-#endif
-
 #endif

@@ -407,7 +407,7 @@ class AdaptiveTS(WithNetwork):
             targets = (limited(state.rewards, batch.rewards) - state.rewards.mean) / state.rewards.scale
             for start in range(0, len(targets), BATCH):
                 rows = slice(start, start + BATCH)
-                _, f, step = self.network.train(f, inputs[rows], batch.arms[rows], targets[rows])
+                f, step = views.train(self.network, f, inputs[rows], batch.arms[rows], targets[rows])
         return state._replace(network=f), step
 
     # Refits

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from lim2 import _kernels
 from lim2.exploration.scores import StudentT
 from lim2.state import Array, Write
 
-_dger, _ddot, _dtrmm = blas.dger, blas.ddot, blas.dtrmm
+_dtrmm = blas.dtrmm
 
 
 class SqrtPosterior(NamedTuple):
@@ -91,13 +92,11 @@ def score(posterior: Scorer, z: Array) -> StudentT:
         whitened = _dtrmm(1.0, root[0], z.T).T
         return StudentT(z @ mu.T, np.sqrt(np.vecdot(whitened, whitened) * (b / a))[:, None], a + a)
     if z.ndim == 1:
-        whitened = np.dot(root.reshape(-1, len(z)), z).reshape(mu.shape)
-        mean, spread = np.dot(mu, z), np.vecdot(whitened, whitened)
-    else:
-        mean, spread = z @ mu.T, np.empty((len(z), len(mu)))
-        for arm, matrix in enumerate(root):
-            whitened = z @ matrix.T
-            np.vecdot(whitened, whitened, out=spread[:, arm])
+        return StudentT(*_kernels.score(mu, root, a, b, z))
+    mean, spread = z @ mu.T, np.empty((len(z), len(mu)))
+    for arm, matrix in enumerate(root):
+        whitened = z @ matrix.T
+        np.vecdot(whitened, whitened, out=spread[:, arm])
     return StudentT(mean, np.sqrt(spread * (b / a)), a + a)
 
 
@@ -152,16 +151,7 @@ def log_density(predicted: Predicted, a: Any) -> Any:
 def predicted(posterior: Roots, arm: int, z: Array, reward: float) -> tuple[list[Write], Predicted]:
     """Return the rows of :func:`observe`, and what was said of the reward before."""
     mu, root, a, b = posterior
-    mean, factor = mu[arm], root[arm]
-    whitened = np.dot(factor, z)  # f
-    scale = 1.0 + _ddot(whitened, whitened)
-    direction = np.dot(whitened, factor)  # S f = cov z
-    error = reward - _ddot(mean, z)
-    # factor.T is S by columns: its transpose's update is f (S f)'
-    changed = _dger(-1.0 / (scale + math.sqrt(scale)), direction, whitened, a=factor.T)
-    direction *= error / scale
-    direction += mean
+    mean, changed, half, scale = _kernels.predicted(mu, root, arm, z, reward)
     count, spread = float(a[arm]), float(b[arm])
-    half = 0.5 * error * error / scale
-    rows: list[Write] = [(mu, arm, direction), (root, arm, changed.T), (a, arm, count + 0.5), (b, arm, spread + half)]
+    rows: list[Write] = [(mu, arm, mean), (root, arm, changed), (a, arm, count + 0.5), (b, arm, spread + half)]
     return rows, Predicted(count, spread, half, scale)

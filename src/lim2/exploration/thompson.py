@@ -11,11 +11,10 @@ from numbers import Real
 
 import numpy as np
 
+from lim2 import _kernels
 from lim2.exploration.propensity import chances_of_largest
 from lim2.exploration.scores import StudentT
 from lim2.state import Array
-
-FEW_ARMS = 16  # up to here the draws of one context are quicker one by one, from the same stream
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,10 @@ class Thompson:
 
     def scores(self, score: StudentT, rng: np.random.Generator) -> Array:
         """Draw a score for every arm."""
-        drawn = _standard(score, rng)
+        if score.mean.ndim == 1:
+            return _kernels.draw(rng, *score, self.optimism, self.temperature)
+        freedom, shape = score.freedom, score.mean.shape
+        drawn = rng.standard_normal(shape) if freedom[0] == math.inf else rng.standard_t(freedom, size=shape)
         if self.temperature != 1.0 or self.optimism:
             drawn = self.optimism + self.temperature * drawn
         drawn *= score.scale
@@ -79,16 +81,3 @@ class Thompson:
         if self.temperature != 1.0 or self.optimism:
             mean, scale = mean + self.optimism * scale, self.temperature * scale
         return chances_of_largest(mean, scale, freedom)
-
-
-def _standard(score: StudentT, rng: np.random.Generator) -> Array:
-    """Draw standard Student-t variates in the shape of the scores."""
-    freedom = score.freedom
-    if freedom[0] == math.inf:
-        return rng.standard_normal(score.mean.shape)
-    if score.mean.ndim == 1 and len(freedom) <= FEW_ARMS:
-        each = freedom.tolist()
-        if each.count(each[0]) == len(each):  # as of items, which share one posterior
-            return rng.standard_t(each[0], len(each))
-        return np.array(list(map(rng.standard_t, each)))
-    return rng.standard_t(freedom, size=score.mean.shape)

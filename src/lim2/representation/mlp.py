@@ -76,6 +76,11 @@ class MLP:
             raise ValueError(f"hidden must be the sizes of one or more layers, whole numbers from 1, got {hidden!r}")
         return sizes
 
+    @functools.cached_property
+    def is_shallow(self) -> bool:
+        """Whether there is only one hidden layer."""
+        return len(self.layer_sizes) == 1
+
     @property
     def width(self) -> int:
         """Number of features, the paper's g."""

@@ -81,16 +81,27 @@ def descend(optimizer: Optimizer, descent: Descent, parameters: Array, gradient:
     a row raise a FloatingPointError.
     """
     norm = float(_norm(gradient))
-    clip = optimizer.clip
-    if not norm < (LARGEST_UNCLIPPED if clip is None else math.inf):
-        advice = f"Lower learning_rate ({optimizer.learning_rate:g}), set clip, or scale contexts and rewards."
-        return parameters, skip(descent, norm, advice), norm
+    skipped, clip = left_out(optimizer, descent, norm), optimizer.clip
+    if skipped is not None:
+        return parameters, skipped, norm
     if clip is not None and norm > clip:
         gradient *= clip / norm
     steps = descent.steps + 1
-    rate = optimizer.learning_rate / (1.0 + optimizer.decay * descent.steps)
-    direction, statistics = optimizer.direction(gradient, rate, descent.statistics, steps)
+    direction, statistics = optimizer.direction(gradient, rate_of(optimizer, descent), descent.statistics, steps)
     return parameters - direction, Descent(statistics, steps, descent.skipped, 0), norm
+
+
+def rate_of(optimizer: Optimizer, descent: Descent) -> float:
+    """Return the rate of the next step."""
+    return optimizer.learning_rate / (1.0 + optimizer.decay * descent.steps)
+
+
+def left_out(optimizer: Optimizer, descent: Descent, norm: float) -> Descent | None:
+    """Return the state after a step that is skipped because of the norm of its gradient; None if it is not."""
+    if norm < (LARGEST_UNCLIPPED if optimizer.clip is None else math.inf):
+        return None
+    advice = f"Lower learning_rate ({optimizer.learning_rate:g}), set clip, or scale contexts and rewards."
+    return skip(descent, norm, advice)
 
 
 def skip(descent: Descent, norm: float, advice: str) -> Descent:

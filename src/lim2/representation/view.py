@@ -5,14 +5,18 @@ many columns is narrowed: its most frequent columns stay, and the others are add
 hashing).
 """
 
+import math
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lim2 import _kernels
 from lim2.moments import Scaling, scaled
-from lim2.representation.protocol import Representation
+from lim2.representation.mlp import MLP, Network
+from lim2.representation.optimizers import Descent, RMSProp, left_out, rate_of
+from lim2.representation.protocol import Representation, Step
 from lim2.state import Array, Ints
 
 MOST_COLUMNS, SHARED_COLUMNS = 256, 64  # of a narrowed context, and how many of them are sums of rare columns
@@ -77,6 +81,9 @@ def features(
 
     Where a row is a context and an item, ``crossed`` appends their products, which the network does not see.
     """
+    by, compiled = view.scaling, _kernels.features
+    if compiled and by is not None and crossed is None and view.order is None and type(net) is MLP and net.is_shallow:
+        return compiled(view.network.parameters, net.width, by.center, by.factor, by.limit, contexts)
     out, hidden = np.empty((len(contexts), net.width + linear + 1)), net.width
     if not len(contexts):  # what not every network takes
         return out
@@ -88,6 +95,25 @@ def features(
         out[:, hidden:-1] = rows if view.order is None else narrowed(rows, view.order)
     out[:, -1] = 1.0
     return out
+
+
+def train(net: Representation, f: Any, inputs: NDArray[Any], arms: Ints, rewards: Array) -> tuple[Any, Step]:
+    """Return the network after a training step of :meth:`Representation.train`, by the kernel where there is one.
+
+    The paper's agents train without it: their kept results depend on the last digits.
+    """
+    if not (_kernels.train and type(net) is MLP and net.is_shallow and type(net.optimizer) is RMSProp):
+        return net.train(f, inputs, arms, rewards)[1:]
+    by, descent, clip = net.optimizer, f.descent, net.optimizer.clip
+    parameters, mean_square, norm, loss = _kernels.train(
+        f.parameters, descent.statistics, net.width, f.n_arms, inputs, arms, rewards,
+        rate_of(by, descent), math.inf if clip is None else clip, by.keep, by.epsilon,
+    )  # fmt: skip
+    skipped = left_out(by, descent, norm)
+    if skipped is not None:
+        return f._replace(descent=skipped), Step(loss, norm)
+    descent = Descent(mean_square, descent.steps + 1, descent.skipped, 0)
+    return Network(parameters, descent, f.n_features, f.n_arms), Step(loss, norm)
 
 
 def squared_lengths(rows: Array, hidden: int) -> Array:
