@@ -82,14 +82,13 @@ KERNEL(train) {
         return refused(&arrays, "mean_square must be one row with a number for each parameter");
     if (length(arms, 0) != rows || length(rewards, 0) != rows || !all_below(arms, sizes.arms))
         return refused(&arrays, "there must be an arm of the network and a reward for each context");
-    PyArrayObject *hidden, *new_parameters, *new_mean_square, *gradient, *flow;
-    if (!(hidden = new_matrix(&arrays, rows, sizes.units)) || !(new_parameters = new_vector(&arrays, count)) ||
-        !(new_mean_square = new_matrix(&arrays, 1, count)) || !(gradient = new_vector(&arrays, count)) ||
-        !(flow = new_matrix(&arrays, rows, sizes.units)))
+    PyArrayObject *new_parameters, *new_mean_square, *gradient, *hidden;
+    if (!(new_parameters = new_vector(&arrays, count)) || !(new_mean_square = new_matrix(&arrays, 1, count)) ||
+        !(gradient = new_vector(&arrays, count)) || !(hidden = new_matrix(&arrays, rows, sizes.units)))
         return failed(&arrays);
     const double loss =
         mean_squared_error(rows, sizes, layers(sizes, values(parameters)), values(contexts), indices(arms),
-                           values(rewards), values(hidden), values(gradient), values(flow));
+                           values(rewards), values(gradient), values(hidden));
     const RMSProp by = {in[7].number, in[8].number, in[9].number, in[10].number};
     const double slope = norm(count, values(gradient));
     rmsprop(count, by, slope, values(gradient), values(parameters), values(mean_square), values(new_parameters),

@@ -56,14 +56,15 @@ static void feature_rows(Size rows, Sizes sizes, Layers f, Scaling by, const dou
     hidden_layer(rows, sizes, (Matrix){out + sizes.units, width, 1}, f, out, width);
 }
 
-/* Add to the last layer's gradient and the hidden bias's, write what flows to the hidden layer; return the loss. */
-static double backward(Size rows, Sizes sizes, Layers f, const Size *arms, const double *rewards, const double *hidden,
-                       Layers gradient, double *flow) {
+/* Add to the last layer's gradient and the hidden bias's; return the mean squared error of the rows.
+   `hidden` turns from activations into the slopes of the error in their sums. */
+static double backward(Size rows, Sizes sizes, Layers f, const Size *arms, const double *rewards, double *hidden,
+                       Layers gradient) {
     double loss = 0.0;
     for (Size i = 0; i < rows; i++) {
         const Size arm = arms[i];
-        const double *restrict unit = hidden + i * sizes.units, *restrict head = f.head + arm * sizes.units;
-        double *restrict out = flow + i * sizes.units, *restrict head_sum = gradient.head + arm * sizes.units;
+        const double *restrict head = f.head + arm * sizes.units;
+        double *restrict unit = hidden + i * sizes.units, *restrict head_sum = gradient.head + arm * sizes.units;
         double *restrict bias_sum = gradient.bias;
         const double error = dot(sizes.units, unit, head) + f.head_bias[arm] - rewards[i];
         const double slope = 2.0 / (double)rows * error;
@@ -73,7 +74,7 @@ static double backward(Size rows, Sizes sizes, Layers f, const Size *arms, const
             const double inner = unit[j] > 0.0 ? slope * head[j] : 0.0;
             head_sum[j] += slope * unit[j];
             bias_sum[j] += inner;
-            out[j] = inner;
+            unit[j] = inner;
         }
     }
     return loss / (double)rows;
@@ -81,13 +82,13 @@ static double backward(Size rows, Sizes sizes, Layers f, const Size *arms, const
 
 /* The mean squared error of a batch, of which only the played arms' outputs count, and its gradient. */
 static double mean_squared_error(Size rows, Sizes sizes, Layers f, const double *inputs, const Size *arms,
-                                 const double *rewards, double *hidden, double *gradient, double *flow) {
+                                 const double *rewards, double *gradient, double *hidden) {
     const Layers parts = layers(sizes, gradient);
-    hidden_layer(rows, sizes, (Matrix){inputs, sizes.inputs, 1}, f, hidden, sizes.units);
-    fill(parameters_of(sizes), 0.0, gradient);
-    const double loss = backward(rows, sizes, f, arms, rewards, hidden, parts, flow);
     const Matrix transposed = {inputs, 1, sizes.inputs};
-    product(sizes.inputs, sizes.units, rows, transposed, flow, parts.weights, sizes.units);
+    fill(parameters_of(sizes), 0.0, gradient);
+    hidden_layer(rows, sizes, (Matrix){inputs, sizes.inputs, 1}, f, hidden, sizes.units);
+    const double loss = backward(rows, sizes, f, arms, rewards, hidden, parts);
+    product(sizes.inputs, sizes.units, rows, transposed, hidden, parts.weights, sizes.units);
     return loss;
 }
 

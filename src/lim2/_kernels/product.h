@@ -26,8 +26,7 @@ enum { PARTS = BLOCK_COLUMNS / LANES };
 
 /* out[i, j] = the sum over p < depth of a[i, p] b[p, j], for a block of i and j. */
 static inline void block_product(Size depth, Matrix a, const double *b, Size b_row, double *out, Size out_row) {
-    Lanes sums[BLOCK_ROWS][PARTS];
-    memset(sums, 0, sizeof sums);
+    Lanes sums[BLOCK_ROWS][PARTS] = {0};
     for (Size p = 0; p < depth; p++) {
         const Lanes *row = (const Lanes *)(b + p * b_row);
         for (int i = 0; i < BLOCK_ROWS; i++) {
@@ -37,7 +36,8 @@ static inline void block_product(Size depth, Matrix a, const double *b, Size b_r
         }
     }
     for (int i = 0; i < BLOCK_ROWS; i++)
-        memcpy(out + i * out_row, sums[i], sizeof sums[i]);
+        for (int part = 0; part < PARTS; part++)
+            ((Lanes *)(out + i * out_row))[part] = sums[i][part];
 }
 
 /* One row of the product: a combination of rows of b. */
