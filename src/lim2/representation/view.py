@@ -81,9 +81,9 @@ def features(
 
     Where a row is a context and an item, ``crossed`` appends their products, which the network does not see.
     """
-    by, compiled = view.scaling, _kernels.features
-    if compiled and by is not None and crossed is None and view.order is None and type(net) is MLP and net.is_shallow:
-        return compiled(view.network.parameters, net.width, by.center, by.factor, by.limit, contexts)
+    by, whole = view.scaling, contexts.ndim == 2 and linear == contexts.shape[1] and view.order is None
+    if _kernels.features and by is not None and whole and crossed is None and type(net) is MLP and net.is_shallow:
+        return _kernels.features(view.network.parameters, net.width, by.center, by.factor, by.limit, contexts)
     out, hidden = np.empty((len(contexts), net.width + linear + 1)), net.width
     if not len(contexts):  # what not every network takes
         return out
