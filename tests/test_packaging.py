@@ -127,6 +127,12 @@ print(lim2._kernels.DESCRIPTION)
     assert done.stdout == "NumPy; the extension is missing\n", done.stderr
 
 
+def test_workflows_pin_actions_by_commit() -> None:
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for used in re.findall(r"uses: *(\S+)", path.read_text()):
+            assert re.search(r"@[0-9a-f]{40}$", used), f"{path.name}: {used}"
+
+
 def test_a_compiler_that_is_asked_for_must_work(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     environment = {**os.environ, "CC": "no-compiler", "CXX": "no-compiler", "LIM2_BUILD": "native"}

@@ -212,10 +212,10 @@ def test_what_keeps_it_from_starting_is_one_line_and_status_2(tmp_path: Path) ->
         served(tmp_path, "--store", "postgresql://ann:secret@127.0.0.1:1/shop"),
     ]
     expected = [
-        rf"error: cannot listen on 127\.0\.0\.1:{port}: the port is in use; --port takes another",
-        rf"error: cannot listen on 127\.0\.0\.1:{port}: the port is in use; metrics_port takes another",
-        r"error: cannot listen on 192\.0\.2\.1:0: .*; --host takes an address of this machine",
-        r"error: the data folder .*file/data cannot be used: Not a directory; --data takes another folder",
+        rf"error: cannot listen on 127\.0\.0\.1:{port}: port {port} is in use; choose another with --port",
+        rf"error: cannot listen on 127\.0\.0\.1:{port}: port {port} is in use; choose another with metrics_port",
+        r"error: cannot listen on 192\.0\.2\.1:0: .*; choose an address of this machine with --host",
+        r"error: the data folder .*file/data cannot be used: Not a directory; choose another with --data",
         r"error: the database postgresql://ann@127\.0\.0\.1:1/shop cannot be reached: .*; start the database; or set "
         "LIM2_API_KEY, and the service starts without it and waits for it",
     ]

@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from lim2.serve.connections import HEAD, Guarded
-from lim2.serve.operations import WHOLE
+from lim2.serve.operations import AUTHENTICATED, WHOLE
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
@@ -181,3 +181,58 @@ def test_a_scope_says_whether_all_of_the_request_is_there(rest: bytes) -> None:
 
     asyncio.run(asyncio.wait_for(main(), 30))
     assert found == [bool(rest)]
+
+
+def test_more_connections_than_there_may_be_close_those_that_are_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First those that have sent no key, the longest idle before others; a connection that is answered stays."""
+    monkeypatch.setattr(Guarded, "max_connections", 3)
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == "/key":
+            scope[AUTHENTICATED] = True
+        if scope["path"] == "/busy":
+            await asyncio.Event().wait()
+        await application(scope, receive, send)
+
+    async def main() -> None:
+        config: Any = uvicorn.Config(answer, http=Guarded, lifespan="off", log_level="critical")
+        config.load()
+        state, clock = ServerState(), [0.0]
+        loop = asyncio.get_running_loop()
+
+        async def connect(path: str | None = None) -> Written:
+            transport = Written()
+            served = Guarded(config, state, {}, loop)
+            served.connection_made(transport)
+            if path is not None:
+                served.data_received(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode())
+                for _ in range(10):
+                    await asyncio.sleep(0)
+            if transport.closed:
+                served.connection_lost(None)
+            kept.append((transport, served))
+            clock[0] += 1
+            return transport
+
+        def lose() -> None:
+            for transport, served in kept:
+                if transport.closed and served in state.connections:
+                    served.connection_lost(None)
+
+        kept: list[tuple[Written, Guarded]] = []
+        monkeypatch.setattr(loop, "time", lambda: clock[0])
+        known, stranger, busy = await connect("/key"), await connect("/"), await connect("/busy")
+        later = await connect()
+        assert (known.closed, stranger.closed, busy.closed, later.closed) == (False, True, False, False)
+        lose()
+        second = await connect("/busy")
+        assert (known.closed, later.closed, second.closed) == (False, True, False)
+        lose()
+        third = await connect("/busy")  # no stranger is idle
+        assert (known.closed, third.closed) == (True, False)
+        lose()
+        assert (await connect()).closed  # all are busy
+        for task in state.tasks:
+            task.cancel()
+
+    asyncio.run(main())

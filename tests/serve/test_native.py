@@ -1,6 +1,7 @@
 """The native protocol: what lim2.Bandit does, by name, over HTTP."""
 
 import http.client
+import platform
 import re
 import socket
 from pathlib import Path
@@ -279,11 +280,40 @@ def test_metrics_count_what_happens(client: TestClient, service: Service) -> Non
         'lim2_bad_requests_total{code="BadRequest"} 1.0',
         'lim2_requests_total{operation="decide",status="400"} 1.0',
         'lim2_learner_lag_events{bandit="shop"} 0.0',
-        'lim2_model_rounds{bandit="shop"} 1.0',
+        'lim2_model_rounds_total{bandit="shop"} 1.0',
         'lim2_pending_decisions{bandit="shop"} 0.0',
         'lim2_exploration_count{bandit="shop"} 1.0',
+        "# TYPE lim2_late_rewards_total counter",
+        f'lim2_build_info{{python="{platform.python_version()}",version="{lim2.__version__}"}} 1.0',
     ):
         assert line in text, line
+    assert re.search(r"^process_open_fds \d", text, flags=re.MULTILINE)
+    assert client.delete(f"{BASE}/shop").status_code == 204
+    text = client.get("/metrics").text
+    assert 'bandit="shop"' not in text and 'bandit="personalizer"' in text
+
+
+def test_without_series_per_bandit_they_are_summed(tmp_path: Path) -> None:
+    own = {"api_key": KEY, "data": str(tmp_path / "data"), "bandit_metrics": False, "synchronous": "normal"}
+    with TestClient(
+        application(Service(load(environment={}, given=own))), headers={"authorization": f"Bearer {KEY}"}
+    ) as client:
+        for name in ("one", "two"):
+            make(client, name, arms=["a", "b"])
+            for number in range(3):
+                made = post(client, f"{name}/decide", {})
+                if number:
+                    post(client, f"{name}/reward", {"id": made["id"], "reward": 1.0})
+        text = client.get("/metrics").text
+    for line in (
+        "lim2_decisions_total 6.0",
+        'lim2_rewards_total{status="recorded"} 4.0',
+        "lim2_pending_decisions 2.0",
+        "lim2_exploration_count 6.0",
+        'lim2_chosen_propensity_bucket{le="+Inf"} 6.0',
+    ):
+        assert line in text, line
+    assert "bandit=" not in text and "lim2_training_loss{" not in text
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
@@ -478,3 +508,11 @@ def test_the_bandit_of_personalizer_begins_anew_when_it_is_deleted(client: TestC
     assert (info["decisions"], info["spec"]["epsilon"], info["learning_mode"]) == (0, 0.03, "Online")
     assert client.post("/personalizer/v1.0/events/e/reward", json={"value": 1}).status_code == 404
     assert client.post("/personalizer/v1.0/rank", json=rank).status_code == 201
+
+
+def test_a_body_that_will_be_refused_is_not_decoded(client: TestClient) -> None:
+    make(client, arms=["a", "b"])
+    no_json = b"{" * 100_000
+    for path, status in (("none/decide", 404), ("shop/explain", 413), ("shop/decide", 400)):
+        assert client.post(f"{BASE}/{path}", content=no_json).status_code == status
+    assert client.post("/login", content=no_json).status_code == 413

@@ -93,6 +93,10 @@ def test_metrics_have_a_port_of_their_own_and_logs_are_json(tmp_path: Path) -> N
             assert server.call("GET", path)[0] == 404
     lines = [json.loads(line) for line in running.errors.read_text().splitlines()]
     assert {"time", "level", "logger", "message", "process"} <= set(lines[0])
+    start = next(line for line in lines if line["message"] == "started")
+    assert (start["version"], start["address"]) == (lim2.__version__, f"{server.host}:{server.port}")
+    assert start["settings"]["metrics_port"] == free and start["settings"]["api_key"] == 1
+    assert KEY not in running.errors.read_text()
     assert datetime.fromisoformat(lines[0]["time"]).utcoffset() == timedelta(0)
     said = {line["message"] for line in lines}
     assert {f"GET {path} 404" for path in paths} <= said

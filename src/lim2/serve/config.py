@@ -161,6 +161,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ``"key"``: ``/metrics`` asks for a key; ``"open"``: it does not; ``"off"``: it is not there.
     metrics_port
         A port of its own for metrics, without a key, on the same host; 0: none.
+    bandit_metrics
+        Whether metrics have a series per bandit; else one for all of them.
+    max_connections
+        Connections of clients that a process has open at most.
     docs
         Whether ``/docs`` and ``/openapi.json`` are served.
     log_level
@@ -213,6 +217,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     body_timeout: Annotated[float, Meta(gt=0)] = 30.0
     metrics: Literal["key", "open", "off"] = "key"
     metrics_port: Port = 0
+    bandit_metrics: bool = True
+    max_connections: Annotated[int, Meta(ge=1, le=1_000_000)] = 1000
     docs: bool = True
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"

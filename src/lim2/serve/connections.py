@@ -5,11 +5,12 @@ head would keep its connection forever; here it has as long as a connection may 
 """
 
 import asyncio
+import math
 from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from lim2.serve.operations import WHOLE
+from lim2.serve.operations import AUTHENTICATED, WHOLE
 
 CHUNKED = b"transfer-encoding: chunked\r\n\r\n"  # the end of the head of an answer that comes in parts
 HEAD = 65_536  # bytes of a request line and its headers
@@ -49,15 +50,35 @@ class Joined:
 
 
 class Guarded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """A connection of a client."""
+    """A connection of a client.
 
+    A process has at most ``max_connections``. One more closes the one that is idle for the longest time, of those that
+    have not sent a key if there are any; if all are busy, the new one is closed.
+    """
+
+    max_connections = 1000
     _timer: asyncio.TimerHandle | None = None
     _in_head, _size = False, 0
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a request."""
         super().connection_made(transport)
+        if len(self.connections) > self.max_connections:
+            idle = [one for one in self.connections if one is not self and one.is_idle]
+            last = min(idle, key=Guarded.precedence, default=self)
+            last.transport.close()
         self._watch()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def precedence(self) -> tuple[bool, float]:
+        """Return whether the latest request had a key, and when the wait for the next one ends."""
+        timer = self._timer or self.timeout_keep_alive_task
+        has_key = self.cycle is not None and AUTHENTICATED in self.cycle.scope
+        return has_key, math.inf if timer is None else timer.when()
 
     def data_received(self, data: bytes) -> None:
         """Take what has come."""
@@ -92,13 +113,13 @@ class Guarded(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     def _watch(self) -> None:
         """Wait for the head of a request, unless one is being answered."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        if not self.is_idle:
             self._rest()
         elif self._timer is None:
             self._timer = self.loop.call_later(self.timeout_keep_alive, self._give_up)
 
     def _give_up(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if self.is_idle:
             self.transport.close()
 
     def _rest(self) -> None:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import functools
 import os
+import platform
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, Summary, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.samples import Sample
+
+import lim2
 
 if TYPE_CHECKING:
     from lim2.decision import Decision
@@ -20,10 +26,17 @@ if TYPE_CHECKING:
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"  # where workers keep their counts, if there are several
 LATENCY = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 4.096)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+# Read as a whole from a log or a model, so gauges here; they only grow, so counters for Prometheus.
+ACCUMULATED = {
+    f"lim2_{name}"
+    for name in ("late_rewards", "dropped_decisions", "default_rewards", "model_rounds", "changes_detected", "refits")
+}
+NOT_SUMMED = {"lim2_training_loss", "lim2_feature_drift"}  # of one bandit; a sum over bandits says nothing
+MAXIMA = {"lim2_model_age_seconds"}
 
 
 class Metrics:
-    """The counts of one process.
+    """The counts of one process; without ``per_bandit`` the series of all bandits are summed.
 
     Examples
     --------
@@ -33,7 +46,8 @@ class Metrics:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, per_bandit: bool = True) -> None:
+        self._per_bandit = per_bandit
         own = self._own = CollectorRegistry()
         self._requests = Counter("lim2_requests", "Requests.", ["operation", "status"], registry=own)
         self._latency = Histogram(
@@ -233,10 +247,59 @@ class Metrics:
             for outcome in ("spooled", "replayed", "rejected"):
                 self._spooled.labels(outcome).set(getattr(spool, outcome))
 
-    def text(self) -> bytes:
-        """Return all counts, of all workers, in Prometheus's text format."""
-        if MULTIPROCESS not in os.environ:
-            return generate_latest(self._own)
-        together = CollectorRegistry()
-        MultiProcessCollector(together)  # type: ignore[no-untyped-call]
-        return generate_latest(together)
+    def text(self, bandits: Iterable[str] | None = None) -> bytes:
+        """Return the counts of all workers in Prometheus's text format; of these bandits, if they are named."""
+        registry = self._own
+        if MULTIPROCESS in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        known = None if bandits is None else set(bandits)
+        shown = CollectorRegistry()
+        shown.register(_Families([*_of_process(), *(self._family(found, known) for found in registry.collect())]))
+        return generate_latest(shown)
+
+    def _family(self, family: Metric, known: set[str] | None) -> Metric:
+        """Return a family without bandits that are gone, and with the type and the labels that are shown."""
+        samples = [one for one in family.samples if known is None or one.labels.get("bandit", "") in known | {""}]
+        if not self._per_bandit and any("bandit" in one.labels for one in samples):
+            samples = [] if family.name in NOT_SUMMED else _without_bandits(samples, family.name in MAXIMA)
+        made = Metric(family.name, family.documentation, family.type)
+        if family.name in ACCUMULATED:
+            made = CounterMetricFamily(family.name, family.documentation)
+            samples = [Sample(f"{family.name}_total", one.labels, one.value) for one in samples]
+        made.samples = samples
+        return made
+
+
+class _Families:
+    """A collector of families that are there."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Metric]:
+        """Return them."""
+        return self._families
+
+
+@functools.cache
+def _build() -> Metric:
+    made = Metric("lim2_build_info", "Version of lim2 and of Python.", "gauge")
+    made.add_sample("lim2_build_info", {"version": lim2.__version__, "python": platform.python_version()}, 1.0)
+    return made
+
+
+def _of_process() -> list[Metric]:
+    """Return what is known of the process that answers."""
+    return [_build(), *ProcessCollector(registry=None).collect()]
+
+
+def _without_bandits(samples: Iterable[Sample], largest: bool) -> list[Sample]:
+    """Return samples in which bandits are summed, or the largest of theirs is taken."""
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    for one in samples:
+        labels = tuple((name, value) for name, value in one.labels.items() if name != "bandit")
+        before = found.get((one.name, labels))
+        value = one.value if before is None else max(before, one.value) if largest else before + one.value
+        found[one.name, labels] = value
+    return [Sample(name, dict(labels), value) for (name, labels), value in found.items()]

@@ -20,7 +20,7 @@ from lim2.serve.background import written
 from lim2.serve.deciding import RecordedDecision
 from lim2.serve.errors import ApiError, bad_request, shortened
 from lim2.serve.hosted import Hosted
-from lim2.serve.operations import OCTETS, Call, Operation, Reply
+from lim2.serve.operations import OCTETS, SMALL, Call, Operation, Reply
 from lim2.serve.overview import decided, info_of, listed, listed_of, overview
 from lim2.serve.refusals import refusals
 
@@ -352,13 +352,13 @@ OPERATIONS = [
     _operation("reward_many", f"{BANDIT}/reward_many", reward_many,
                body=wire.RewardManyRequest, answer=wire.RewardManyResponse, **DECIDES),
     _operation("activate", f"{BANDIT}/activate", activate,
-               body=wire.ActivateRequest, answer=wire.ActivateResponse, **DECIDES),
+               body=wire.ActivateRequest, most=SMALL, answer=wire.ActivateResponse, **DECIDES),
     _operation("decision", f"{BANDIT}/decisions/{{id:path}}", latest, "GET",
                answer=wire.Decided, roles=("decide", "read")),
     _operation("explain", f"{BANDIT}/explain", explain, "POST",
-               body=wire.ExplainRequest, answer=wire.ExplainResponse, roles=("read",)),
+               body=wire.ExplainRequest, most=SMALL, answer=wire.ExplainResponse, roles=("read",)),
     _operation("evaluate", f"{BANDIT}/evaluate", evaluate, "POST",
-               body=wire.EvaluateRequest, answer=wire.EvaluateResponse, roles=("read",)),
+               body=wire.EvaluateRequest, most=SMALL, answer=wire.EvaluateResponse, roles=("read",)),
     _operation("proof", f"{BANDIT}/proof", proof, "POST",
                body=wire.ProofRequest, answer=wire.ProofResponse, roles=("read",)),
     _operation("overview", f"{BANDIT}/overview", show_overview, query=wire.Points, answer=wire.Overview, **READS),
@@ -367,10 +367,11 @@ OPERATIONS = [
     _operation("show", BANDIT, show, answer=wire.BanditInfo, **READS),
     _operation("create", BANDIT, create, "PUT",
                body=specs.BanditSpec, answer=wire.BanditInfo, status=201, audit="created"),
-    _operation("change", BANDIT, change, "PATCH", body=wire.SettingsRequest, answer=wire.BanditInfo, audit="changed"),
+    _operation("change", BANDIT, change, "PATCH",
+               body=wire.SettingsRequest, most=SMALL, answer=wire.BanditInfo, audit="changed"),
     _operation("delete", BANDIT, delete, "DELETE", status=204, audit="deleted"),
     _operation("erase", f"{BANDIT}/erase", erase, "POST",
-               body=wire.EraseRequest, answer=wire.EraseResponse, audit="erased"),
+               body=wire.EraseRequest, most=SMALL, answer=wire.EraseResponse, audit="erased"),
     _operation("add_arm", f"{BANDIT}/arms", add_arm, "POST",
                body=wire.ArmRequest, answer=wire.Arms, status=201, audit="arm added"),
     _operation("remove_arm", f"{BANDIT}/arms/{{arm:path}}", remove_arm, "DELETE", status=204, audit="arm removed"),

@@ -27,6 +27,8 @@ logger = logging.getLogger("lim2.serve")
 
 JSON, OCTETS = b"application/json", b"application/octet-stream"
 SAME = b"same-origin"
+SMALL = 16_384  # bytes of a body that has a few fields of limited length
+AUTHENTICATED = "lim2.authenticated"  # a key of a scope: whether its connection has sent a key
 WHOLE = "lim2.whole"  # a key of a scope, set by a server that has all of the request: to read it takes no time
 _encode = msgspec.json.Encoder().encode
 
@@ -66,7 +68,7 @@ class Operation:
     """What a route does.
 
     The answer is of the type ``answer``, ``bytes`` for a file; a body of ``bytes`` is taken as it comes, with up to
-    ``most`` bytes even if ``max_body`` is less. ``roles`` suffice besides admin; ``open`` asks for no key. ``audit``
+    ``most`` bytes in place of ``max_body``. ``roles`` suffice besides admin; ``open`` asks for no key. ``audit``
     names the event for the audit log. ``version`` is the ``api-version`` that a query may name, ``invalid`` the error
     code of a wrong request where no other says more, and with ``plain_codes`` errors have one of the three codes of
     Personalizer's first version.
@@ -99,6 +101,8 @@ class Endpoint:
     def __init__(self, operation: Operation, service: "Service") -> None:
         self.operation, self.service = operation, service
         self._decoder = None if operation.body in (None, bytes) else msgspec.json.Decoder(operation.body)
+        most, usual = operation.most, service.config.max_body
+        self._most = min(most or usual, usual) if most <= SMALL else most
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
@@ -142,13 +146,15 @@ class Endpoint:
         bandit = operation.bandit or call.path.get("name")
         if not operation.open:
             call.access = authenticated(service, call.headers, operation.roles)
+            scope[AUTHENTICATED] = True
             authorize(call.access, operation.roles, bandit)
         if operation.version is not None:
             check_version(scope["query_string"], operation.version)
         if operation.body is not None:
-            most = max(service.config.max_body, operation.most)
             patience = None if WHOLE in scope else service.config.body_timeout
-            content = await read_body(call.headers, receive, most, patience)
+            content = await read_body(call.headers, receive, self._most, patience)
+            if "name" in call.path and operation.audit != "created":  # a body that is refused is not decoded
+                await service.registry.get(call.path["name"])
             call.size = len(content)
             call.body = content if self._decoder is None else decoded(self._decoder, content)
         if operation.query is not None:

@@ -3,6 +3,8 @@
 import contextlib
 import errno
 import gc
+import logging
+import logging.config
 import multiprocessing
 import os
 import resource
@@ -18,6 +20,7 @@ from typing import Any
 import msgspec
 import uvicorn
 
+import lim2
 from lim2.evaluation.evaluate import OverlapWarning
 from lim2.log import StoreUnavailableError
 from lim2.serve import spec as specs
@@ -34,6 +37,8 @@ from lim2.serve.metrics import MULTIPROCESS
 from lim2.serve.registry import personalizer_of
 
 MAX_FILES = 65_536  # that a process asks for
+logger = logging.getLogger("lim2.serve")
+
 APPLICATION = "lim2.serve.run:made"
 
 
@@ -43,6 +48,7 @@ def made() -> Any:
     from lim2.serve.service import Service
 
     config = msgspec.json.decode(os.environ[SETTINGS], type=Config)
+    Guarded.max_connections = config.max_connections
     warnings.simplefilter("ignore", OverlapWarning)  # an evaluation's answer has its warnings
     ready = application(Service(config, link=link_of_environment()))
     gc.collect()
@@ -97,6 +103,7 @@ def run(config: Config) -> None:
         _prepare_metrics(config)
         held.enter_context(learner_process(config))
         announce(config, own.getsockname()[1], where, key)
+        log_start(config, own.getsockname()[1], where)
         if config.workers > 1:
             uvicorn.run(APPLICATION, fd=own.fileno(), **settings)
             return
@@ -153,7 +160,7 @@ def prepared(config: Config) -> tuple[str, str]:
         why = " ".join(str(error.__cause__ or error).split())
         raise ConfigError(f"the database {catalog.name} cannot be reached: {why}; {advice}") from error
     except OSError as error:
-        advice = "--data takes another folder"
+        advice = "choose another with --data"
         raise ConfigError(f"the data folder {config.data} cannot be used: {error.strerror}; {advice}") from error
     return catalog.name, key
 
@@ -184,10 +191,10 @@ def _bound(host: str, port: int, setting: str) -> socket.socket:
     except OSError as error:
         own.close()
         reasons = {
-            errno.EADDRINUSE: f"the port is in use; {setting} takes another",
-            errno.EACCES: f"this user may not use the port; {setting} takes another",
+            errno.EADDRINUSE: f"port {port} is in use; choose another with {setting}",
+            errno.EACCES: f"this user may not use port {port}; choose another with {setting}",
         }
-        why = reasons.get(error.errno or 0, f"{error.strerror}; --host takes an address of this machine")
+        why = reasons.get(error.errno or 0, f"{error.strerror}; choose an address of this machine with --host")
         raise ConfigError(f"cannot listen on {host}:{port}: {why}") from error
     return own
 
@@ -218,6 +225,17 @@ def announce(config: Config, port: int, catalog: str, key: str) -> None:
     if config.demo:
         print("  demo       a simulated shop sends traffic to the bandit 'demo'")
     sys.stdout.flush()
+
+
+def log_start(config: Config, port: int, catalog: str) -> None:
+    """Log version, address and settings in one line; keys by their number, and the database without its password."""
+    logging.config.dictConfig(log_settings(config))
+    settings = msgspec.to_builtins(config)
+    settings |= {name: len(settings[name]) for name in ("api_key", "decide_key", "read_key")}
+    settings["keys"] = {name: own["role"] for name, own in settings["keys"].items()}
+    settings["store"] = None if config.store is None else catalog
+    fields = {"version": lim2.__version__, "address": f"{config.host}:{port}", "settings": settings}
+    logger.info("started", extra={"fields": fields})
 
 
 def _prepare_metrics(config: Config) -> None:

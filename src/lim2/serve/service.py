@@ -41,7 +41,7 @@ class Service:
         self.catalog = open_catalog(config)
         self.keys: Keys = keys_of(config, self.catalog)[0]
         self.audit = AuditLog(Path(config.data) / "audit")
-        self.metrics = Metrics()
+        self.metrics = Metrics(config.bandit_metrics)
         self.registry = Registry(config, self.catalog, wanted)
         self.learner = Learner(self.registry, self.metrics, config.poll, link)
         self.learner.reach()  # if the database is unreachable, bandits are opened when it is back

@@ -19,7 +19,7 @@ from lim2.serve import openapi, wire
 from lim2.serve.errors import ApiError, not_found
 from lim2.serve.keys import SESSION, Access, cookie_name
 from lim2.serve.metrics import CONTENT_TYPE
-from lim2.serve.operations import Call, Operation, Reply, authenticated, authorize
+from lim2.serve.operations import SMALL, Call, Operation, Reply, authenticated, authorize
 from lim2.serve.overview import info_of
 from lim2.serve.service import Service
 
@@ -165,7 +165,10 @@ def scraped(service: Service) -> bytes:
     for hosted in service.registry.open:
         with contextlib.suppress(StoreUnavailableError, GoneLogError):  # the metrics say the first
             service.metrics.look(hosted)
-    return service.metrics.text()
+    names = None
+    with contextlib.suppress(StoreUnavailableError):
+        names = service.catalog.names()
+    return service.metrics.text(names)
 
 
 async def login(call: Call) -> Reply:
@@ -246,7 +249,7 @@ OPERATIONS = [
     _operation("events", "/v1/bandits/{name}/events", events, answer=str, roles=("read",)),
     _operation("whoami", "/v1/whoami", who, answer=wire.LoginResponse, roles=("decide", "read")),
     _operation("audit", "/v1/audit", audit, query=wire.Latest, answer=wire.AuditEntries),
-    _operation("login", "/login", login, "POST", body=wire.Login, answer=wire.LoginResponse, open=True,
+    _operation("login", "/login", login, "POST", body=wire.Login, most=SMALL, answer=wire.LoginResponse, open=True,
                errors=(401, 403)),
     _operation("logout", "/logout", logout, "POST", status=204, open=True),
     _operation("docs", "/docs", docs, answer=str, open=True, errors=(404,)),

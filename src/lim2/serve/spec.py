@@ -208,7 +208,7 @@ def made(spec: BanditSpec) -> Bandit:
     try:
         return Bandit(spec.arms, algorithm=spec.algorithm, epsilon=spec.epsilon, seed=spec.seed, **settings)
     except (ValueError, TypeError, OverflowError, MemoryError, ModuleNotFoundError) as error:
-        raise bad_request(f"no bandit can be made of this: {error}", "spec") from error
+        raise bad_request(f"invalid bandit: {error}", "spec") from error
 
 
 def check_control(spec: BanditSpec, arms: Iterable[Any] | None) -> None:

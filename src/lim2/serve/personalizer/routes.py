@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lim2.serve.errors import ApiError
-from lim2.serve.operations import Call, Handler, Operation
+from lim2.serve.operations import SMALL, Call, Handler, Operation
 from lim2.serve.personalizer import multislot, ranking, wire
 from lim2.serve.registry import PERSONALIZER
 
@@ -83,7 +83,7 @@ def operations(dialect: Dialect) -> list[Operation]:
     add("rank", "/rank", ranking.rank, "Choose an action for a context.", 201,
         body=wire.RankRequest, answer=wire.RankResponse)  # fmt: skip
     add("reward", "/events/{event:path}/reward", ranking.reward, "Report the reward of an event.",
-        body=wire.RewardRequest)  # fmt: skip
+        body=wire.RewardRequest, most=SMALL)  # fmt: skip
     add("activate", "/events/{event:path}/activate", ranking.activate,
         "Report that the action of a deferred event was shown.")  # fmt: skip
     if dialect is not V1_0:
