@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lim2.problems.problem import Array, Form, Raw, check_delays, check_form
-
-ARRAYS = ("contexts", "candidates", "offsets", "rewards", "expected_rewards", "delays", "best_items", "best_rewards")
+from lim2.problems.problem import Array, Form, Raw, Rounds, check_delays, check_form
 
 
 @dataclass(frozen=True, eq=False)
-class ItemProblem:
+class ItemProblem(Rounds):
     """Contextual bandit problem whose arms are items with features, with new candidates in every round.
 
     The number of candidates may differ between rounds. All candidates are rows of one array; those of round t are the
@@ -75,6 +73,10 @@ class ItemProblem:
     [[0.0, 1.0], [0.0, 0.5, 1.0]]
     """
 
+    arrays = (
+        "contexts", "candidates", "offsets", "rewards", "expected_rewards", "delays", "best_items", "best_rewards",
+    )  # fmt: skip
+
     name: str
     contexts: Array
     candidates: Array
@@ -108,19 +110,6 @@ class ItemProblem:
         object.__setattr__(self, "best_items", first)
         object.__setattr__(self, "best_rewards", best)
         self._freeze()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickling forgets that arrays are read-only.
-        self.__dict__.update(state)
-        self._freeze()
-
-    def _freeze(self) -> None:
-        for name in ARRAYS:
-            array = getattr(self, name)
-            if array is not None:
-                view = array.view()  # because the caller's own array must stay writable
-                view.flags.writeable = False
-                object.__setattr__(self, name, view)
 
     def _places(self) -> NDArray[np.int64]:
         """Return the index of each candidate within its round."""
@@ -165,16 +154,6 @@ class ItemProblem:
                 raise ValueError(f"problem {self.name!r}: two candidates of round {t} have the same name")
 
     @property
-    def rounds(self) -> int:
-        """Number of rounds."""
-        return len(self.contexts)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of a context."""
-        return int(self.contexts.shape[1])
-
-    @property
     def n_item_features(self) -> int:
         """Number of features of an item."""
         return int(self.candidates.shape[1])
@@ -188,9 +167,6 @@ class ItemProblem:
     def uniform_reward(self) -> float:
         """Mean reward per round of the uniformly random policy."""
         return float((np.add.reduceat(self.expected_rewards, self.offsets[:-1]) / self.n_candidates).mean())
-
-    def __len__(self) -> int:
-        return self.rounds
 
     def __iter__(self) -> Iterator[tuple[Array, Array, Array]]:
         for t in range(self.rounds):
@@ -228,24 +204,12 @@ class ItemProblem:
         return dict(self.raw_contexts[t]), {name: dict(item) for name, item in zip(self.names(t), items, strict=True)}
 
     def earned(self, chosen: NDArray[np.int64], start: int = 0) -> Array:
-        """Return the rewards of the candidates chosen in successive rounds.
-
-        Parameters
-        ----------
-        chosen
-            Index of the chosen candidate within its round.
-        """
+        """Return the rewards of the candidates chosen in successive rounds, by their index within the round."""
         rewards: Array = self.rewards[self._taken(chosen, start)]
         return rewards
 
     def expected(self, chosen: NDArray[np.int64]) -> Array:
-        """Return the expected rewards of the candidates chosen in the first rounds.
-
-        Parameters
-        ----------
-        chosen
-            Index of the chosen candidate within its round.
-        """
+        """Return the expected rewards of the candidates chosen in the first rounds."""
         rewards: Array = self.expected_rewards[self._taken(chosen, 0)]
         return rewards
 
@@ -256,15 +220,8 @@ class ItemProblem:
         return first + chosen
 
     def head(self, rounds: int) -> ItemProblem:
-        """Return the problem with only its first `rounds` rounds.
-
-        Parameters
-        ----------
-        rounds
-            Number of rounds to keep, from 1 to `self.rounds`.
-        """
-        if not 1 <= rounds <= self.rounds:
-            raise ValueError(f"problem {self.name!r} has {self.rounds} rounds: give 1 to this many, got {rounds}")
+        """Return the problem with only its first rounds, at least 1."""
+        self._check_head(rounds)
         total = int(self.offsets[rounds])
         return replace(
             self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,47 @@ Raw = Mapping[str, Any]
 Form = Literal["vectors", "dictionaries"]
 
 
+class Rounds:
+    """Base of problems: read-only arrays, and a context per round."""
+
+    arrays: ClassVar[tuple[str, ...]]  # names of the fields that are frozen
+
+    name: str
+    contexts: NDArray[Any]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickling forgets that arrays are read-only.
+        self.__dict__.update(state)
+        self._freeze()
+
+    def _freeze(self) -> None:
+        for name in self.arrays:
+            array = getattr(self, name)
+            if array is not None:
+                view = array.view()  # because the caller's own array must stay writable
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds."""
+        return len(self.contexts)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a context."""
+        return int(self.contexts.shape[1])
+
+    def __len__(self) -> int:
+        return self.rounds
+
+    def _check_head(self, rounds: int) -> None:
+        if not 1 <= rounds <= self.rounds:
+            raise ValueError(f"problem {self.name!r} has {self.rounds} rounds: give 1 to this many, got {rounds}")
+
+
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Rounds):
     """Contextual bandit problem with one row per round.
 
     The arrays are read-only, so that no agent can change them.
@@ -62,6 +101,8 @@ class Problem:
     1.5
     """
 
+    arrays = ("contexts", "rewards", "expected_rewards", "delays", "best_arms", "best_rewards")
+
     name: str
     contexts: NDArray[Any]
     rewards: Array
@@ -92,19 +133,6 @@ class Problem:
             object.__setattr__(self, "arm_names", tuple(f"arm {arm}" for arm in range(self.n_arms)))
         self._freeze()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickling forgets that arrays are read-only.
-        self.__dict__.update(state)
-        self._freeze()
-
-    def _freeze(self) -> None:
-        for name in ("contexts", "rewards", "expected_rewards", "delays", "best_arms", "best_rewards"):
-            array = getattr(self, name)
-            if array is not None:
-                view = array.view()  # because the caller's own array must stay writable
-                view.flags.writeable = False
-                object.__setattr__(self, name, view)
-
     def _check(self) -> None:
         if self.contexts.ndim != 2 or self.rewards.ndim != 2:
             raise ValueError(
@@ -131,27 +159,14 @@ class Problem:
         check_delays(self.name, self.delays, self.rewards.shape)
 
     @property
-    def rounds(self) -> int:
-        """Number of rounds."""
-        return len(self.rewards)
-
-    @property
     def n_arms(self) -> int:
         """Number of arms."""
         return int(self.rewards.shape[1])
 
     @property
-    def n_features(self) -> int:
-        """Number of features of a context."""
-        return int(self.contexts.shape[1])
-
-    @property
     def uniform_reward(self) -> float:
         """Mean reward per round of the uniformly random policy."""
         return float(self.expected_rewards.mean())
-
-    def __len__(self) -> int:
-        return self.rounds
 
     def __repr__(self) -> str:
         return (
@@ -170,15 +185,8 @@ class Problem:
         return rewards
 
     def head(self, rounds: int) -> Problem:
-        """Return the problem with only its first `rounds` rounds.
-
-        Parameters
-        ----------
-        rounds
-            Number of rounds to keep, from 1 to `self.rounds`.
-        """
-        if not 1 <= rounds <= self.rounds:
-            raise ValueError(f"problem {self.name!r} has {self.rounds} rounds: give 1 to this many, got {rounds}")
+        """Return the problem with only its first rounds, at least 1."""
+        self._check_head(rounds)
         return replace(
             self,
             contexts=self.contexts[:rounds],
