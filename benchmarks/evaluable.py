@@ -139,7 +139,7 @@ def candidate(world: World, seed: int) -> lim2.Agent:
     rng = np.random.default_rng([1, seed])
     arms = rng.integers(world.means.shape[1], size=len(world.means))
     agent = lim2.LinearTS(world.means.shape[1], world.contexts.shape[1], seed=seed)
-    agent.update_many(world.contexts, arms, world.rewards[np.arange(len(arms)), arms], batch=len(arms))
+    agent.update(world.contexts, arms, world.rewards[np.arange(len(arms)), arms], batch=len(arms))
     return agent
 
 

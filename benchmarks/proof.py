@@ -72,7 +72,7 @@ def blocks(world: World, share: float, seed: int, decisions: int) -> Iterator[tu
         propensities = share * rule + (1 - share) * agent.propensities(contexts)
         arms = (rng.random((BLOCK, 1)) > propensities.cumsum(axis=1)).sum(axis=1).clip(max=ARMS - 1)
         rewards = world.rewards(rng, contexts, arms)
-        agent.update_many(contexts, arms.tolist(), rewards, batch=BLOCK)
+        agent.update(contexts, arms.tolist(), rewards, batch=BLOCK)
         yield rewards, weights_of(np.tile(rule, (BLOCK, 1)), propensities, arms)
 
 

@@ -30,6 +30,7 @@ from benchmarks.timing import Player, World, classification_world, median_ratio,
 from lim2 import problems
 from lim2._blas import one_thread
 from lim2.experiments.code import here as code
+from lim2.learner import Learner
 from lim2.memory import store
 from lim2.streams import Streams
 
@@ -150,7 +151,7 @@ def filled(agent: lim2.Agent, world: World) -> lim2.Agent:
         row = t % len(world.contexts)
         E, t = store(E, world.contexts[row], int(world.rewards[row].argmax()), 1.0)[0], t + 1
     counts = agent.pulls, agent.pulls, agent.rounds
-    return lim2.Agent.restored(agent.algorithm, Streams(0), agent.arms, agent.state._replace(memory=E), counts)
+    return lim2.Agent.around(Learner(agent.algorithm, Streams(0), agent.arms, agent.state._replace(memory=E), counts))
 
 
 def forever(world: World) -> list[Row]:

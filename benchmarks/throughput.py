@@ -41,13 +41,13 @@ def speed() -> list[dict[str, Any]]:
     early, late, rows = slice(WARM), slice(WARM, None), []
     for name, settings in AGENTS.items():
         start = lim2.AGENTS[name.split()[0]](7, 9, seed=0, **settings)
-        start.update_many(world.contexts[early], arms[early], rewards[early])
+        start.update(world.contexts[early], arms[early], rewards[early])
         taken: dict[Any, list[float]] = {size: [] for size in (1, *SIZES)}
         for _ in range(REPEATS):
             for size, times in taken.items():
                 agent = start.copy()
                 begun = time.process_time()
-                agent.update_many(world.contexts[late], arms[late], rewards[late], batch=size)
+                agent.update(world.contexts[late], arms[late], rewards[late], batch=size)
                 times.append(1e6 * (time.process_time() - begun) / BLOCK)
         loop = np.array(taken[1])
         row: dict[str, Any] = {"agent": name, "loop us": round(float(np.median(loop)), 1)}
@@ -62,7 +62,7 @@ def play(problem: Problem, agent: lim2.Agent, frozen: int, batched: bool) -> flo
     for piece in batches.slices(problem.rounds, frozen, 0):
         rows = np.arange(piece.start, piece.stop)
         arms = agent.act_many(problem.contexts[piece])
-        agent.update_many(problem.contexts[piece], arms, problem.rewards[rows, arms], batch=frozen if batched else 1)
+        agent.update(problem.contexts[piece], arms, problem.rewards[rows, arms], batch=frozen if batched else 1)
         total += float(problem.expected_rewards[rows, arms].sum())
     return total
 
@@ -116,7 +116,7 @@ def warm(rows: int) -> list[dict[str, Any]]:
     for name, settings in AGENTS.items():
         agent = lim2.AGENTS[name.split()[0]](7, 9, seed=0, **settings)
         wall, cpu = time.perf_counter(), time.process_time()
-        learned = agent.warm_start(table)
+        learned = table.replay(agent, "auto")
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         out.append({"agent": name, "rows": learned, "s": round(wall, 1), "CPU s": round(cpu, 1)})
         print(out[-1], flush=True)

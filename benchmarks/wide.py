@@ -25,6 +25,7 @@ import lim2
 from benchmarks.timing import median_ratio, side_by_side
 from lim2.experiments.code import here as code
 from lim2.experiments.report.markdown import table
+from lim2.learner import Learner
 from lim2.streams import Streams
 
 AGENTS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -59,9 +60,8 @@ def with_full_buffer(agent: lim2.Agent, rng: np.random.Generator) -> lim2.Agent:
         free=E.capacity, held=E.capacity, stored=E.capacity,
     )  # fmt: skip
     pulls = np.zeros(agent.n_arms, dtype=np.intp)
-    return lim2.Agent.restored(
-        agent.algorithm, Streams(0), agent.arms, agent.state._replace(memory=E), (pulls, pulls, 0)
-    )
+    state = agent.state._replace(memory=E)
+    return lim2.Agent.around(Learner(agent.algorithm, Streams(0), agent.arms, state, (pulls, pulls, 0)))
 
 
 def played(agent: lim2.Agent, seconds: float, rounds: int | None = None, *, acts: bool = True) -> dict[str, Any]:

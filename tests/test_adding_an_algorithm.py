@@ -41,7 +41,7 @@ def test_it_is_known_by_its_name(tmp_path: Path) -> None:
 def test_it_is_ridge_regression() -> None:
     rng = np.random.default_rng(0)
     agent, rows, rewards = own_algorithm.make(n_arms=1, n_features=3), rng.normal(size=(40, 3)), rng.normal(size=40)
-    agent.update_many(rows, [0] * 40, rewards)
+    agent.update(rows, [0] * 40, rewards)
     cov = np.linalg.inv(np.eye(3) + rows.T @ rows)
     np.testing.assert_allclose(agent.means(rows)[:, 0], rows @ cov @ rows.T @ rewards, rtol=1e-10)
     np.testing.assert_allclose(agent.variances(rows)[:, 0], np.vecdot(rows @ cov, rows), rtol=1e-10)

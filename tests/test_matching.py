@@ -282,7 +282,7 @@ def test_any_object_with_a_step_matches() -> None:
     plain, grown = (lim2.LiM2(2, 3, matching=matching, seed=0) for matching in (None, matcher))
     contexts = np.random.default_rng(0).normal(size=(6, 3))
     for agent in (plain, grown):
-        agent.update_many(contexts, [0, 1] * 3, contexts[:, 0])
+        agent.update(contexts, [0, 1] * 3, contexts[:, 0])
     assert matcher.rounds == [1, 2, 3, 4, 5]
     assert (grown.variances(contexts) > plain.variances(contexts)).all()
     assert grown.info is not None and plain.info is not None

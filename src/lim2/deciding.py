@@ -1,6 +1,12 @@
-"""Decisions of agents and snapshots: from a context to an arm."""
+"""Decisions: a question is rows of numbers, its answer a choice among rows x arms.
 
-from collections.abc import Hashable, Iterable, Mapping
+Arms are one row and several arms; items are several rows and one arm, whose posterior they share. Shells around a
+:class:`Decider` make the rows: agents from vectors, bandits from raw data.
+"""
+
+import functools
+import itertools
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,429 +15,319 @@ from numpy.typing import ArrayLike, NDArray
 from lim2 import streams
 from lim2._blas import one_thread
 from lim2.algorithms.base import Algorithm, Diagnostics
-from lim2.arms import describe, is_range, is_same
+from lim2.arms import describe, is_same
 from lim2.checks import LARGEST, shown, size_of, why_not
 from lim2.decision import Decision
-from lim2.exploration import StudentT
+from lim2.encoding import EncoderState
+from lim2.exploration import StudentT, Thompson
 from lim2.exploration.epsilon import uniform_choice, with_uniform
 from lim2.exploration.propensity import one_hot
 from lim2.state import Array, Ints
 from lim2.streams import Streams
 
 FLOAT64 = np.dtype(np.float64)
+MIN_GROUP = 6  # decisions among as many candidates, from which on their propensities take less time together
 
 
-class Core(NamedTuple):
-    """Everything that an update changes; it is replaced as a whole."""
+class BanditState(NamedTuple):
+    """Everything that learning changes, replaced as a whole."""
 
     names: tuple[Hashable, ...]  # of the arms, in the order of their indices
     places: Mapping[Hashable, int]  # the index of each name
-    state: Any
+    model: Any  # state of the algorithm
     pulls: Ints  # updates of each arm
     rounds: int
-    latest: tuple[Hashable, Diagnostics] | None = None  # the arm updated last, and what the update did
+    latest: tuple[Hashable, Diagnostics] | None  # the arm updated last, and what the update did
+    encoders: tuple[EncoderState, ...]  # states of the encoders of contexts and of items; none for vectors
+    features: Mapping[Hashable, Any] | None  # raw features of the arms by name
+    metadata: dict[str, Any]  # the position in a log, and what the user adds
+
+
+class Question(NamedTuple):
+    """A decision to be made."""
+
+    names: tuple[Hashable, ...]  # of the candidates
+    rows: NDArray[Any]  # one context, or a row of context and item for each candidate
+    arms: Ints | None = None  # indices of the eligible arms; None: all, or items
+    exploit: bool = False
+    joint: bool = False  # whether the scores of items are drawn with their correlations
 
 
 class Decider:
-    """Base class of agents and snapshots: chooses arms but does not learn.
-
-    Attributes
-    ----------
-    algorithm
-        The algorithm and its settings.
-    """
+    """Answers questions from one state, and learns nothing."""
 
     algorithm: Algorithm
-    _core: Core
-    _streams: Streams
-    _serves: bool  # whether it decides from the stream of snapshots
+    state: BanditState
+    streams: Streams
     _asked: Ints  # decisions for each arm made by taking turns
-    _starting: bool  # whether arms are still owed turns
+    _serves = False  # whether it decides from the stream of snapshots
 
-    def _set_up(self, algorithm: Algorithm, its_streams: Streams) -> None:
-        self.algorithm, self._streams, self._serves = algorithm, its_streams, False
-        self._shape, self._epsilon = algorithm.shape, float(algorithm.epsilon)
-        self._axes, self._policy = len(algorithm.shape), algorithm.policy
-        self._takes_floats = algorithm.takes_floats
+    def configure(self, algorithm: Algorithm) -> None:
+        """Take over settings, and what follows from them."""
+        self.algorithm, self.policy, self.epsilon = algorithm, algorithm.policy, float(algorithm.epsilon)
+        self._shape, self.axes, self._takes_floats = algorithm.shape, len(algorithm.shape), algorithm.takes_floats
+        self._of_items = algorithm.crossing is not None
+        self._turns = 0 if self._of_items else algorithm.turns
 
-    def act(self, context: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False) -> Any:
-        """Choose an arm for a context, among all arms or the eligible ones.
+    # Answers
 
-        At the start the arms are played in turn until each has been chosen or updated ``initial_pulls`` times. A turn
-        counts when the decision is made, so rewards may be late.
-
-        Parameters
-        ----------
-        context
-            A 1-D array of n_features.
-        arms
-            Names of the eligible arms. None: all arms.
-        exploit
-            Choose the arm with the largest posterior mean: no exploration, no initial turns, no ``epsilon``, no
-            random draw.
-        """
-        core, x = self._core, self._context(context)
-        chosen = self._choose(core.state, x, None if arms is None else self._eligible(arms), exploit)
-        self._decided(x, chosen)
-        return core.names[chosen]
-
-    def _decided(self, x: NDArray[Any], arm: int) -> None:
-        """Take note of a decision; only an agent does."""
-
-    def _choose(self, state: Any, x: NDArray[Any], eligible: Ints | None, exploit: bool) -> int:
-        """Return the index of the arm for a context."""
-        chosen = self._unscored(eligible) if (self._starting or self._epsilon) and not exploit else None
-        if chosen is None:
+    def act(self, question: Question) -> int:
+        """Return the place of the chosen candidate."""
+        first = None
+        if (self._starting or self.epsilon) and not question.exploit:
+            first = self._unscored(question)
+        if first is None:
             with one_thread:
-                score = self.algorithm.score(state, x)
-                rng = self._streams.serve if self._serves else self._streams.act
-                scores = score.mean if exploit else self._policy.scores(score, rng)
-            chosen = int(scores.argmax()) if eligible is None else int(eligible[scores[eligible].argmax()])
-        return chosen
+                first = int(self._drawn(self.scores(question.rows), question).argmax())
+        return first
 
-    def act_many(
-        self, contexts: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False
-    ) -> NDArray[Any]:
-        """Choose an arm for each row of contexts, the same as a loop over :meth:`act`.
-
-        Returns an array of integers if the arms are named by integers, otherwise an array of objects.
-        """
-        xs = self._contexts(contexts)
-        eligible = None if arms is None else self._eligible(arms)
-        chosen, row = np.empty(len(xs), dtype=np.intp), 0
-        if len(xs) == 1:
-            chosen[0] = self._choose(self._core.state, xs[0], eligible, exploit)
-        elif len(xs):
+    def act_many(self, question: Question) -> Ints:
+        """Return the place of the choice for each row, the same as a loop over :meth:`act`."""
+        rows, exploit = question.rows, question.exploit
+        chosen, row = np.empty(len(rows), dtype=np.intp), 0
+        if len(rows) == 1:
+            chosen[0] = self.act(question._replace(rows=rows[0]))
+        elif len(rows):
             with one_thread:
-                score = self.algorithm.score(self._core.state, xs)
-                while row < len(xs) and not exploit and (self._starting or self._epsilon):
-                    first = self._unscored(eligible)
+                mean, scale, freedom = self.scores(rows)
+                while row < len(rows) and not exploit and (self._starting or self.epsilon):
+                    first = self._unscored(question)
                     if first is None:
-                        one = StudentT(score.mean[row], score.scale[row], score.freedom)
-                        first = _largest(self._policy.scores(one, self._rng()), eligible)
+                        one = StudentT(mean[row], scale[row], freedom)
+                        first = int(self._drawn(one, question).argmax())
                     chosen[row] = first
                     row += 1
-                if row < len(xs):
-                    rest = StudentT(score.mean[row:], score.scale[row:], score.freedom)
-                    scores = rest.mean if exploit else self._policy.scores(rest, self._rng())
-                    best = (scores if eligible is None else scores[:, eligible]).argmax(axis=1)
-                    chosen[row:] = best if eligible is None else eligible[best]
-        for x, arm in zip(xs, chosen.tolist(), strict=True):
-            self._decided(x, arm)
-        return _named(chosen, self._core.names)
+                if row < len(rows):
+                    chosen[row:] = self._drawn(StudentT(mean[row:], scale[row:], freedom), question).argmax(axis=1)
+        return chosen
 
-    def decide(self, context: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False) -> Decision:
-        """Choose an arm as :meth:`act` does, and return it with its propensity as a :class:`lim2.Decision`.
+    def decide(self, question: Question) -> Decision:
+        """Return a choice with its propensity."""
+        return self.rank(question, 1)[0]
 
-        From the same state, ``decide`` and ``act`` use the same random draws and choose the same arm.
-
-        Examples
-        --------
-        >>> import lim2
-        >>> agent = lim2.LinearTS(arms=["red", "blue"], n_features=1, seed=0)
-        >>> agent.update_many([[1.0]] * 4, ["red", "red", "blue", "blue"], [1.0, 1.0, 0.0, 0.0])
-        >>> decision = agent.decide([1.0])
-        >>> decision.arm, round(decision.propensity, 3), decision.means.round(3).tolist()
-        ('red', 0.839, [0.941, 0.0])
-        """
-        return self._ordered(context, arms, exploit, 1)[0]
-
-    def rank(
-        self, context: ArrayLike, arms: Iterable[Hashable] | None = None, k: int | None = None, *, exploit: bool = False
-    ) -> list[Decision]:
-        """Rank arms by one draw of each score, best first; return one decision per position.
-
-        All decisions have the same eligible arms. The propensity of each is the probability that its arm comes first.
-        An arm played for its initial turn or for ``epsilon`` comes first.
-
-        Parameters
-        ----------
-        context, arms, exploit
-            The same as for :meth:`act`.
-        k
-            Number of positions. None: one per eligible arm.
-
-        Examples
-        --------
-        >>> import lim2
-        >>> agent = lim2.LinearTS(arms=["red", "blue"], n_features=1, seed=0)
-        >>> agent.update_many([[1.0]] * 4, ["red", "red", "blue", "blue"], [1.0, 1.0, 0.0, 0.0])
-        >>> [decision.arm for decision in agent.rank([1.0])]
-        ['red', 'blue']
-        """
-        return self._ordered(context, arms, exploit, k)
-
-    def _ordered(
-        self, context: ArrayLike, arms: Iterable[Hashable] | None, exploit: bool, k: int | None
-    ) -> list[Decision]:
-        """Return decisions for the first k arms in the order of their scores."""
-        core, x = self._core, self._context(context)
-        subset = None if arms is None else self._eligible(arms)
-        count = check_positions(k, len(core.names) if subset is None else len(subset))
+    def rank(self, question: Question, k: int | None) -> list[Decision]:
+        """Return the first k candidates by one draw of each score, all if k is None."""
+        candidates = len(question.names)
+        if k is None:
+            k = candidates
+        elif isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= candidates:
+            raise ValueError(f"k must be from 1 to the number of candidates, {candidates}, got {k!r}")
         with one_thread:
-            score = self.algorithm.score(core.state, x)
-            own = score if subset is None else score.of(subset)
-            turn = None if exploit else self._whose_turn(subset)
-            propensities = self._propensities(own, subset, turn, exploit)  # before anything is drawn
-            first = None if exploit else self._unscored(subset, turn)
-            drawn = None
-            if first is None or count > 1:
-                drawn = score.mean if exploit else self._policy.scores(score, self._rng())
-                drawn = drawn if subset is None else drawn[subset]
-        names = core.names if subset is None else tuple(core.names[index] for index in subset)
-        place = None if first is None else first if subset is None else int(np.flatnonzero(subset == first)[0])
-        stds = np.sqrt(own.variance)
-        order = order_of(drawn, place, count)
-        for at in order:
-            self._decided(x, at if subset is None else int(subset[at]))
+            return self._ordered(question, self.scores(question.rows), None, int(k))
+
+    def decide_many(self, questions: Sequence[Question]) -> list[Decision]:
+        """Return the decisions of :meth:`decide`, one after the other, up to rounding; faster for items."""
+        if len(questions) == 1 or not self._of_items:
+            return [self.decide(question) for question in questions]
+        with one_thread:
+            whole = self.scores(np.concatenate([question.rows for question in questions]), len(questions))
+            bounds = itertools.pairwise(itertools.accumulate((len(one.names) for one in questions), initial=0))
+            scores = [StudentT(*(part[slice(*pair)] for part in whole)) for pair in bounds]
+            chances = self._propensities_of_many(scores, questions)
+            return [self._ordered(*parts, 1)[0] for parts in zip(questions, scores, chances, strict=True)]
+
+    def propensities(self, question: Question) -> Array:
+        """Return the probability that each candidate comes next, (k,), or (n, k) for n contexts; nothing is drawn."""
+        with one_thread:
+            score, arms = self.scores(question.rows), question.arms
+            turn = None if question.exploit else self._turn(arms)
+            return self._propensities(score if arms is None else score.of(arms), question, turn)
+
+    def scores(self, rows: NDArray[Any], decisions: int = 1) -> StudentT:
+        """Return the scores of rows x arms, flat; rows of items are those of so many decisions."""
+        with one_thread:
+            if rows.ndim == self.axes or not self._of_items:
+                return self.algorithm.score(self.state.model, rows)
+            mean, scale, freedom = self.algorithm.score_items(self.item_model, rows, decisions)
+            return StudentT(mean[:, 0], scale[:, 0], freedom.repeat(len(mean)))
+
+    def posterior(self, rows: NDArray[Any]) -> StudentT:
+        """Return the scores of every arm, for one row or several, whatever their contexts."""
+        with one_thread:
+            return self.algorithm.score(self.state.model, rows)
+
+    @functools.cached_property
+    def item_model(self) -> Any:
+        """What items are scored by: of a state that stays, only what that needs."""
+        with one_thread:
+            return self.algorithm.for_items(self.state.model)
+
+    def _ordered(self, question: Question, score: StudentT, propensities: Array | None, count: int) -> list[Decision]:
+        """Return decisions for the first candidates in the order of their scores."""
+        names, _, arms, exploit, _ = question
+        eligible = score if arms is None else score.of(arms)
+        turn = self._turn(arms) if self._starting and not exploit else None
+        if propensities is None:  # before anything is drawn
+            propensities = self._propensities(eligible, question, turn)
+        first = self._unscored(question, turn) if (self._starting or self.epsilon) and not exploit else None
+        order: list[int] = [] if first is None else [first]
+        if first is None or count > 1:
+            drawn = self._drawn(score, question)
+            best = [int(drawn.argmax())] if count == 1 else (-drawn).argsort(kind="stable").tolist()
+            order += [place for place in best if place != first]
+        stds = np.sqrt(eligible.variance)
         return [
-            Decision(names[at], float(propensities[at]), names, own.mean, stds, propensities, bool(exploit))
-            for at in order
+            Decision(names[at], float(propensities[at]), names, eligible.mean, stds, propensities, bool(exploit))
+            for at in order[:count]
         ]
 
-    def propensities(
-        self, contexts: ArrayLike, arms: Iterable[Hashable] | None = None, *, exploit: bool = False
-    ) -> Array:
-        """Return the probability that the next decision chooses each arm, without drawing or changing anything.
+    def _drawn(self, score: StudentT, question: Question) -> Array:
+        """Return one score for each candidate: the mean, or drawn one by one, or all together."""
+        arms, rng = question.arms, self.streams.serve if self._serves else self.streams.act
+        if question.exploit:
+            drawn = score.mean
+        elif not question.joint:
+            drawn = self.policy.scores(score, rng)
+        elif isinstance(self.policy, Thompson):
+            covariance = self.algorithm.joint_covariance(self.state.model, question.rows)
+            drawn = self.policy.joint_scores(score, covariance, rng)
+        else:
+            raise ValueError(f"joint draws are of Thompson sampling, not of {self.policy!r}: leave out joint")
+        return drawn if arms is None else drawn[..., arms]
 
-        Parameters
-        ----------
-        contexts
-            One context, which gives (k,) for k eligible arms, or n rows, which give (n, k), each as if it came next.
-        arms
-            Names of the eligible arms, in the order of the result. None: all arms.
-        exploit
-            The same as for :meth:`act`.
-
-        Examples
-        --------
-        >>> import lim2
-        >>> agent = lim2.LinearTS(arms=["red", "blue"], n_features=1, seed=0)
-        >>> agent.update_many([[1.0]] * 4, ["red", "red", "blue", "blue"], [1.0, 1.0, 0.0, 0.0])
-        >>> agent.propensities([1.0]).round(3).tolist(), agent.propensities([1.0], arms=["blue"]).tolist()
-        ([0.839, 0.161], [1.0])
-        """
-        subset = None if arms is None else self._eligible(arms)
-        with one_thread:
-            score, turn = self._score(contexts), self._whose_turn(subset)
-            return self._propensities(score if subset is None else score.of(subset), subset, turn, exploit)
-
-    def means(self, contexts: ArrayLike) -> Array:
-        """Return the posterior mean of every arm's score: (n_arms,) for one context, (n, n_arms) for n rows.
-
-        It is NaN for an algorithm without a posterior.
-
-        Examples
-        --------
-        >>> import lim2
-        >>> agent = lim2.LinearTS(arms=["red", "blue"], n_features=1, seed=0)
-        >>> agent.update_many([[1.0]] * 4, ["red", "red", "blue", "blue"], [1.0, 1.0, 0.0, 0.0])
-        >>> agent.means([[1.0], [2.0]]).round(3).tolist()
-        [[0.941, 0.0], [1.412, 0.0]]
-        """
-        return self._score(contexts).mean
-
-    def variances(self, contexts: ArrayLike) -> Array:
-        """Return the posterior variance of every arm's score, in the shape of :meth:`means`; infinite if undefined."""
-        return self._score(contexts).variance
-
-    def _score(self, contexts: ArrayLike) -> StudentT:
-        one = np.ndim(contexts) == self._axes
-        xs = self._context(contexts) if one else self._contexts(contexts)
-        with one_thread:
-            return self.algorithm.score(self._core.state, xs)
-
-    def _propensities(self, score: StudentT, eligible: Ints | None, turn: int | None, exploit: bool) -> Array:
-        """Return the probability of each eligible arm, given their scores, (k,) or (n, k), and whose turn it is."""
-        if exploit:
+    def _propensities(self, score: StudentT, question: Question, turn: int | None) -> Array:
+        """Return the probability of each candidate."""
+        if question.joint:
+            return np.full(len(score.mean), np.nan)
+        if question.exploit:
             return one_hot(score.mean)
         if turn is not None:
-            policy = np.zeros(score.mean.shape)
-            policy[..., [turn] if eligible is None else eligible == turn] = 1.0
-        elif callable(getattr(self._policy, "propensities", None)):
-            policy = self._policy.propensities(score)  # type: ignore[attr-defined]
+            chances = np.zeros(score.mean.shape)
+            chances[..., turn] = 1.0
+        elif callable(getattr(self.policy, "propensities", None)):  # a check of the protocol takes longer
+            chances = self.policy.propensities(score)  # type: ignore[attr-defined]
         else:
-            raise NotImplementedError(no_propensities(self._policy))
-        return with_uniform(policy, self._epsilon)
+            raise NotImplementedError(
+                f"{self.policy!r} does not give its propensities, so only `act` works: give it a method "
+                "`propensities(score)`, see lim2.exploration.KnowsPropensities"
+            )
+        return with_uniform(chances, self.epsilon)
 
-    def _rng(self) -> np.random.Generator:
-        return self._streams.serve if self._serves else self._streams.act
+    def _propensities_of_many(self, scores: list[StudentT], questions: Sequence[Question]) -> list[Array]:
+        """Return the propensities of several decisions; those among as many candidates are computed together."""
+        groups: dict[tuple[int, bool], list[int]] = {}
+        for place, question in enumerate(questions):
+            groups.setdefault((len(question.names), question.exploit), []).append(place)
+        out: dict[int, Array] = {}
+        for places in groups.values():
+            parts, like = [scores[place] for place in places], questions[places[0]]
+            if len(places) >= MIN_GROUP:
+                means, scales, freedom = zip(*parts, strict=True)
+                together = self._propensities(StudentT(np.stack(means), np.stack(scales), freedom[0]), like, None)
+                out |= dict(zip(places, together, strict=True))
+            else:
+                out |= {place: self._propensities(scores[place], like, None) for place in places}
+        return [out[place] for place in range(len(scores))]
 
-    def _unscored(self, eligible: Ints | None, turn: int | None = None) -> int | None:
-        """Return the arm that ``epsilon`` or the initial turns choose; None if the scores decide.
+    # What is chosen without scores
+
+    def _unscored(self, question: Question, turn: int | None = None) -> int | None:
+        """Return the candidate that ``epsilon`` or the initial turns choose; None if the scores decide.
 
         A turn that was promised is kept, even if another thread has taken it meanwhile: the propensities say so.
         """
-        chosen = uniform_choice(self._epsilon, self.n_arms if eligible is None else len(eligible), self._rng())
-        if chosen is not None and eligible is not None:
-            chosen = int(eligible[chosen])
+        arms, rng = question.arms, self.streams.serve if self._serves else self.streams.act
+        place = uniform_choice(self.epsilon, len(question.names), rng)
         if self._starting:
             with streams.lock:
-                if chosen is None:
-                    chosen = self._whose_turn(eligible) if turn is None else turn
-                if chosen is not None:
-                    self._asked[chosen] += 1
-                self._starting = bool(self._owed().max() > 0)
-        return chosen
+                if place is None:
+                    place = self._turn(arms) if turn is None else turn
+                if place is not None:
+                    self._asked[place if arms is None else arms[place]] += 1
+                self._count_turns()
+        return place
+
+    def _turn(self, arms: Ints | None) -> int | None:
+        """Return the place of the candidate whose initial turn it is; None if none has one left."""
+        if not self._starting:
+            return None
+        owed = self._owed() if arms is None else self._owed()[arms]
+        place = int(owed.argmax())
+        return place if owed[place] > 0 else None
 
     def _owed(self) -> Ints:
         """Return the number of initial turns left for each arm."""
-        return self.algorithm.turns - np.maximum(self._asked, self._core.pulls)
+        return self._turns - np.maximum(self._asked, self.state.pulls)
 
-    def draw_like(self, before: "Decider") -> None:
-        """Decide from the random stream of another snapshot from now on."""
-        self._streams = before._streams
+    def _count_turns(self) -> None:
+        self._starting = bool(self._owed().max() > 0)
 
-    def count_turns_of(self, before: "Decider") -> None:
-        """Count the initial turns that another snapshot has given to the same arms: they are not given again."""
+    def succeed(self, other: "Decider", *, draws: bool = False) -> None:
+        """Count the initial turns that another decider has given; with ``draws``, go on in its random stream."""
         with streams.lock:
-            for place, name in enumerate(self._core.names):
-                if name in before._core.places:
-                    given = before._asked[before._core.places[name]]
-                    self._asked[place] = max(self._asked[place], given)
-            self._starting = bool(self._owed().max() > 0)
+            for place, name in enumerate(self.state.names):
+                if name in other.state.places:
+                    self._asked[place] = max(self._asked[place], other._asked[other.state.places[name]])
+            self._count_turns()
+        if draws:
+            self.streams = other.streams
 
-    def _whose_turn(self, eligible: Ints | None) -> int | None:
-        """Return the eligible arm whose initial turn it is; None if no eligible arm has one left."""
-        if not self._starting:
-            return None
-        owed = self._owed()
-        candidates = owed if eligible is None else owed[eligible]
-        first = int(candidates.argmax())
-        if candidates[first] <= 0:
-            return None
-        return first if eligible is None else int(eligible[first])
+    # Rows of vectors, and indices of arms
 
-    # What it says of itself
-
-    @property
-    def name(self) -> str:
-        """The name of the algorithm."""
-        return self.algorithm.name
-
-    @property
-    def arms(self) -> tuple[Any, ...]:
-        """Names of the arms."""
-        return self._core.names
-
-    @property
-    def n_arms(self) -> int:
-        """Number of arms."""
-        return len(self._core.names)
-
-    @property
-    def epsilon(self) -> float:
-        """Share of decisions that are drawn uniformly among the eligible arms."""
-        return self._epsilon
-
-    @property
-    def context_shape(self) -> tuple[int, ...]:
-        """Shape of a context."""
-        return self._shape
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of a context."""
-        return int(np.prod(self._shape))
-
-    @property
-    def rounds(self) -> int:
-        """Number of updates so far."""
-        return self._core.rounds
-
-    # Checks of input
-
-    def _context(self, context: ArrayLike) -> NDArray[Any]:
+    def row(self, context: ArrayLike) -> NDArray[Any]:
+        """Return a context as an array; raise a ValueError if it is none."""
         if type(context) is np.ndarray and context.dtype is FLOAT64 and self._takes_floats:
             x: NDArray[Any] = context
         else:
-            x = self.algorithm.read(self._core.state, context, "a context")
+            x = self.algorithm.read(self.state.model, context, "a context")
         if x.shape != self._shape:
-            expected = f"of {self.n_features} numbers" if self._axes == 1 else str(self._shape)
-            raise ValueError(f"a context must be a {self._axes}-D array {expected}, got shape {x.shape}")
+            expected = f"of {self._shape[0]} numbers" if self.axes == 1 else str(self._shape)
+            raise ValueError(f"a context must be a {self.axes}-D array {expected}, got shape {x.shape}")
         if not size_of(x) < LARGEST:  # false for NaN, too
             raise ValueError(why_not(x, "the context"))
         return x
 
-    def _contexts(self, contexts: ArrayLike) -> NDArray[Any]:
-        xs = self.algorithm.read(self._core.state, contexts, "contexts")
-        if xs.ndim != self._axes + 1 or xs.shape[1:] != self._shape:
+    def rows(self, contexts: ArrayLike) -> NDArray[Any]:
+        """Return contexts as an array, one per row; raise a ValueError if they are none."""
+        xs = self.algorithm.read(self.state.model, contexts, "contexts")
+        if xs.ndim != self.axes + 1 or xs.shape[1:] != self._shape:
             shape = ", ".join(map(str, ("n", *self._shape)))
-            raise ValueError(f"contexts must be a {self._axes + 1}-D array ({shape}), got shape {xs.shape}")
+            raise ValueError(f"contexts must be a {self.axes + 1}-D array ({shape}), got shape {xs.shape}")
         if xs.size and not size_of(xs) < LARGEST:
             for row, x in enumerate(xs):
                 if not size_of(x) < LARGEST:
                     raise ValueError(why_not(x, f"context {row}"))
         return xs
 
-    def _arm(self, arm: Any) -> int:
+    def arm(self, name: Any) -> int:
         """Return the index of an arm."""
-        core = self._core
+        state = self.state
         try:
-            index = core.places[arm]
+            index = state.places[name]
         except (KeyError, TypeError):  # TypeError: not hashable
             index = -1
-        if index < 0 or not (type(core.names[index]) is type(arm) or is_same(core.names[index], arm)):
-            raise ValueError(f"unknown arm {shown(arm)}: {describe(core.names)}")
+        if index < 0 or not (type(state.names[index]) is type(name) or is_same(state.names[index], name)):
+            raise ValueError(f"unknown arm {shown(name)}: {describe(state.names)}")
         return index
 
-    def _eligible(self, arms: Iterable[Hashable]) -> Ints:
+    def question(self, row: NDArray[Any], arms: Iterable[Hashable] | None, exploit: bool) -> Question:
+        """Return the question which of the eligible arms to choose, all if ``arms`` is None."""
+        names = self.state.names
+        if arms is None:
+            return Question(names, row, None, exploit)
         if not isinstance(arms, Iterable) or isinstance(arms, str):
-            example = list(self.arms[:2])
-            raise ValueError(f"arms must be a sequence of eligible arms, such as {example!r}, got {arms!r}")
-        indices = [self._arm(arm) for arm in arms]
+            raise ValueError(f"arms must be a sequence of eligible arms, such as {list(names[:2])!r}, got {arms!r}")
+        indices = [self.arm(arm) for arm in arms]
         if not indices:
             raise ValueError("arms is empty: name at least one eligible arm, or pass None for all")
         if len(set(indices)) < len(indices):
-            twice = next(self.arms[index] for index in indices if indices.count(index) > 1)
+            twice = next(names[index] for index in indices if indices.count(index) > 1)
             raise ValueError(f"arms names {twice!r} twice: name each eligible arm once")
-        return np.array(indices, dtype=np.intp)
+        return Question(tuple(names[index] for index in indices), row, np.array(indices, dtype=np.intp), exploit)
 
+    # In another process
 
-def no_propensities(policy: Any) -> str:
-    """Return the error message for a policy without propensities."""
-    return (
-        f"{policy!r} does not give its propensities, so only `act` works: give it a method `propensities(score)`, see "
-        "lim2.exploration.KnowsPropensities"
-    )
+    def __getstate__(self) -> dict[str, Any]:
+        with streams.lock:
+            parts = {**self.__dict__, "_asked": self._asked.copy()}
+        parts.pop("item_model", None)
+        if not self.streams.seeded:
+            del parts["streams"]
+        with one_thread:
+            model = self.algorithm.for_deciding(self.state.model)
+        return {**parts, "state": self.state._replace(latest=None, model=model)}
 
-
-def check_positions(k: int | None, candidates: int) -> int:
-    """Return the number of positions of a ranking; raise a ValueError if there are not enough candidates."""
-    if k is None:
-        return candidates
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= candidates:
-        raise ValueError(f"k must be from 1 to the number of candidates, {candidates}, got {k!r}")
-    return int(k)
-
-
-def order_of(drawn: Array | None, first: int | None, count: int) -> list[int]:
-    """Return the indices of the largest scores in descending order; ``first``, if given, comes before them.
-
-    Examples
-    --------
-    >>> order_of(np.array([0.1, 0.7, 0.5]), None, 2), order_of(np.array([0.1, 0.7, 0.5]), 0, 2)
-    ([1, 2], [0, 1])
-    """
-    if drawn is None or count == 1:
-        return [int(drawn.argmax()) if first is None and drawn is not None else first]  # type: ignore[list-item]
-    places: list[int] = (-drawn).argsort(kind="stable").tolist()
-    if first is not None:
-        places = [first, *(place for place in places if place != first)]
-    return places[:count]
-
-
-def _largest(scores: Array, eligible: Ints | None) -> int:
-    """Return the index of the eligible arm with the largest score; ties go to the first."""
-    return int(scores.argmax()) if eligible is None else int(eligible[scores[eligible].argmax()])
-
-
-def _named(chosen: Ints, names: tuple[Hashable, ...]) -> NDArray[Any]:
-    """Return the names of many arms as an array."""
-    if is_range(names):
-        return chosen
-    whole = all(type(name) is int for name in names)
-    out = np.empty(len(names), dtype=np.intp if whole else object)
-    for index, name in enumerate(names):  # one by one: a name may be a tuple
-        out[index] = name
-    return out[chosen]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "streams" not in state:
+            self.streams = Streams(None)

@@ -1,8 +1,8 @@
 """Decisions and slates, with all that a decision log needs."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,3 +103,27 @@ class Slate(Generic[D]):
 
     def __getitem__(self, place: int) -> D:
         return self.decisions[place]
+
+
+class History(NamedTuple):
+    """Choices and their rewards in every form in which they are stored; None, or None in a row: not in this form."""
+
+    arms: Sequence[Hashable]
+    rewards: Any  # numbers
+    contexts: Any = None  # vectors
+    items: Any = None  # vectors of the items that were chosen
+    raw: Any = None
+    raw_items: Any = None
+    positions: Sequence[int] | None = None  # in a slate; None: the first
+    decided: Sequence[int] | None = None  # when decisions were made, in whole numbers that grow
+    rows: Sequence[str] | None = None  # what errors call each row
+    numbered: bool = False  # whether items are called by their places, because they have no names
+    error: type[ValueError] = ValueError
+
+    def column(self, name: str, error: str) -> Any:
+        """Return a column; raise the error if a row lacks it."""
+        values = getattr(self, name)
+        missing = 0 if values is None else next((row for row, value in enumerate(values) if value is None), None)
+        if missing is not None:
+            raise self.error(f"{self.rows[missing] if self.rows else f'row {missing}'} {error}")
+        return values

@@ -1,30 +1,146 @@
 """Agents that choose among items.
 
 One belief about [context, item] stands behind all of them, so an item that was never seen before has a score, too.
-Inside is an agent with one arm (``agent.py``) whose contexts are a context and an item side by side. How it decides is
-in ``item_deciding.py``.
+Inside is a learner with one arm, whose contexts are a context and an item side by side.
 """
 
-import os
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lim2 import warm_start as tables
-from lim2.agent import Agent
+from lim2.agent import Agent, parts
 from lim2.algorithms.base import Algorithm
+from lim2.arms import arm_names
 from lim2.batches import Progress, Size
 from lim2.checks import LARGEST, as_floats, positive_int, size_of, why_not
-from lim2.info import Info
-from lim2.item_deciding import ItemDecider
-from lim2.snapshot import Snapshot
-from lim2.state import Array, Write
+from lim2.deciding import Question
+from lim2.decision import Decision, History
+from lim2.learner import Learner, Lesson, checked_reward, checked_rewards
+from lim2.shells import LearningShell, Shell
+from lim2.state import Array
+
+Items = ArrayLike | Mapping[Any, ArrayLike]  # rows, called 0, 1, 2, ..., or vectors by name
 
 
-class ItemAgent(ItemDecider):
+class ItemDecider(Shell):
+    """Base class of item agents and their snapshots: chooses among items but does not learn."""
+
+    def act(self, context: ArrayLike, items: Items, *, exploit: bool = False, joint: bool = False) -> Any:
+        """Choose an item for a context; return its name, or its row if it has no name.
+
+        Parameters
+        ----------
+        context
+            A 1-D array of n_features.
+        items
+            The candidates: an array (k, n_item_features), or vectors by name.
+        exploit
+            Choose the item with the largest posterior mean: no exploration, no ``epsilon``, no random draw.
+        joint
+            Draw the scores of all candidates jointly, with their correlations, instead of independently. Similar
+            candidates then get similar scores. The decision has no propensities.
+        """
+        question = self._question(context, items, exploit, joint)
+        return question.names[self.core.act(question)]
+
+    def decide(self, context: ArrayLike, items: Items, *, exploit: bool = False, joint: bool = False) -> Decision:
+        """Choose an item as :meth:`act` does, and return it with its propensity as a :class:`lim2.Decision`.
+
+        With ``joint=True`` the propensities are NaN.
+        """
+        return self.core.decide(self._question(context, items, exploit, joint))
+
+    def rank(
+        self, context: ArrayLike, items: Items, k: int | None = None, *, exploit: bool = False, joint: bool = False
+    ) -> list[Decision]:
+        """Rank items by one draw of each score, best first; return one decision per position.
+
+        All decisions have the same candidates. The propensity of each is the probability that its item comes first.
+
+        Parameters
+        ----------
+        context, items, exploit, joint
+            The same as for :meth:`act`.
+        k
+            Number of positions. None: one per candidate.
+        """
+        return self.core.rank(self._question(context, items, exploit, joint), k)
+
+    def propensities(self, context: ArrayLike, items: Items, *, exploit: bool = False) -> Array:
+        """Return the probability that the next decision chooses each item, without drawing or changing anything."""
+        return self.core.propensities(self._question(context, items, exploit))
+
+    def means(self, context: ArrayLike, items: Items) -> Array:
+        """Return the posterior mean of every item's score, (k,); NaN for an algorithm without a posterior."""
+        return self.core.scores(self._question(context, items).rows).mean
+
+    def variances(self, context: ArrayLike, items: Items) -> Array:
+        """Return the posterior variance of every item's score, (k,); infinite if undefined."""
+        return self.core.scores(self._question(context, items).rows).variance
+
+    def decide_logged(self, source: Any, arms: Any, exploit: bool, k: int | None = None) -> list[Decision]:
+        """Decide for a context of a log, or rank k items."""
+        if source.items is None:
+            raise ValueError("this agent chooses among items: give candidates as items=")
+        if arms is not None:
+            raise ValueError("this agent chooses among items: give the eligible ones as items=, not as arms=")
+        question = self._question(source.context, source.items, exploit)
+        return self.core.rank(question, 1 if k is None else k)
+
+    def _question(self, context: ArrayLike, items: Items, exploit: bool = False, joint: bool = False) -> Question:
+        """Return the question which item to choose: a row of context and item for each."""
+        x, width = self._vector(context, self.n_features, "a context", "the context"), self.n_item_features
+        if isinstance(items, Mapping):
+            if not items:
+                raise ValueError("items is empty: there must be at least one to choose from")
+            names = arm_names(items)
+            vectors = [as_floats(item, f"the item {name!r}") for name, item in items.items()]
+            for name, vector in zip(names, vectors, strict=True):
+                if vector.shape != (width,):
+                    raise ValueError(
+                        f"the item {name!r} must be a 1-D array of {width} numbers, got shape {vector.shape}"
+                    )
+            features = np.array(vectors)
+        else:
+            features = as_floats(items, "items")
+            if features.ndim != 2 or features.shape[1] != width or not len(features):
+                raise ValueError(
+                    f"items must be an array (k, {width}), one row per item, or vectors by name; got shape "
+                    f"{features.shape}"
+                )
+            names = tuple(range(len(features)))
+        if not size_of(features) < LARGEST:
+            for name, vector in zip(names, features, strict=True):
+                if not size_of(vector) < LARGEST:
+                    raise ValueError(why_not(vector, f"the item {name!r}"))
+        return Question(names, self.core.rows(beside(x, features)), None, exploit, joint)
+
+    def _vector(self, values: ArrayLike, size: int, what: str, which: str) -> Array:
+        """Return a context or an item as an array; raise a ValueError if it is none."""
+        x = as_floats(values, what)
+        if x.shape != (size,):
+            raise ValueError(f"{what} must be a 1-D array of {size} numbers, got shape {x.shape}")
+        if not size_of(x) < LARGEST:  # false for NaN, too
+            raise ValueError(why_not(x, which))
+        return x
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a context."""
+        return self.algorithm.crossing.context  # type: ignore[union-attr]
+
+    @property
+    def n_item_features(self) -> int:
+        """Number of features of an item."""
+        return self.algorithm.crossing.item  # type: ignore[union-attr]
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.name}, n_arms=1, rounds={self.rounds})"
+
+
+class ItemAgent(LearningShell, ItemDecider):
     """Contextual bandit agent whose arms are items with features: call ``act``, observe a reward, call ``update``.
 
     Make one with ``lim2.AdaptiveTS(n_features=24, n_item_features=20)`` or another function in ``lim2.AGENTS``. Items
@@ -57,178 +173,73 @@ class ItemAgent(ItemDecider):
     ('shoe', ['hat', 'shoe'])
     """
 
-    _inner: Agent
-
     def __init__(self, agent: Agent | Algorithm) -> None:
-        super().__init__(Agent(agent) if isinstance(agent, Algorithm) else agent)
+        self.core = Agent(agent).core if isinstance(agent, Algorithm) else agent.core
+        if self.algorithm.crossing is None:
+            raise ValueError(f"{agent!r} was made for arms, not for items: give n_item_features instead of n_arms")
 
-    @property
-    def _scores_by(self) -> Any:  # not kept: the next update changes it
-        return self._inner._core.state
-
-    def update(self, context: ArrayLike, item: ArrayLike, reward: float, decided: int | None = None) -> None:
-        """Learn the reward of an item in a context.
+    def update(
+        self, context: ArrayLike, item: ArrayLike, reward: ArrayLike, decided: int | None = None, *, batch: Size = 1
+    ) -> None:
+        """Learn the reward of an item in a context, or many rewards: all of them or, if one fails, none.
 
         Parameters
         ----------
         context
-            The context of the decision.
+            The context of the decision; for many rewards, one per row.
         item
-            Features of the item, (n_item_features,).
+            Features of the item, (n_item_features,); for many rewards, one per row.
         reward
-            Its reward.
-        decided
-            When the decision was made, see :meth:`lim2.Agent.update`. None: now.
+            Its reward; for many rewards, an array.
+        decided, batch
+            The same as for :meth:`lim2.Agent.update`. Without ``decided``, a decision counts as made now.
         """
-        self.refuse_beside_log()
+        if type(reward) is not float and np.ndim(reward) and np.ndim(context) != 1:
+            if decided is not None:
+                raise ValueError("decided is for one reward: leave it out for many")
+            n = np.size(reward)
+            self.learn_history(History([0] * n, reward, context, item), batch)
+            return
         number = None if decided is None else positive_int("decided", decided)
-        self.learn_row(self._row(context, item), reward, decided=number)
+        y = self._vector(item, self.n_item_features, "an item", "an item")
+        x = self._vector(context, self.n_features, "a context", "the context")
+        self.core.learn(Lesson(self.core.row(np.concatenate((x, y))), 0, checked_reward(reward), number))
 
-    def learn_logged(
-        self, context: ArrayLike, item: ArrayLike, reward: float, also: Iterable[Write], decided: int | None = None
-    ) -> None:
-        """Learn a reward from a log, as :meth:`update` does; set ``also``, its log position, in the same step."""
-        self.learn_row(self._row(context, item), reward, also, decided)
-
-    def learn_logged_many(
-        self,
-        contexts: ArrayLike,
-        items: ArrayLike,
-        rewards: ArrayLike,
-        also: Iterable[Write],
-        decided: Sequence[int] | None = None,
-    ) -> None:
-        """Learn rewards from a log as one batch; set ``also``, the log position of the last, in the same step."""
-        rows = self._rows(contexts, items)
-        self._inner.learn_logged_many(rows, [0] * len(rows), rewards, also, decided)
-
-    def refuse_beside_log(self) -> None:
-        """Raise a ValueError if the agent learns from a log: it would learn the same reward twice."""
-        self._inner.refuse_beside_log()
-
-    def learn_row(
-        self, row: NDArray[Any], reward: float, also: Iterable[Write] = (), decided: int | None = None
-    ) -> None:
-        """Learn from a row without checking it; make the assignments ``also`` together with the new state."""
-        self._inner.learn_row(row, 0, reward, also, decided)
-
-    def all_or_nothing(self, also: Iterable[Write] = ()) -> AbstractContextManager[None]:
-        """Restore the agent, and make the assignments ``also``, if anything in the ``with`` block fails."""
-        return self._inner.all_or_nothing(also)
-
-    def update_many(self, contexts: ArrayLike, items: ArrayLike, rewards: ArrayLike, batch: Size = 1) -> None:
-        """Learn many rewards: all of them or, if one fails, none.
-
-        Parameters
-        ----------
-        contexts
-            One context per row, (n, n_features).
-        items
-            Features of the items that were chosen, (n, n_item_features).
-        rewards
-            Their rewards, (n,).
-        batch
-            Number of rewards learned in one update, see :meth:`lim2.Agent.update_many`.
-        """
-        rows = self._rows(contexts, items)
-        self._inner.update_many(rows, [0] * len(rows), rewards, batch)
-
-    def warm_start(self, table: Any, batch: Size = "auto", progress: Progress | None = None) -> int:
-        """Learn all rewards of a table with items as vectors, as :meth:`lim2.Agent.warm_start` does.
-
-        Parameters
-        ----------
-        table, batch, progress
-            The same as for :meth:`lim2.Agent.warm_start`.
-
-        Returns
-        -------
-        int
-            Number of rewards learned.
-        """
-        contexts, items, rewards = tables.of_items(table)
-        rows = self._rows(contexts, items)
-        return self._inner.learn_all(rows, [0] * len(rows), rewards, batch, progress)
-
-    def _rows(self, contexts: ArrayLike, items: ArrayLike) -> Array:
-        """Return rows of context and item."""
-        xs, ys = as_floats(contexts, "contexts"), as_floats(items, "items")
-        for name, rows, size in (("contexts", xs, self._sizes[0]), ("items", ys, self._sizes[1])):
-            if rows.ndim != 2 or rows.shape[1] != size or len(rows) != len(xs):
-                raise ValueError(f"{name} must be an array (n, {size}), one row per reward, got shape {rows.shape}")
-        return np.hstack((xs, ys))
-
-    def _row(self, context: ArrayLike, item: ArrayLike) -> NDArray[Any]:
-        features = as_floats(item, "an item")
-        if features.shape != (self._sizes[1],):
-            raise ValueError(f"an item must be a 1-D array of {self._sizes[1]} numbers, got shape {features.shape}")
-        if not size_of(features) < LARGEST:
-            raise ValueError(why_not(features, "an item"))
-        return self._inner._context(np.concatenate((self._context(context), features)))
-
-    # Copies and files
+    def lessons(self, history: History, size: Size, progress: Progress | None = None) -> Iterator[Lesson]:
+        """Yield the lessons of a history in batches, each once those before are learned."""
+        xs = history.column(
+            "contexts", "has only a raw context, and this agent learns from vectors: train a lim2.Bandit"
+        )
+        ys = history.column("items", "has no items as vectors, from which this agent learns: store them with items=")
+        xs, ys = as_floats(xs, "contexts"), as_floats(ys, "items")
+        for name, rows, width in (("contexts", xs, self.n_features), ("items", ys, self.n_item_features)):
+            if rows.ndim != 2 or rows.shape[1] != width or len(rows) != len(xs):
+                raise ValueError(f"{name} must be an array (n, {width}), one row per reward, got shape {rows.shape}")
+        rows, n = self.core.rows(np.hstack((xs, ys))), len(xs)
+        whole = Lesson(rows, np.zeros(n, dtype=np.intp), checked_rewards(history.rewards, n), history.decided)
+        yield from parts(whole, size, self.rounds, progress)
 
     def snapshot(self) -> ItemDecider:
         """Return a read-only view of the current agent, which other threads can decide with while this one learns."""
-        snapshot: Snapshot = self._inner.snapshot()
-        return ItemDecider(snapshot)
-
-    def copy(self) -> Self:
-        """Return an independent copy of the agent, random streams included."""
-        return type(self)(self._inner.copy())
+        return ItemDecider.around(self.core.snapshot())
 
     def clone(self) -> "ItemAgent":
         """Return a new, untrained agent with the same settings."""
-        return ItemAgent(self._inner.clone())
-
-    def reseed(self, seed: int | None = None) -> None:
-        """Replace the random streams of decisions, as :meth:`lim2.Agent.reseed` does."""
-        self._inner.reseed(seed)
-
-    def get_params(self) -> dict[str, Any]:
-        """Return all settings as they were given, as a mapping from argument name to value."""
-        return self._inner.get_params()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to a file, as :meth:`lim2.Agent.save` does; :func:`lim2.load` reads it."""
-        self._inner.save(path)
-
-    def to_bytes(self) -> bytes:
-        """Return the bytes that :meth:`save` would write; :func:`lim2.from_bytes` reads them."""
-        return self._inner.to_bytes()
-
-    # What it says of itself
+        return ItemAgent(self.algorithm)
 
     @property
     def agent(self) -> Agent:
         """The agent inside, with one arm: its contexts are a context and an item side by side."""
-        return self._inner
+        return Agent.around(self.core)
 
-    @property
-    def epsilon(self) -> float:
-        """Share of decisions that are drawn uniformly among the items of the call; another one holds from then on."""
-        return self._inner.epsilon
 
-    @epsilon.setter
-    def epsilon(self, epsilon: float) -> None:
-        self._inner.epsilon = epsilon
+def beside(x: Array, items: NDArray[Any]) -> Array:
+    """Return rows of a context and each item, (k, n_features + n_item_features)."""
+    rows = np.empty((len(items), len(x) + items.shape[1]))
+    rows[:, : len(x)], rows[:, len(x) :] = x, items
+    return rows
 
-    @property
-    def batches(self) -> bool:
-        """Whether the algorithm can learn several rewards in one update."""
-        return self._inner.batches
 
-    @property
-    def state(self) -> Any:
-        """The state of the algorithm, a value: later updates do not change it."""
-        return self._inner.state
-
-    @property
-    def info(self) -> Info | None:
-        """Diagnostics of the latest update; None before the first update, and in a copy."""
-        return self._inner.info
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the agent's state in bytes."""
-        return self._inner.nbytes
+def agent_around(core: Learner) -> Agent | ItemAgent:
+    """Return the agent around a learner: of arms or, with one arm for all of them, of items."""
+    return Agent.around(core) if core.algorithm.crossing is None else ItemAgent.around(core)

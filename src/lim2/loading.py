@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from lim2._blas import one_thread
-from lim2.agent import Agent
-from lim2.bandit import files
-from lim2.items import ItemAgent
+from lim2.bandit import Bandit, files
+from lim2.items import agent_around
+from lim2.learner import Learner
 from lim2.persistence import agents
 from lim2.persistence.container import START, LoadError, check_start, unpack
 from lim2.representation import Representation
@@ -80,6 +80,6 @@ def from_bytes(data: bytes, *, seed: int | None = None, representation: Represen
     header, arrays = unpack(data)
     with one_thread:
         if files.KIND in header:
-            return files.parse(header, arrays, seed=seed, representation=representation)
-        agent = Agent.restored(*agents.read(header, arrays, seed=seed, representation=representation))
-        return agent if agent.algorithm.n_item_features is None else ItemAgent(agent)
+            core, rows = files.parse(header, arrays, seed=seed, representation=representation)
+            return Bandit.around(core, rows=rows)
+        return agent_around(Learner(*agents.read(header, arrays, seed=seed, representation=representation)))

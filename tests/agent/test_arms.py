@@ -42,8 +42,8 @@ def test_names_are_all_that_differs(variant: str) -> None:
     many = names.act_many(contexts)
     assert many.shape == (20,)
     assert [NAMES[arm] for arm in numbers.act_many(contexts)] == many.tolist()
-    names.update_many(contexts, [NAMES[t % 3] for t in range(20)], np.zeros(20))
-    numbers.update_many(contexts, [t % 3 for t in range(20)], np.zeros(20))
+    names.update(contexts, [NAMES[t % 3] for t in range(20)], np.zeros(20))
+    numbers.update(contexts, [t % 3 for t in range(20)], np.zeros(20))
     np.testing.assert_array_equal(numbers.propensities(contexts[0]), names.propensities(contexts[0]))
 
 
@@ -56,7 +56,7 @@ def test_names_that_are_unknown_or_wrong(variant: str) -> None:
         for call in (
             lambda arm: agent.update(good, arm, 1.0),
             lambda arm: agent.decide(good, arms=["red", arm]),
-            lambda arm: agent.update_many([good], [arm], [1.0]),
+            lambda arm: agent.update([good], [arm], [1.0]),
             agent.remove_arm,
             lambda arm: agent.propensities(good, arms=[arm]),
         ):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from helpers.batches import ends_of_batches
 from helpers.faults import fails_at, fails_at_line
-from helpers.variants import N_FEATURES, make, named
+from helpers.variants import make, named
 from helpers.worlds import beliefs, contexts_of, play
 
 import lim2
+from lim2.decision import History
 from lim2.log import Table
 
 CONTEXTS, ARMS, REWARDS = contexts_of(6, seed=3), [0, 1, 2, 0, 1, 2], np.arange(6.0)
@@ -21,7 +22,7 @@ bearing = pytest.mark.parametrize("variant", ["AdaptiveTS", "LinearTS", "Adaptiv
 def test_batches_grow_with_the_rounds() -> None:
     calls: list[tuple[int, int]] = []
     table = Table.of(contexts_of(3000), [0, 1, 2] * 1000, np.ones(3000), np.full(3000, 0.5))
-    assert make("LinearTS").warm_start(table, progress=lambda *call: calls.append(call)) == 3000
+    assert table.replay(make("LinearTS"), "auto", progress=lambda *call: calls.append(call)) == 3000
     assert calls == [(end, 3000) for end in ends_of_batches(3000)]
     sizes = np.diff([0, *(end for end, _ in calls)]).tolist()
     assert sizes[:17] == [1] * 16 + [2] and max(sizes) == 256
@@ -29,9 +30,9 @@ def test_batches_grow_with_the_rounds() -> None:
 
 def test_auto_is_the_batches_one_would_make_by_hand() -> None:
     contexts, agent, other = contexts_of(100), make("LinearTS"), make("LinearTS")
-    agent.update_many(contexts, [0, 1] * 50, np.ones(100), batch="auto")
+    agent.update(contexts, [0, 1] * 50, np.ones(100), batch="auto")
     for start, end in pairwise([0, *ends_of_batches(100)]):
-        other.update_many(contexts[start:end], ([0, 1] * 50)[start:end], np.ones(end - start), batch=end - start)
+        other.update(contexts[start:end], ([0, 1] * 50)[start:end], np.ones(end - start), batch=end - start)
     assert agent.to_bytes() == other.to_bytes()
 
 
@@ -39,7 +40,7 @@ def test_auto_is_the_batches_one_would_make_by_hand() -> None:
 def test_a_size_that_makes_no_sense_is_refused(batch: Any) -> None:
     agent = make("LinearTS")
     with pytest.raises(ValueError, match="batch must be"):
-        agent.update_many(CONTEXTS, ARMS, REWARDS, batch=batch)
+        agent.update(CONTEXTS, ARMS, REWARDS, batch=batch)
     assert agent.rounds == 0
 
 
@@ -59,9 +60,9 @@ def test_bad_input_changes_nothing(bad: str) -> None:
     play(agent, 20)
     before = agent.to_bytes()
     with pytest.raises(ValueError, match=r"must be|must have|arms are|no arm|not an arm"):
-        agent.update_many(*BAD[bad], batch=6)
+        agent.update(*BAD[bad], batch=6)
     with pytest.raises(ValueError, match=r"must be|must have|arms are|no arm|not an arm"):
-        agent.learn_logged_many(*BAD[bad], ())
+        learn_logged(agent, *BAD[bad])
     assert agent.to_bytes() == before
 
 
@@ -69,11 +70,11 @@ def test_bad_input_changes_nothing(bad: str) -> None:
 def test_names_pulls_and_info(variant: str) -> None:
     agent = named(variant)
     names = [agent.arms[arm] for arm in (2, 0, 2, 2)]
-    agent.update_many(CONTEXTS[:4], names, REWARDS[:4], batch=4)
+    agent.update(CONTEXTS[:4], names, REWARDS[:4], batch=4)
     assert (agent.rounds, agent.pulls.tolist()) == (4, [1, 0, 3])
     assert agent.info is not None
     assert (agent.info.rounds, agent.info.arm) == (4, names[-1])
-    agent.update_many(CONTEXTS[:0], [], [], batch=4)
+    agent.update(CONTEXTS[:0], [], [], batch=4)
     assert agent.rounds == 4
 
 
@@ -82,13 +83,13 @@ def test_a_batch_that_fails_anywhere_changes_nothing(variant: str) -> None:
     """Also in a state that nobody else has, whose rows are written where they lie."""
     start = make(variant)
     play(start, 25)
-    for call in (lambda a: a.update_many(CONTEXTS, ARMS, REWARDS, batch=4), lambda a: a.learn_rows(*rows_of(6))):
+    for batch in (4, 6):
         count, failed = 1, True
         while failed:
             agent = start.copy()
             agent.update(CONTEXTS[0], 0, 0.0)
             learned = agent.copy().to_bytes()
-            failed = fails_at(count, partial(call, agent))
+            failed = fails_at(count, partial(agent.update, CONTEXTS, ARMS, REWARDS, batch=batch))
             assert not failed or agent.to_bytes() == learned, f"call {count} failed, and something had changed"
             count += 1 if count < 15 else 11
         assert count > 15
@@ -100,25 +101,24 @@ def test_an_interrupt_at_any_line_is_before_or_after(variant: str) -> None:
     start = make(variant)
     play(start, 25)
     done = start.copy()
-    done.learn_logged_many(CONTEXTS, ARMS, REWARDS, ())
+    learn_logged(done, CONTEXTS, ARMS, REWARDS)
     before, after, seen, line, failed = start.to_bytes(), done.to_bytes(), set(), 1, True
     while failed:
-        agent, notes = start.copy(), {"position": 0}
-        also = [(notes, "position", 6)]
-        failed = fails_at_line(line, partial(agent.learn_logged_many, CONTEXTS, ARMS, REWARDS, also))
+        agent = start.copy()
+        failed = fails_at_line(line, partial(learn_logged, agent, CONTEXTS, ARMS, REWARDS))
         content = agent.to_bytes()
         assert content in (before, after), f"line {line} was interrupted, and the change was made in part"
-        assert notes["position"] == (6 if content == after else 0), f"line {line}"
+        assert agent.metadata.get("log_position", 0) == (6 if content == after else 0), f"line {line}"
         seen.add(content)
         line += 1
     assert seen == {before, after}
     assert line > 10
 
 
-def test_what_belongs_to_an_empty_batch_is_written() -> None:
-    agent, notes = make("LinearTS"), {"position": 0}
-    agent.learn_logged_many(CONTEXTS[:0], [], [], [(notes, "position", 3)])
-    assert (notes["position"], agent.rounds) == (3, 0)
+def test_the_position_moves_past_what_teaches_nothing() -> None:
+    agent = make("LinearTS")
+    agent.learn_logged(None, {"log_position": 3})
+    assert (agent.metadata["log_position"], agent.rounds) == (3, 0)
 
 
 @bearing
@@ -127,7 +127,7 @@ def test_a_snapshot_stays_as_it_is(variant: str) -> None:
     play(agent, 20)
     snapshot, state, probe = agent.snapshot(), agent.state, contexts_of(5, seed=9)
     before = beliefs(snapshot, probe)
-    agent.update_many(CONTEXTS, ARMS, REWARDS, batch=6)
+    agent.update(CONTEXTS, ARMS, REWARDS, batch=6)
     assert beliefs(snapshot, probe) == before
     assert (snapshot.rounds, agent.rounds) == (20, 26)
     assert agent.state is not state
@@ -136,12 +136,12 @@ def test_a_snapshot_stays_as_it_is(variant: str) -> None:
 @bearing
 def test_a_saved_agent_goes_on_in_batches(variant: str, tmp_path: Any) -> None:
     agent = make(variant)
-    agent.update_many(CONTEXTS, ARMS, REWARDS, batch=6)
+    agent.update(CONTEXTS, ARMS, REWARDS, batch=6)
     agent.save(tmp_path / "agent.lim2")
     loaded = lim2.load(tmp_path / "agent.lim2")
     for learner in (agent, loaded):
-        learner.update_many(CONTEXTS, ARMS, REWARDS, batch="auto")
-        learner.update_many(CONTEXTS, ARMS, REWARDS, batch=3)
+        learner.update(CONTEXTS, ARMS, REWARDS, batch="auto")
+        learner.update(CONTEXTS, ARMS, REWARDS, batch=3)
     assert agent.to_bytes() == loaded.to_bytes()
 
 
@@ -149,14 +149,13 @@ def test_an_agent_of_a_log_learns_from_nowhere_else() -> None:
     agent = make("LinearTS")
     agent.metadata["log_id"] = "x"
     with pytest.raises(ValueError, match="learns from a decision log"):
-        agent.update_many(CONTEXTS, ARMS, REWARDS, batch=6)
+        agent.update(CONTEXTS, ARMS, REWARDS, batch=6)
     with pytest.raises(ValueError, match="learns from a decision log"):
-        agent.warm_start(lim2.log.Table.of(CONTEXTS, ARMS, REWARDS, np.ones(6)))
-    agent.learn_logged_many(CONTEXTS, ARMS, REWARDS, ())
+        lim2.log.Table.of(CONTEXTS, ARMS, REWARDS, np.ones(6)).replay(agent)
+    learn_logged(agent, CONTEXTS, ARMS, REWARDS)
     assert agent.rounds == 6
 
 
-def rows_of(n: int) -> tuple[Any, Any, Any]:
-    """Return what is known to be right."""
-    rng = np.random.default_rng(1)
-    return rng.normal(size=(n, N_FEATURES)), np.arange(n) % 3, rng.normal(size=n)
+def learn_logged(agent: lim2.Agent, contexts: Any, arms: Any, rewards: Any) -> None:
+    """Let an agent learn one batch, as a log does."""
+    agent.learn_logged(History(arms, rewards, contexts), {"log_position": 6})

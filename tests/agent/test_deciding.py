@@ -47,7 +47,7 @@ def test_the_start_does_not_wait_for_rewards(variant: str) -> None:
 @every_agent
 def test_no_start_for_an_agent_that_has_learned_of_every_arm(variant: str) -> None:
     agent, contexts = make(variant), contexts_of(9)
-    agent.update_many(contexts, [0, 1, 2] * 3, [0.0, 0.0, 9.0] * 3)
+    agent.update(contexts, [0, 1, 2] * 3, [0.0, 0.0, 9.0] * 3)
     assert [agent.act(context) for context in contexts] != [0, 1, 2] * 3
 
 

@@ -69,16 +69,14 @@ def test_a_change_of_arms_that_fails_anywhere_changes_nothing(variant: str, chan
 def test_a_batch_is_learned_whole_or_not_at_all(variant: str) -> None:
     """Also when the batch makes a growing memory full, and trains in its middle."""
     contexts, rewards = contexts_of(6, seed=3), np.arange(6.0)
-    assert_whole_or_nothing(
-        variant, 13, lambda agent: agent.update_many(contexts, [0, 1, 2, 0, 1, 2], rewards), dense=10
-    )
+    assert_whole_or_nothing(variant, 13, lambda agent: agent.update(contexts, [0, 1, 2, 0, 1, 2], rewards), dense=10)
 
 
 @pytest.mark.parametrize(
     "variant",
     ["LinearTS", "AdaptiveTS, linear", "NeuralLinear", "NeuralLinearNTK", "NeuralTS"],
 )
-@pytest.mark.parametrize("many", [False, True], ids=["update", "update_many"])
+@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
 def test_what_fails_changes_nothing_in_a_state_that_nobody_else_has(variant: str, many: bool) -> None:
     """Rows are then written where they lie: no copy is left to go back to."""
     start, contexts = make(variant), contexts_of(4, seed=3)
@@ -90,7 +88,7 @@ def test_what_fails_changes_nothing_in_a_state_that_nobody_else_has(variant: str
         learned = start.copy()
         learned.update(contexts[0], 0, 0.0)
         if many:
-            failed = fails_at(call, partial(agent.update_many, contexts, [0, 1, 2, 1], np.ones(4)))
+            failed = fails_at(call, partial(agent.update, contexts, [0, 1, 2, 1], np.ones(4)))
         else:
             failed = fails_at(call, partial(agent.update, contexts[1], 1, 1.0))
         assert not failed or agent.to_bytes() == learned.to_bytes(), f"call {call} failed, and something had changed"
@@ -101,7 +99,7 @@ def test_what_fails_changes_nothing_in_a_state_that_nobody_else_has(variant: str
 
 ONE_OR_NOTHING: dict[str, Callable[[lim2.Agent], None]] = {
     "update": lambda agent: agent.update(CONTEXT, 1, 0.5),
-    "update_many": lambda agent: agent.update_many([CONTEXT, CONTEXT], [0, 1], [1.0, 2.0]),
+    "many updates": lambda agent: agent.update([CONTEXT, CONTEXT], [0, 1], [1.0, 2.0]),
     **CHANGES,
 }
 

@@ -36,7 +36,7 @@ def test_a_batch_equals_a_loop(variant: str) -> None:
     rewards = [reward_of(context, arm) for context, arm in zip(contexts, arms, strict=True)]
     for context, arm, reward in zip(contexts, arms, rewards, strict=True):
         one.update(context, arm, reward)
-    many.update_many(contexts, np.array(arms), rewards)
+    many.update(contexts, np.array(arms), rewards)
     assert one.to_bytes() == many.to_bytes()
     assert many.info == one.info
 
@@ -44,7 +44,7 @@ def test_a_batch_equals_a_loop(variant: str) -> None:
 @every_agent
 def test_empty_batches_do_nothing(variant: str) -> None:
     agent, nothing = make(variant), np.empty((0, N_FEATURES))
-    agent.update_many(nothing, [], [])
+    agent.update(nothing, [], [])
     assert agent.act_many(nothing).tolist() == []
     assert agent.rounds == 0
 
@@ -109,7 +109,7 @@ def test_what_a_context_may_be(variant: str, convert: Any) -> None:
         arm = agent.act(given)
         assert arm == expected.act(exact)
         assert isinstance(arm, int)
-        agent.update(given, np.int32(arm), np.float32(0.5))  # type: ignore[arg-type]
+        agent.update(given, np.int32(arm), np.float32(0.5))
         expected.update(exact, arm, 0.5)
     assert agent.to_bytes() == expected.to_bytes()
 
@@ -122,8 +122,8 @@ def test_contexts_may_be_views(variant: str) -> None:
     for t, context in enumerate(table[::2]):
         agent.update(context, t % N_ARMS, 0.5)
         expected.update(context.tolist(), t % N_ARMS, 0.5)
-    agent.update_many(table[1::2], [0] * 20, np.ones(40)[::2])
-    expected.update_many(table[1::2].tolist(), [0] * 20, np.ones(20))
+    agent.update(table[1::2], [0] * 20, np.ones(40)[::2])
+    expected.update(table[1::2].tolist(), [0] * 20, np.ones(20))
     for context in table:
         assert agent.act(context[::-1]) == expected.act(context[::-1].copy())
     np.testing.assert_allclose(agent.means(table), expected.means(table.copy(order="C")), rtol=1e-7, atol=1e-9)
@@ -169,10 +169,9 @@ def test_one_bad_row_refuses_the_whole_batch(variant: str) -> None:
         (two, [0.0, 1.0], [1.0, 1.0]),
         (two, "01", [1.0, 1.0]),
         (two, np.array(1), [1.0, 1.0]),
-        (GOOD, 0, 1.0),
     ):
         with pytest.raises(ValueError, match=r"context|arm|reward"):
-            agent.update_many(contexts, arms, rewards)  # type: ignore[arg-type]
+            agent.update(contexts, arms, rewards)
     with pytest.raises(ValueError, match="context 1"):
         agent.act_many(nan)
     with pytest.raises(ValueError, match="contexts"):
@@ -193,8 +192,8 @@ def test_errors_say_what_is_wrong() -> None:
     with pytest.raises(ValueError, match="arms are the whole numbers 0 to 2"):
         agent.update(GOOD, 3, 1.0)
     with pytest.raises(ValueError, match="a reward must be one real number, got '1'"):
-        agent.update(GOOD, 0, "1")  # type: ignore[arg-type]
+        agent.update(GOOD, 0, "1")
     with pytest.raises(ValueError, match="finite"):
         agent.update(GOOD, 0, np.inf)
     with pytest.raises(ValueError, match=r"rewards must have shape \(2,\), one per context"):
-        agent.update_many([GOOD, GOOD], [0, 1], [[1.0, 2.0]])
+        agent.update([GOOD, GOOD], [0, 1], [[1.0, 2.0]])

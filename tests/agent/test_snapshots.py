@@ -78,7 +78,7 @@ def test_a_snapshot_stays_as_it_was_and_touches_nothing(variant: str) -> None:
     assert {snapshot.act(c, arms=[1]) for c in contexts} == {1}
     with pytest.raises(ValueError, match="context"):
         snapshot.act([np.nan] * N_FEATURES)
-    for changing in ("update", "update_many", "add_arm", "remove_arm", "reseed"):
+    for changing in ("update", "learn_logged", "add_arm", "remove_arm", "reseed"):
         assert not hasattr(snapshot, changing)
 
 
@@ -104,22 +104,22 @@ def test_a_snapshot_says_what_the_agent_would(variant: str) -> None:
 def test_a_pickled_snapshot_is_the_same(variant: str) -> None:
     agent, contexts = played(variant), contexts_of(200, seed=5)
     snapshot = agent.snapshot()
-    before = snapshot._streams.positions()
+    before = snapshot.core.streams.positions()
     loaded = pickle.loads(pickle.dumps(snapshot))
     assert beliefs(loaded, contexts) == beliefs(snapshot, contexts)
     assert (loaded.arms, loaded.rounds) == (snapshot.arms, snapshot.rounds)
     assert loaded.decide(contexts[0]).arm in NAMES
-    assert snapshot._streams.positions() == before
+    assert snapshot.core.streams.positions() == before
 
 
 @pytest.mark.parametrize("seed", [0, None])
 def test_a_pickled_snapshot_has_a_stream_of_its_own(seed: int | None) -> None:
     snapshot = lim2.LinearTS(2, 1, seed=seed).snapshot()
     one, other = (pickle.loads(pickle.dumps(snapshot)) for _ in range(2))
-    drawn = [own._streams.serve.random() for own in (one, other, snapshot)]
+    drawn = [own.core.streams.serve.random() for own in (one, other, snapshot)]
     assert len(set(drawn)) == (3 if seed is None else 1)
-    one.draw_like(other)
-    assert one._streams is other._streams
+    one.core.succeed(other.core, draws=True)
+    assert one.core.streams is other.core.streams
 
 
 def test_initial_turns_are_not_given_again_by_a_later_snapshot_from_another_process() -> None:
@@ -130,11 +130,11 @@ def test_initial_turns_are_not_given_again_by_a_later_snapshot_from_another_proc
     agent.remove_arm("b")
     agent.add_arm("d")
     second, third = (pickle.loads(pickle.dumps(agent.snapshot())) for _ in range(2))
-    second.count_turns_of(first)
+    second.core.succeed(first.core)
     assert [second.act([1.0]) for _ in range(3)] == ["d", "c", "d"]
-    third.count_turns_of(second)
-    assert not third._starting
-    assert agent.snapshot()._starting  # it has not been asked
+    third.core.succeed(second.core)
+    assert set(third.propensities([1.0])) != {0.0, 1.0}  # no turn is left
+    assert set(agent.snapshot().propensities([1.0])) == {0.0, 1.0}  # it has not been asked
 
 
 @every_agent
@@ -318,14 +318,14 @@ def test_a_decision_has_the_propensity_of_its_turn_if_another_thread_takes_the_t
 ) -> None:
     agent = lim2.LinearTS(3, 1, initial_pulls=1, seed=0)
     first, second = agent.snapshot(), agent.snapshot()
-    known = first._propensities
+    known = first.core._propensities
 
     def interrupted(*given: Any) -> Any:
         found = known(*given)
         assert second.decide([1.0]).arm == 0
         return found
 
-    monkeypatch.setattr(first, "_propensities", interrupted)
+    monkeypatch.setattr(first.core, "_propensities", interrupted)
     made = first.decide([1.0])
     assert (made.arm, made.propensity) == (0, 1.0)
     assert [second.decide([1.0]).arm for _ in range(2)] == [1, 2]

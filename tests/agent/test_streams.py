@@ -53,7 +53,7 @@ def decisions(agent: Any, rows: int = 60) -> list[Any]:
 def test_reseeding_changes_decisions_and_nothing_that_is_learned(variant: str) -> None:
     agents = [make(variant) for _ in range(3)]
     for agent in agents:
-        agent.update_many(contexts_of(20), [t % 3 for t in range(20)], np.zeros(20))
+        agent.update(contexts_of(20), [t % 3 for t in range(20)], np.zeros(20))
         agent.act_many(contexts_of(6))
     one, two, plain = agents
     one.reseed(5)
@@ -63,7 +63,7 @@ def test_reseeding_changes_decisions_and_nothing_that_is_learned(variant: str) -
     two.reseed(6)
     assert decisions(two) != decisions(one)
     for agent in agents:
-        agent.update_many(contexts_of(20, seed=1), [t % 3 for t in range(20)], np.ones(20))
+        agent.update(contexts_of(20, seed=1), [t % 3 for t in range(20)], np.ones(20))
     np.testing.assert_array_equal(one.means(contexts_of(5)), plain.means(contexts_of(5)))
     np.testing.assert_array_equal(one.variances(contexts_of(5)), plain.variances(contexts_of(5)))
 
@@ -98,7 +98,7 @@ def test_learning_goes_on_alike_whenever_an_agent_without_a_seed_is_loaded() -> 
     believed = []
     for _ in range(2):
         loaded = lim2.from_bytes(content)
-        loaded.update_many(contexts_of(10), [0] * 10, np.ones(10))
+        loaded.update(contexts_of(10), [0] * 10, np.ones(10))
         believed.append(loaded.means(contexts_of(5)).tobytes())
     assert believed[0] == believed[1]
 
@@ -173,7 +173,7 @@ def test_forked_children_learn_alike(seed: int | None) -> None:
     play(agent, 30)
 
     def learned() -> str:
-        agent.update_many(contexts_of(10), [0] * 10, np.ones(10))
+        agent.update(contexts_of(10), [0] * 10, np.ones(10))
         return agent.means(contexts_of(5)).tobytes().hex()
 
     assert in_child(learned) == in_child(learned) == learned()

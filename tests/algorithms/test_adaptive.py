@@ -97,7 +97,7 @@ def test_a_column_that_varies_by_rounding_alone_changes_nothing() -> None:
     for steps in (0, 8):
         agent = lim2.AdaptiveTS(2, 2, hidden=(), seed=0)
         rows[0, 1] += 256.0 * steps  # units in the last place
-        agent.update_many(rows, np.arange(300) % 2, 5.0 + rows[:, 0])
+        agent.update(rows, np.arange(300) % 2, 5.0 + rows[:, 0])
         means.append(agent.means(rows))
     np.testing.assert_array_equal(means[1], means[0])
 
@@ -344,7 +344,7 @@ def test_the_buffer_is_bounded_after_a_change_in_a_large_batch() -> None:
     agent, rng = lim2.AdaptiveTS(2, 2, seed=0, hidden=(), buffer=100), np.random.default_rng(0)
     for sign in (1.0, -1.0):
         contexts, arms = rng.normal(size=(2000, 2)), rng.integers(2, size=2000)
-        agent.update_many(contexts, arms, sign * contexts[np.arange(2000), arms], batch=2000)
+        agent.update(contexts, arms, sign * contexts[np.arange(2000), arms], batch=2000)
     assert agent.state.changes == 1
     assert agent.state.memory.held <= 100
     assert agent.state.evicted.weight.sum() + agent.state.memory.held == pytest.approx(2000, abs=20)
@@ -380,7 +380,7 @@ def test_a_new_arm_starts_in_the_scale_of_the_others(like: int | None, hidden: A
 
 def test_an_arm_can_come_when_nothing_is_left_in_the_buffer() -> None:
     agent = lim2.AdaptiveTS(2, 2, seed=0)
-    agent.update_many(np.eye(2), [0, 0], [1e3, 2e3])
+    agent.update(np.eye(2), [0, 0], [1e3, 2e3])
     agent.remove_arm(0)
     agent.add_arm("new")
     np.testing.assert_allclose(agent.means(np.zeros(2)), agent.state.rewards.mean)

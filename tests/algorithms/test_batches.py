@@ -64,8 +64,8 @@ def assert_same(one: lim2.Agent, other: lim2.Agent, tolerance: float = 1e-10) ->
 def test_linear_beliefs_are_those_of_the_loop(form: str, batch: int) -> None:
     contexts, arms, rewards = data(300)
     one, many = (lim2.LinearTS(N_ARMS, N_FEATURES, seed=0, **LINEAR[form]) for _ in range(2))
-    one.update_many(contexts, arms, rewards)
-    many.update_many(contexts, arms, rewards, batch=batch)
+    one.update(contexts, arms, rewards)
+    many.update(contexts, arms, rewards, batch=batch)
     assert_same(one, many)
     np.testing.assert_allclose(many.means(contexts), one.means(contexts), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(many.variances(contexts), one.variances(contexts), rtol=1e-10)
@@ -80,10 +80,10 @@ def test_any_split_into_batches_gives_the_same(form: str, cuts: list[int], seed:
     n = sum(cuts)
     contexts, arms, rewards = data(n, seed)
     one, many = (lim2.LinearTS(N_ARMS, N_FEATURES, seed=0, **LINEAR[form]) for _ in range(2))
-    one.update_many(contexts, arms, rewards)
+    one.update(contexts, arms, rewards)
     for stop, size in zip(np.cumsum(cuts), cuts, strict=True):
         rows = slice(stop - size, stop)
-        many.update_many(contexts[rows], arms[rows], rewards[rows], batch=size)
+        many.update(contexts[rows], arms[rows], rewards[rows], batch=size)
     assert_same(one, many)
 
 
@@ -93,8 +93,8 @@ def test_items_are_learned_in_batches_as_one_by_one() -> None:
     users, items = rng.normal(size=(90, 2)) + 7.0, rng.normal(size=(90, 3))
     rewards = users[:, 0] * items[:, 0]
     one, many = (lim2.LinearTS(n_features=2, n_item_features=3, seed=0) for _ in range(2))
-    one.update_many(users, items, rewards)
-    many.update_many(users, items, rewards, batch=40)
+    one.update(users, items, rewards)
+    many.update(users, items, rewards, batch=40)
     assert_same(one.agent, many.agent)
 
 
@@ -104,7 +104,7 @@ def untrained(**settings: Any) -> lim2.Agent:
         N_ARMS, N_FEATURES, **{"train_every": math.inf, "buffer": 16_000, "hidden": (8,), "seed": 0, **settings}
     )
     contexts, arms, rewards = data(410)
-    agent.update_many(contexts, arms, rewards)
+    agent.update(contexts, arms, rewards)
     assert agent.rounds + 40 - agent.state.refitted < 0.2 * (agent.rounds + 40)
     return agent
 
@@ -112,8 +112,8 @@ def untrained(**settings: Any) -> lim2.Agent:
 def test_adaptive_without_training_is_the_loop() -> None:
     one = untrained()
     many, contexts = one.copy(), data(40, seed=1)
-    one.update_many(*contexts)
-    many.update_many(*contexts, batch=40)
+    one.update(*contexts)
+    many.update(*contexts, batch=40)
     assert one.info == many.info
     assert one.state.lead != 0.0
     assert_same(one, many)
@@ -123,13 +123,13 @@ def test_the_lead_counts_arms_with_more_rewards_than_weights() -> None:
     """As in the loop, also where an arm gets there in the middle of a batch."""
     one = lim2.AdaptiveTS(2, N_FEATURES, train_every=math.inf, buffer=16_000, seed=0)
     contexts, _, rewards = data(340)
-    one.update_many(contexts[:298], [0] * 298, rewards[:298])
-    one.update_many(contexts[298:300], [1] * 2, rewards[298:300])
+    one.update(contexts[:298], [0] * 298, rewards[:298])
+    one.update(contexts[298:300], [1] * 2, rewards[298:300])
     while one.rounds - one.state.refitted > 20:
         one.update(contexts[0], 0, 5.0)
     many, later = one.copy(), np.ones(40, dtype=int)
-    one.update_many(contexts[300:], later, rewards[300:])
-    many.update_many(contexts[300:], later, rewards[300:], batch=40)
+    one.update(contexts[300:], later, rewards[300:])
+    many.update(contexts[300:], later, rewards[300:], batch=40)
     assert_same(one, many)
 
 
@@ -150,7 +150,7 @@ def test_a_batch_of_one_is_an_update(variant: str, rounds: int) -> None:
     assert rng.bit_generator.state == twin.bit_generator.state
     other = agent.copy()
     agent.update(context[0], 1, 0.5)
-    other.learn_logged_many(context, [1], [0.5], ())
+    other.update(context, [1], [0.5])
     assert agent.to_bytes() == other.to_bytes()
 
 
@@ -161,13 +161,13 @@ def test_batches_repeat_and_continue(variant: str, batch: Any) -> None:
     contexts, arms, rewards = data(150)
     agent, other = make(variant), make(variant)
     for learner in (agent, other):
-        learner.update_many(contexts, arms, rewards, batch=batch)
+        learner.update(contexts, arms, rewards, batch=batch)
     assert agent.to_bytes() == other.to_bytes()
     other = agent.copy()
     for learner in (agent, other):
-        learner.update_many(contexts[:70], arms[:70], rewards[:70], batch=batch)
+        learner.update(contexts[:70], arms[:70], rewards[:70], batch=batch)
         learner.add_arm("new", like=1)
-        learner.update_many(contexts[:9], ["new"] * 9, rewards[:9], batch=9)
+        learner.update(contexts[:9], ["new"] * 9, rewards[:9], batch=9)
         learner.remove_arm(0)
         play(learner, 10)
     assert agent.to_bytes() == other.to_bytes()
@@ -182,7 +182,7 @@ def test_any_scale_is_survived(variant: str, scale: float) -> None:
     for _ in range(8):
         contexts = scale * rng.uniform(-0.4, 0.4, (16, N_FEATURES))
         contexts[8:] = contexts[:8]
-        agent.update_many(contexts, rng.integers(0, N_ARMS, 16), scale * rng.normal(size=16), batch=16)
+        agent.update(contexts, rng.integers(0, N_ARMS, 16), scale * rng.normal(size=16), batch=16)
     if believes(agent):
         contexts = rng.normal(size=(5, N_FEATURES))
         assert np.isfinite(agent.means(contexts)).all()
@@ -196,7 +196,7 @@ def test_memory_stays_bounded(variant: str) -> None:
     agent, rng = make(variant), np.random.default_rng(0)
     sizes = []
     for _ in range(20):
-        agent.update_many(rng.normal(size=(32, N_FEATURES)), rng.integers(0, N_ARMS, 32), rng.normal(size=32), batch=32)
+        agent.update(rng.normal(size=(32, N_FEATURES)), rng.integers(0, N_ARMS, 32), rng.normal(size=32), batch=32)
         sizes.append(agent.copy().nbytes)
     assert max(sizes[10:]) <= max(sizes[:10]) + 32 * 8 * (N_FEATURES + 3)
 
@@ -208,7 +208,7 @@ def test_a_batch_trains_a_few_times_at_most(monkeypatch: pytest.MonkeyPatch) -> 
     play(agent, 30)
     for batch in (20, 40, 100, 6):
         before = agent.state.network.descent.steps
-        agent.update_many(*data(batch), batch=batch)
+        agent.update(*data(batch), batch=batch)
         taken.append(agent.state.network.descent.steps - before)
     assert taken == [10, 5 + 8, 8, 3]
     assert agent.info is not None
@@ -223,7 +223,7 @@ def test_batches_find_what_pays() -> None:
         best = block[:, :3].argmax(axis=1)
         arms = agent.act_many(block)
         right += int((arms == best).sum()) if start >= 400 else 0
-        agent.update_many(block, arms, (arms == best).astype(float), batch=32)
+        agent.update(block, arms, (arms == best).astype(float), batch=32)
     assert right / 400 > 0.75
 
 
@@ -234,20 +234,18 @@ def test_every_agent_learns_in_batches_or_says_why_not(variant: str) -> None:
     rewards = [reward_of(context, arm) for context, arm in zip(contexts, arms, strict=True)]
     assert agent.batches == agent.algorithm.batches == (agent.name in BEARING)
     if agent.batches:
-        agent.update_many(contexts, arms, rewards, batch=3)
+        agent.update(contexts, arms, rewards, batch=3)
         assert (agent.rounds, agent.pulls.tolist()) == (6, [2, 2, 2])
         return
     before = agent.to_bytes()
     with pytest.raises(ValueError, match=rf"{agent.name} does not learn in batches: .*Leave out batch=.*got batch=3"):
-        agent.update_many(contexts, arms, rewards, batch=3)
-    with pytest.raises(ValueError, match="does not learn in batches"):
-        agent.learn_logged_many(contexts, arms, rewards, ())
+        agent.update(contexts, arms, rewards, batch=3)
     with pytest.raises(NotImplementedError, match="does not learn in batches"):
         agent.algorithm.learn_many(agent.state, contexts, np.array(arms), np.array(rewards), np.random.default_rng(0))
     assert agent.to_bytes() == before
     other = make(variant)
-    agent.update_many(contexts, arms, rewards, batch="auto")
-    other.update_many(contexts, arms, rewards)
+    agent.update(contexts, arms, rewards, batch="auto")
+    other.update(contexts, arms, rewards)
     assert agent.to_bytes() == other.to_bytes()
 
 

@@ -26,7 +26,7 @@ CONTEXTS, REWARDS = RNG.normal(size=(80, 3)), RNG.normal(size=80)
 
 def played(rounds: int = 30, name: str = "LiM2", **settings: Any) -> Any:
     agent = lim2.AGENTS[name](2, 3, hidden=(5,), seed=0, **settings)
-    agent.update_many(CONTEXTS[:rounds], np.arange(rounds) % 2, REWARDS[:rounds])
+    agent.update(CONTEXTS[:rounds], np.arange(rounds) % 2, REWARDS[:rounds])
     return agent
 
 
@@ -59,7 +59,7 @@ def test_a_record_stays_what_it_was() -> None:
     agent = played(20)
     info = agent.info
     shown = repr(info)
-    agent.update_many(CONTEXTS[20:40], np.arange(20) % 2, REWARDS[20:40])
+    agent.update(CONTEXTS[20:40], np.arange(20) % 2, REWARDS[20:40])
     assert repr(info) == shown
     with pytest.raises(AttributeError):
         info.loss = 0.0
@@ -78,7 +78,7 @@ def test_agents_report_what_they_have() -> None:
     phases = lim2.NeuralLinear(2, 3, seed=0, train_every=10, steps=3)
     linear = lim2.LinearTS(2, 3, seed=0)
     for agent in (mm, phases, linear):
-        agent.update_many(CONTEXTS[:20], np.arange(20) % 2, REWARDS[:20])
+        agent.update(CONTEXTS[:20], np.arange(20) % 2, REWARDS[:20])
     assert mm.info is not None
     assert phases.info is not None
     assert mm.info.drift is not None
@@ -96,7 +96,7 @@ def test_adaptive_ts_reports_the_drift_of_a_refit(batch: int) -> None:
     for start in range(0, 320, batch):
         before = (agent.info.refits or 0) if agent.info is not None else 0
         contexts = CONTEXTS[:batch] * (1 if start < 160 else 50)  # other units
-        agent.update_many(contexts, np.arange(batch) % 2, REWARDS[:batch], batch=batch)
+        agent.update(contexts, np.arange(batch) % 2, REWARDS[:batch], batch=batch)
         assert agent.info is not None and agent.info.refits is not None
         assert (agent.info.drift is not None) is (agent.info.refits > before)
         if agent.info.drift is not None:
@@ -107,7 +107,7 @@ def test_adaptive_ts_reports_the_drift_of_a_refit(batch: int) -> None:
 
 def test_nothing_is_shown_by_default(capfd: pytest.CaptureFixture[str]) -> None:
     agent = lim2.LiM2(2, 3, buffer=4, seed=0)
-    agent.update_many(CONTEXTS[:20], [0] * 10 + [1] * 10, REWARDS[:20])
+    agent.update(CONTEXTS[:20], [0] * 10 + [1] * 10, REWARDS[:20])
     assert capfd.readouterr() == ("", "")
     assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("lim2").handlers)
 
@@ -115,7 +115,7 @@ def test_nothing_is_shown_by_default(capfd: pytest.CaptureFixture[str]) -> None:
 def test_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "lim2")
     agent = lim2.LiM2(2, 3, buffer=4, batch=4, seed=0)
-    agent.update_many(CONTEXTS[:8], [0] * 6 + [1] * 2, REWARDS[:8])
+    agent.update(CONTEXTS[:8], [0] * 6 + [1] * 2, REWARDS[:8])
     assert [record.getMessage() for record in caplog.records] == [
         "the buffer is full with 4 tuples: from now on one leaves for each that comes",
         "arm 1 had nothing stored: the oldest tuple of arm 0 left for it",
@@ -164,7 +164,7 @@ def test_a_step_that_is_not_finite_is_left_out_and_the_rest_happens(
     make: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent: Any = lim2.LiM2(2, 3, representation=make(), seed=0)
-    agent.update_many(CONTEXTS[:10], np.arange(10) % 2, REWARDS[:10])
+    agent.update(CONTEXTS[:10], np.arange(10) % 2, REWARDS[:10])
     before, net = agent.state, agent.algorithm.net
     with monkeypatch.context() as patch:
         break_gradient(agent, patch)
@@ -198,7 +198,7 @@ def test_a_network_beyond_recovery_is_an_error_that_changes_nothing(make: Any, m
 
 def test_the_count_is_saved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     agent = lim2.LiM2(2, 3, seed=0)
-    agent.update_many(CONTEXTS[:5], [0] * 5, REWARDS[:5])
+    agent.update(CONTEXTS[:5], [0] * 5, REWARDS[:5])
     break_gradient(agent, monkeypatch)
     agent.update(CONTEXTS[5], 0, 1.0)
     agent.save(tmp_path / "agent.lim2")

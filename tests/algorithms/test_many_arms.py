@@ -46,11 +46,11 @@ def small(*args: Any, **settings: Any) -> lim2.Agent:
 def test_an_update_leaves_the_blocks_of_other_arms_where_they_are(make: Any) -> None:
     agent, rng = played(make, 30, 40), np.random.default_rng(1)
     for t in range(100):
-        before = agent._core.state
+        before = agent.core.state.model
         arrays, values = beliefs_of(before), {path: leaf.copy() for path, leaf in beliefs_of(before).items()}
         arm = int(rng.integers(30))
         agent.update(rng.normal(size=3), arm, float(rng.random()))
-        after = agent._core.state
+        after = agent.core.state.model
         if make is small and after.refits > before.refits:  # a refit changes all arms
             continue
         others = [i for i in range(30) if i != arm]
@@ -66,7 +66,7 @@ def written_and_made(n_arms: int, rounds: int) -> tuple[list[int], list[int]]:
     """
     agent, rng, written, made = played(small, n_arms, 0, train_every=np.inf), np.random.default_rng(2), [], []
     for _ in range(rounds):
-        state, context, arm = agent._core.state, rng.normal(size=3), int(rng.integers(n_arms))
+        state, context, arm = agent.core.state.model, rng.normal(size=3), int(rng.integers(n_arms))
         new, _ = agent.algorithm.learn(state, context, arm, float(rng.random()), np.random.default_rng(0))
         if type(new) is not Writes:  # a refit
             agent.update(context, arm, float(rng.random()))
@@ -88,14 +88,14 @@ def test_what_an_update_writes_does_not_grow_with_arms() -> None:
 def test_contexts_stay_where_they_are_when_a_refit_ends() -> None:
     agent, rng, left = lim2.AdaptiveTS(3, 2, buffer=40, hidden=(4,), seed=0), np.random.default_rng(0), 0
     for t in range(600):
-        before = agent._core.state.memory
+        before = agent.core.state.model.memory
         agent.update(rng.normal(size=2), int(rng.integers(3)), float(rng.random()))
-        memory = agent._core.state.memory
+        memory = agent.core.state.model.memory
         left += memory.held < before.held
         if t > 64:  # storage has the size that it needs
             assert memory.contexts is before.contexts
     assert left > 20
-    assert len(agent._core.state.memory.rewards) == 64
+    assert len(agent.core.state.model.memory.rewards) == 64
 
 
 def test_no_recent_rewards_say_nothing_about_a_change() -> None:

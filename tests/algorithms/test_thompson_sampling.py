@@ -50,7 +50,7 @@ def test_beliefs_are_those_of_the_transcription(reward: Callable[[np.random.Gene
 
 def test_draws_have_the_distribution_of_the_posterior() -> None:
     agent = lim2.ThompsonSampling(2, 2, seed=0)
-    agent.update_many([X] * 6, [0, 0, 0, 1, 1, 1], [1.0, 1.0, 0.0, 0.0, 1.0, 0.0])
+    agent.update([X] * 6, [0, 0, 0, 1, 1, 1], [1.0, 1.0, 0.0, 0.0, 1.0, 0.0])
     policy, score = agent.algorithm.policy, agent.algorithm.score(agent.state, np.zeros((4000, 2)))
     drawn = policy.scores(score, np.random.default_rng(0))
     for arm, belief in enumerate((stats.beta(3, 2), stats.beta(2, 3))):
@@ -61,7 +61,7 @@ def test_draws_have_the_distribution_of_the_posterior() -> None:
 
 def test_contexts_do_not_matter() -> None:
     agent = lim2.ThompsonSampling(2, 2, initial_pulls=0, seed=0)
-    agent.update_many([[1.0, 5.0], [-1.0, 2.0]], [0, 1], [1.0, 0.0])
+    agent.update([[1.0, 5.0], [-1.0, 2.0]], [0, 1], [1.0, 0.0])
     for array in (agent.means([X, [9.0, 9.0]]), agent.propensities([X, [9.0, 9.0]])):
         assert (array[0] == array[1]).all()
         assert array[0, 0] > array[0, 1]
@@ -91,7 +91,7 @@ def test_a_batch_is_as_one_reward_after_the_other() -> None:
     arms, rewards = rng.integers(3, size=50), rng.normal(size=50)
     for arm, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
         one.update(X, arm, reward)
-    many.update_many(np.zeros((50, 2)), arms.tolist(), rewards, batch=20)
+    many.update(np.zeros((50, 2)), arms.tolist(), rewards, batch=20)
     np.testing.assert_array_equal(one.means(X), many.means(X))
     np.testing.assert_array_equal(one.variances(X), many.variances(X))
 

@@ -88,4 +88,4 @@ def learned(bandit: lim2.Bandit) -> list[Any]:
         leaf.tobytes() if isinstance(leaf, np.ndarray) else leaf
         for _, leaf in trees.leaves(trees.canonical(agent.state))
     ]
-    return [bandit._learned, agent.rounds, agent.arms, leaves]
+    return [bandit.core.state.encoders, agent.rounds, agent.arms, leaves]

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from bandit.shop import USERS, content, items_of, learned, make, played
+from helpers.learning import learn
 from helpers.raw import any_json, any_root, bad_paths, contexts
 from hypothesis import given, settings
 
 import lim2
+from lim2.decision import History
 from lim2.encoding import Encoder
 from lim2.log.serialization import as_json
 
@@ -44,14 +46,14 @@ def test_contexts_of_any_kind() -> None:
         if decision is None:
             if case % 10 == 0:
                 with pytest.raises(ValueError):
-                    bandit.learn(raw, "shoes", 1.0)
+                    bandit.learn_history(History(["shoes"], [1.0], raw=[raw]), 1)
             continue
         taken += 1
         if case % 4 == 0:
             bandit.update(decision, rng.gauss(0, 1))
     assert ARMS_CASES / 4 < taken < ARMS_CASES
     assert bandit.rounds > 500
-    assert bandit._learned.context.used <= 12
+    assert bandit.core.state.encoders[0].used <= 12
 
 
 def test_items_of_any_kind() -> None:
@@ -95,8 +97,7 @@ def test_what_can_be_decided_can_be_learned_and_saved(context: Any, item: Any) -
 def test_a_context_decides_as_its_json_does(context: Any) -> None:
     """So that a decision comes out the same when it is made again from a log."""
     bandit = played("arms", 3, **PLAIN)
-    x = bandit._encoders[0].encode(bandit._learned.context, context)
-    assert x.tobytes() == bandit._encoders[0].encode(bandit._learned.context, as_json(context)).tobytes()
+    assert bandit.question(context).rows.tobytes() == bandit.question(as_json(context)).rows.tobytes()
 
 
 def test_names_that_are_none() -> None:
@@ -128,7 +129,7 @@ def test_memory_is_bounded_whatever_arrives() -> None:
     for case in range(200):
         raw = {f"key {case} {i}": any_json(rng, 4) for i in range(3)}
         if not bad_paths(raw):
-            bandit.learn(raw, "x", 1.0, item=raw)
+            learn(bandit, raw, "x", 1.0, item=raw)
     assert bandit.nbytes == size
-    assert len(bandit._learned.context.columns) <= 12
+    assert len(bandit.core.state.encoders[0].columns) <= 12
     assert lim2.Bandit(seed=0).nbytes > size

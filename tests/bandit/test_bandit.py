@@ -13,12 +13,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from bandit.shop import ARMS, CATALOGUE, FEATURES, FORMS, USERS, content, items_of, make, play, played, question
+from helpers.learning import learn
 
 import lim2
 from lim2.bandit import RawDecision
-from lim2.bandit.files import parse
 from lim2.encoding import Category, Columns, Encoder, Number, Tags, Time
-from lim2.persistence.container import unpack
 
 every_form = pytest.mark.parametrize("form", FORMS)
 
@@ -207,7 +206,7 @@ def test_declared_columns() -> None:
         encoder=COLUMNS, item_encoder=Columns(price=Number(), tags=Tags(["new", "red"])), algorithm="LinearTS", seed=0
     )
     assert isinstance(bandit.agent, lim2.ItemAgent)
-    assert (bandit.agent.n_features, bandit.agent.n_item_features) == (COLUMNS.width, bandit._encoders[1].width)  # type: ignore[union-attr]
+    assert (bandit.agent.n_features, bandit.agent.n_item_features) == (COLUMNS.width, bandit.rows.encoders[1].width)
     user = {"age": 30, "country": "AT", "at": "2026-11-16"}
     items = {"a": {"price": 1.0, "tags": ["new"]}, "b": {"price": 2.0, "tags": []}}
     bandit.update(bandit.decide(user, items), 1.0)
@@ -294,7 +293,7 @@ def test_reasons_of_a_linear_belief_add_up() -> None:
     bandit = played("arms", 20)
     decision = bandit.decide(USERS[1])
     total = sum(reason.contribution for reason in bandit.explain(decision))
-    empty = bandit._inner.means(np.zeros(bandit._encoders[0].width))  # type: ignore[call-arg]
+    empty = bandit.agent.means(np.zeros(bandit.rows.width))  # type: ignore[call-arg]
     place = ARMS.index(decision.arm)
     assert total == pytest.approx(decision.means[place] - empty[place], rel=1e-9)
 
@@ -357,9 +356,8 @@ def test_a_snapshot_can_be_pickled(form: str) -> None:
     loaded = pickle.loads(pickle.dumps(bandit.snapshot()))
     assert loaded.propensities(**question(form)).tobytes() == bandit.propensities(**question(form)).tobytes()
     assert (loaded.arms, loaded.rounds, loaded.metadata) == (bandit.arms, bandit.rounds, bandit.metadata)
-    loaded.draw_like(bandit.snapshot())
-    loaded.count_turns_of(bandit.snapshot())
-    assert loaded.prepared().decide(**question(form)).arm in loaded.rank(**question(form)).arms
+    loaded.core.succeed(bandit.snapshot().core, draws=True)
+    assert loaded.decide(**question(form)).arm in loaded.rank(**question(form)).arms
 
 
 def test_snapshots_in_another_thread_are_of_one_moment() -> None:
@@ -367,17 +365,17 @@ def test_snapshots_in_another_thread_are_of_one_moment() -> None:
     bandit, torn, stop = make("items", encoder=Encoder(numbers=4, buckets=4)), list[set[int]](), threading.Event()
 
     def updates(taken: Any) -> set[int]:
-        return {taken.rounds, taken._learned.context.updates, taken._learned.item.updates}
+        return {taken.rounds, *(known.updates for known in taken.core.state.encoders)}
 
     def watch() -> None:
         while not stop.is_set():
-            seen = updates(bandit.snapshot()), updates(parse(*unpack(content(bandit)), seed=None, representation=None))
+            seen = updates(bandit.snapshot()), updates(lim2.from_bytes(content(bandit)))
             torn.extend(numbers for numbers in seen if len(numbers) > 1)
 
     thread = threading.Thread(target=watch)
     thread.start()
     for t in range(200):
-        bandit.learn(USERS[t % 4], "x", 1.0, item={"price": t})
+        learn(bandit, USERS[t % 4], "x", 1.0, item={"price": t})
     stop.set()
     thread.join()
     assert not torn

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from bandit.shop import ARMS, CATALOGUE, FEATURES, FORMS, USERS, content, make, played
 from helpers.faults import fails_at, fails_at_line
+from helpers.learning import learn, replay
 
 from lim2 import Bandit
+from lim2.decision import History
 from lim2.encoding import Encoder
 
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -25,12 +27,12 @@ def batch_of(form: str, n: int = 8) -> dict[str, Any]:
 
 @every_form
 @pytest.mark.parametrize("algorithm", ["LinearTS", "AdaptiveTS"])
-def test_one_at_a_time_is_a_loop_over_learn(form: str, algorithm: str) -> None:
+def test_one_at_a_time_is_a_loop(form: str, algorithm: str) -> None:
     many, one, given = make(form, algorithm=algorithm), make(form, algorithm=algorithm), batch_of(form)
-    assert many.learn_many(**given) == 8
+    assert replay(many, **given) == 8
     for t in range(8):
         item = given["items"][t] if form == "items" else None
-        one.learn(given["contexts"][t], given["arms"][t], float(given["rewards"][t]), item=item)
+        learn(one, given["contexts"][t], given["arms"][t], float(given["rewards"][t]), item=item)
     assert content(many) == content(one)
 
 
@@ -39,32 +41,26 @@ def test_a_batch_is_encoded_by_what_is_known_after_it(form: str) -> None:
     """So the beliefs are those of an agent that learns the vectors of the encoder after all of them."""
     bandit, given = make(form), batch_of(form)
     other = bandit.copy()
-    bandit.learn_many(**given, batch=8)
-    assert bandit.rounds == bandit._learned.context.updates == 8
+    replay(bandit, **given, batch=8)
+    assert bandit.rounds == bandit.core.state.encoders[0].updates == 8
     assert bandit.batches
-    sources = [
-        bandit._sources(context, arm, given.get("items", [None] * 8)[t], 1)
-        for t, (context, arm) in enumerate(zip(given["contexts"], given["arms"], strict=True))
-    ]
-    rows = [np.concatenate([encoder.encode(known, raw) for _, raw, encoder, known in row]) for row in sources]
+    parts = [given["contexts"]]
+    if form != "arms":
+        features = CATALOGUE if form == "items" else bandit.features
+        parts.append([features[arm] for arm in given["arms"]])
+    encoders = zip(bandit.rows.encoders, bandit.core.state.encoders, parts, strict=True)
+    rows = np.hstack([[encoder.encode(known, raw) for raw in raws] for encoder, known, raws in encoders])
     inner: Any = other.agent if form == "arms" else other.agent.agent  # type: ignore[union-attr]
-    inner.update_many(rows, given["arms"] if form == "arms" else [0] * 8, given["rewards"], batch=8)
+    inner.update(rows, given["arms"] if form == "arms" else [0] * 8, given["rewards"], batch=8)
     theirs: Any = bandit.agent if form == "arms" else bandit.agent.agent  # type: ignore[union-attr]
     assert theirs.state.posterior.mu.tobytes() == inner.state.posterior.mu.tobytes()
 
 
 def test_positions_are_part_of_what_is_learned() -> None:
     first, later, given = make("items"), make("items"), batch_of("items")
-    first.learn_many(**given, batch=8)
-    later.learn_many(**given, positions=[1, 2] * 4, batch=8)
+    learn_logged(first, given)
+    learn_logged(later, given, positions=[1, 2] * 4)
     assert content(first) != content(later)
-    one = make("items")
-    for t in range(8):
-        row = given["contexts"][t], given["arms"][t], float(given["rewards"][t])
-        one.learn(*row, item=given["items"][t], position=1 + t % 2)
-    later = make("items")
-    later.learn_many(**given, positions=[1, 2] * 4)
-    assert content(one) == content(later)
 
 
 BAD: dict[str, dict[str, Any]] = {
@@ -73,8 +69,6 @@ BAD: dict[str, dict[str, Any]] = {
     "rewards": {"rewards": [1.0]},
     "a reward": {"rewards": [1.0] * 7 + [np.nan]},
     "a context": {"contexts": [*USERS, *USERS[:3], {"age": float("inf")}]},
-    "a position": {"positions": [1] * 7 + [0]},
-    "positions": {"positions": [1]},
 }
 
 
@@ -83,8 +77,8 @@ BAD: dict[str, dict[str, Any]] = {
 def test_bad_input_changes_nothing(bad: str, batch: Any) -> None:
     bandit = played("arms", 5)
     before = content(bandit)
-    with pytest.raises(ValueError, match=r"must be|arm|age|position"):
-        bandit.learn_many(**{**batch_of("arms"), **BAD[bad]}, batch=batch)
+    with pytest.raises(ValueError, match=r"must|arm|age"):
+        replay(bandit, **{**batch_of("arms"), **BAD[bad]}, batch=batch)
     assert content(bandit) == before
 
 
@@ -93,11 +87,11 @@ def test_bad_input_changes_nothing(bad: str, batch: Any) -> None:
 def test_a_batch_that_fails_anywhere_changes_nothing(form: str, algorithm: str) -> None:
     bandit = played(form, 7, encoder=SMALL, algorithm=algorithm)
     expected, before, call, given = bandit.copy(), content(bandit), 1, batch_of(form)
-    while fails_at(call, partial(bandit.learn_many, **given, batch=4)):
+    while fails_at(call, partial(replay, bandit, **given, batch=4)):
         assert content(bandit) == before, f"call {call} failed, and something had changed"
         call += 1 if call < 12 else 83
     assert call > 12
-    expected.learn_many(**given, batch=4)
+    replay(expected, **given, batch=4)
     assert content(bandit) == content(expected)
 
 
@@ -105,14 +99,13 @@ def test_a_batch_that_fails_anywhere_changes_nothing(form: str, algorithm: str) 
 def test_an_interrupt_at_any_line_is_before_or_after(form: str) -> None:
     start, given = played(form, 4, encoder=SMALL), batch_of(form, 3)
     done = start.copy()
-    done.learn_logged_many(**given, also=())
+    learn_logged(done, given)
     before, after, seen, line, failed = content(start), content(done), set(), 1, True
     while failed:
-        bandit, notes = start.copy(), {"position": 0}
-        learn = partial(bandit.learn_logged_many, **given, also=[(notes, "position", 3)])
-        failed = fails_at_line(line, learn)
+        bandit = start.copy()
+        failed = fails_at_line(line, partial(learn_logged, bandit, given))
         assert content(bandit) in (before, after), f"line {line} was interrupted, and something was learned in part"
-        assert notes["position"] == (3 if content(bandit) == after else 0)
+        assert bandit.metadata.get("log_position") == (3 if content(bandit) == after else None)
         seen.add(content(bandit))
         line += 3
     assert seen == {before, after}
@@ -122,12 +115,11 @@ def test_refused_where_the_algorithm_does_not_bear_it() -> None:
     bandit = Bandit(arms=ARMS, algorithm="LiM2", seed=0)
     assert not bandit.batches
     with pytest.raises(ValueError, match=r"LiM2 does not learn in batches: .*35% of its reward.*got batch=4"):
-        bandit.learn_many(**batch_of("arms"), batch=4)
-    assert bandit.learn_many(**batch_of("arms"), batch="auto") == bandit.rounds == 8
+        replay(bandit, **batch_of("arms"), batch=4)
+    assert replay(bandit, **batch_of("arms"), batch="auto") == bandit.rounds == 8
 
 
-def test_an_empty_batch() -> None:
-    bandit, notes = make("arms"), {"position": 0}
-    bandit.learn_logged_many([], [], [], [(notes, "position", 2)])
-    assert (bandit.rounds, notes["position"]) == (0, 2)
-    assert bandit.learn_many([], [], []) == 0
+def learn_logged(bandit: Bandit, given: dict[str, Any], positions: Any = None) -> None:
+    """Let a bandit learn one batch, as a log does."""
+    history = History(given["arms"], given["rewards"], None, None, given["contexts"], given.get("items"), positions)
+    bandit.learn_logged(history, {"log_position": 3})

@@ -12,9 +12,8 @@ from bandit.shop import FORMS, content, make, play, played, question
 from persistence.alterations import FLOATS, WHOLE, WORDS, Parts, at, parts_of, pick, places, sealed
 
 import lim2
-from lim2.bandit.files import parse
 from lim2.encoding import Category, Columns, Embedding, Encoder, Number, Tags, Time
-from lim2.persistence.container import unpack
+from lim2.persistence.container import pack, unpack
 
 every_form = pytest.mark.parametrize("form", FORMS)
 CASES = 4000 if os.environ.get("LIM2_FUZZ") else 250
@@ -22,8 +21,8 @@ SMALL: dict[str, Any] = {"encoder": Encoder(numbers=10, buckets=4)}
 
 
 def loaded(content: bytes) -> lim2.Bandit:
-    header, arrays = unpack(content)
-    return parse(header, arrays, seed=None, representation=None)
+    bandit: lim2.Bandit = lim2.from_bytes(content)
+    return bandit
 
 
 @every_form
@@ -66,10 +65,10 @@ def test_a_file_from_before_a_setting_came_has_its_default() -> None:
     header, arrays = unpack(content(played("items", 3, encoder=Encoder(times=False))))
     for encoder in header["bandit"]["encoders"]:
         del encoder["settings"]["times"]
-    other = parse(header, arrays, seed=None, representation=None)
-    assert [encoder.times for encoder in other._encoders] == [True, True]  # type: ignore[union-attr]
+    other = loaded(pack(header, arrays))
+    assert [encoder.times for encoder in other.rows.encoders] == [True, True]  # type: ignore[union-attr]
     saved = loaded(content(played("items", 3, encoder=Encoder(times=False))))
-    assert [encoder.times for encoder in saved._encoders] == [False, True]  # type: ignore[union-attr]
+    assert [encoder.times for encoder in saved.rows.encoders] == [False, True]  # type: ignore[union-attr]
 
 
 def test_names_of_every_kind() -> None:

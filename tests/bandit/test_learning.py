@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from bandit.shop import ARMS, CATALOGUE, FORMS, USERS, content, items_of, learned, make, play, played, question
 from helpers.faults import fails_at, fails_at_line
+from helpers.learning import learn
 
 import lim2
 from lim2.encoding import Encoder
@@ -30,7 +31,7 @@ def test_nothing_is_learned_from_a_decision(form: str) -> None:
 
 @every_form
 def test_update_learns_what_was_decided(form: str) -> None:
-    """By `learn` as by `update`, at once or late, and whatever happened to the caller's objects meanwhile."""
+    """From a table as by `update`, at once or late, and whatever happened to the caller's objects meanwhile."""
     bandit, same = make(form), make(form)
     decisions = []
     for t in range(6):
@@ -42,10 +43,10 @@ def test_update_learns_what_was_decided(form: str) -> None:
         decisions.append(decision)
     for decision in reversed(decisions):
         bandit.update(decision, 2.0)
-        same.learn(decision.context, decision.arm, 2.0, item=decision.item)
+        learn(same, decision.context, decision.arm, 2.0, item=decision.item)
     assert learned(bandit) == learned(same)
     assert bandit.rounds == 6
-    assert bandit._learned.context.updates == 6
+    assert bandit.core.state.encoders[0].updates == 6
     assert bandit.info is not None
 
 
@@ -65,11 +66,10 @@ def test_a_slate_learns_each_position(form: str) -> None:
     slate, also = bandit.rank(**question(form), k=3), same.rank(**question(form), k=3)
     bandit.update(slate, {"slot 3": 1.0, 1: 0.25})
     for position, reward in ((1, 0.25), (3, 1.0)):
-        entry = also[position - 1]
-        same.learn(entry.context, entry.arm, reward, item=entry.item, position=position)
+        same.update(also[position - 1], reward)
     assert content(bandit) == content(same)
     bandit.update(slate[1], 0.5)
-    same.learn(also[1].context, also[1].arm, 0.5, item=also[1].item, position=2)
+    same.update(also, {2: 0.5})
     assert content(bandit) == content(same)
 
 
@@ -123,7 +123,6 @@ def test_a_slate_is_learned_whole_or_not_at_all(form: str, bad: Any) -> None:
     "bad",
     [
         {"context": 5}, {"context": {"a": float("inf")}}, {"item": 5}, {"item": {"a": [[]]}}, {"reward": "x"},
-        {"position": 0}, {"position": True}, {"position": 1.5},
     ],
     ids=str,
 )  # fmt: skip
@@ -132,7 +131,7 @@ def test_what_cannot_be_learned_changes_nothing(bad: dict[str, Any]) -> None:
     before = content(bandit)
     given = {"context": USERS[0], "arm": "x", "reward": 1.0, "item": CATALOGUE["sku1"], **bad}
     with pytest.raises(ValueError, match=r"context|item|reward|position|\ba\b"):
-        bandit.learn(**given)
+        learn(bandit, **given)
     assert content(bandit) == before
 
 
@@ -141,10 +140,10 @@ def test_unknown_arms_are_not_learned() -> None:
         bandit = played(form)
         before = content(bandit)
         with pytest.raises(ValueError, match="nobody"):
-            bandit.learn(USERS[0], "nobody", 1.0)
+            learn(bandit, USERS[0], "nobody", 1.0)
         assert content(bandit) == before
-    with pytest.raises(ValueError, match="give candidates as items="):
-        make("items").learn(USERS[0], "sku1", 1.0)
+    with pytest.raises(ValueError, match="no raw items"):
+        learn(make("items"), USERS[0], "sku1", 1.0)
     for other in (lim2.LinearTS(n_arms=2, n_features=1, seed=0).decide([1.0]), "x", None):
         with pytest.raises(ValueError, match="decision must be what decide or rank returned"):
             make("arms").update(other, 1.0)
@@ -255,7 +254,7 @@ def test_features_of_arms_are_shared() -> None:
     """What is learned of one arm's features is believed of another that has them; each has a part of its own."""
     bandit = lim2.Bandit({"a": {"kind": "x"}, "b": {"kind": "y"}}, algorithm="LinearTS", seed=0)
     for _ in range(20):
-        bandit.learn({"country": "AT"}, "a", 5.0)
+        learn(bandit, {"country": "AT"}, "a", 5.0)
     bandit.add_arm("c", features={"kind": "x"})
     means = dict(zip("abc", bandit.decide({"country": "AT"}).means, strict=True))
     assert means["a"] > means["c"] + 0.5 > means["b"] + 1.0

@@ -1,5 +1,6 @@
 """Bandits with a log: late rewards, restarts, replay, slates, arms that change, evaluation."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from bandit.shop import ARMS, FORMS, USERS, content, items_of, learned, make, question, reward_of
 from helpers.clock import Clock
+from helpers.learning import learn
 from log.world import make_log
 
 import lim2
@@ -220,8 +222,8 @@ def test_replay_with_another_encoder(tmp_path: Path) -> None:
         for entry in map(log.get, ids_of(log)):
             assert entry.reward is not None
             assert entry.raw_items is not None
-            item, position = entry.raw_items[entry.arm], max(entry.position, 1)
-            expected.learn(entry.raw, entry.arm, entry.reward, item=item, position=position)
+            decision = expected.decide(entry.raw, {entry.arm: entry.raw_items[entry.arm]})
+            expected.update(replace(decision, position=entry.position), entry.reward)
         assert learned(replayed) == learned(expected)
 
 
@@ -242,7 +244,7 @@ def test_another_encoder_learns_what_it_would_have_learned(tmp_path: Path) -> No
         log.replay(other)
         for entry in map(log.get, ids_of(log)):
             assert entry.reward is not None
-            expected.learn(entry.raw, entry.arm, entry.reward)
+            learn(expected, entry.raw, entry.arm, entry.reward)
         assert learned(other) == learned(expected)
 
 

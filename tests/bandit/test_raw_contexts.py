@@ -1,5 +1,6 @@
 """Features are those of the decision: whatever the order in which rewards come, and whatever keys are useless."""
 
+import functools
 import heapq
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from bandit.shop import content, question
+from helpers.learning import learn
 
 import lim2
 from lim2.state import Array
@@ -52,32 +54,24 @@ def arrivals(all_visits: list[Visit], late: bool) -> list[int]:
     return [heapq.heappop(waiting)[1] for _ in all_visits]
 
 
-def learned(late: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[lim2.Bandit, dict[int, Array]]:
-    """Return a bandit that has learned all visits, and the row by which its agent was updated for each of them."""
+@functools.cache
+def learned(late: bool) -> tuple[lim2.Bandit, dict[int, Array]]:
+    """Return a bandit that has learned all visits, and what each was encoded as when it was learned."""
     bandit, rows, all_visits = lim2.Bandit(["a", "b"], algorithm="LinearTS", seed=0), {}, visits()
-    learn_row: Any = bandit.agent.learn_row
-    latest: list[Array] = []
-
-    def recorded(x: Array, *rest: Any) -> None:
-        latest.append(x.copy())
-        learn_row(x, *rest)
-
-    monkeypatch.setattr(bandit.agent, "learn_row", recorded)
     for t in arrivals(all_visits, late):
-        bandit.learn(all_visits[t].context, all_visits[t].arm, all_visits[t].reward)
-        rows[t] = latest[-1]
+        learn(bandit, all_visits[t].context, all_visits[t].arm, all_visits[t].reward)
+        rows[t] = bandit.question(all_visits[t].context).rows
     return bandit, rows
 
 
-def test_the_order_of_rewards_does_not_change_the_features(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_of_rewards_does_not_change_the_features() -> None:
     """Learn the same decisions in the order of decisions, and clicks first with zeros late."""
-    (prompt, early), (late, rows) = learned(False, monkeypatch), learned(True, monkeypatch)
+    (prompt, early), (late, rows) = learned(False), learned(True)
     all_visits = visits()
     assert arrivals(all_visits, True) != arrivals(all_visits, False)
     # what new visits are encoded as
-    encoder = prompt._encoders[0]
     for visit in visits(60):
-        one, other = (encoder.encode(bandit._learned.context, visit.context) for bandit in (prompt, late))
+        one, other = (bandit.question(visit.context).rows for bandit in (prompt, late))
         np.testing.assert_allclose(one, other, rtol=0.35, atol=0.35)  # the scales are of other first values
         np.testing.assert_array_equal(one != 0.0, other != 0.0)
     # what was learned: the same in both orders, but for the first rewards and the first occurrences of categories
@@ -88,9 +82,9 @@ def test_the_order_of_rewards_does_not_change_the_features(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["prompt", "late"])
-def test_rows_do_not_tell_clicks_from_zeros(late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_do_not_tell_clicks_from_zeros(late: bool) -> None:
     """Clicks are drawn at random: no column may be larger for them, in whatever order they are learned."""
-    all_visits, (_, rows) = visits(), learned(late, monkeypatch)
+    all_visits, (_, rows) = visits(), learned(late)
     settled = arrivals(all_visits, late)[FIRST:]
     X, clicked = np.array([rows[t] for t in settled]), np.array([all_visits[t].reward > 0.0 for t in settled])
     spread = X.std(axis=0)
@@ -124,7 +118,7 @@ def test_what_is_not_used_is_shown() -> None:
         context = {**visit.context, "plan": 3 if t % 50 == 49 else "free"}
         if t >= 150:
             del context["basket"]
-        bandit.learn(context, visit.arm, visit.reward)
+        learn(bandit, context, visit.arm, visit.reward)
     notes = {info.name: info.note for info in bandit.columns["context"]}
     assert notes == {
         "age": "",
@@ -143,13 +137,13 @@ def test_what_is_not_used_is_shown() -> None:
 def test_what_is_known_of_keys_survives_a_file(tmp_path: Path) -> None:
     bandit = lim2.Bandit(["a", "b"], algorithm="LinearTS", seed=0)
     for visit in visits(200):
-        bandit.learn(visit.context, visit.arm, visit.reward)
+        learn(bandit, visit.context, visit.arm, visit.reward)
     bandit.save(tmp_path / "bandit.lim2")
     other = lim2.load(tmp_path / "bandit.lim2")
-    assert other._learned == bandit._learned and other.columns == bandit.columns
+    assert other.core.state.encoders == bandit.core.state.encoders and other.columns == bandit.columns
     for visit in visits(30):
         for each in (bandit, other):
-            each.learn(visit.context, visit.arm, 1.0)
+            learn(each, visit.context, visit.arm, 1.0)
     assert content(other) == content(bandit)
 
 
@@ -160,13 +154,13 @@ def test_files_of_the_earlier_version_open(form: str) -> None:
     assert isinstance(bandit, lim2.Bandit)
     context = {info.name: info for info in bandit.columns["context"]}
     assert context["age"].mean == pytest.approx(31.0 + 8.35849057)
-    assert bandit._learned.context.categories is None
-    x = bandit._encoders[0].encode(bandit._learned.context, question(form)["context"])
+    assert bandit.core.state.encoders[0].categories is None
+    x = bandit.rows.encoders[0].encode(bandit.core.state.encoders[0], question(form)["context"])
     assert x[0] == pytest.approx((31.0 - 39.35849057) / np.sqrt(15018.18867925 / 53))
     assert x[8:].any() and not x[1:6].any()
     for t in range(8):
         decision = bandit.decide(**question(form, t))
         assert np.isfinite(decision.means).all()
         bandit.update(decision, 1.0)
-    assert bandit._learned.context.updates == 61
+    assert bandit.core.state.encoders[0].updates == 61
     assert lim2.load(FILES / f"{form}.lim2").rounds == bandit.rounds - 8

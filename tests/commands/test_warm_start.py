@@ -54,7 +54,7 @@ def test_a_csv_file(csv: Path, tmp_path: Path) -> None:
     assert f"per second: {out}" in text
     table = Table.from_frame(FRAME, arm="banner", reward="click", propensity="p", context="x_")
     expected = lim2.AdaptiveTS(arms=table.arms, n_features=2, seed=3)
-    expected.warm_start(table)
+    table.replay(expected, "auto")
     assert lim2.load(out).to_bytes() == expected.to_bytes()
 
 
@@ -65,7 +65,7 @@ def test_parquet_listed_columns_and_a_batch_of_ones_own(tmp_path: Path) -> None:
     assert code == 0
     expected = lim2.LinearTS(arms=tuple(dict.fromkeys(FRAME["banner"])), n_features=2, seed=0)
     contexts = FRAME.select("x_basket", "x_age").to_numpy()
-    expected.update_many(contexts, FRAME["banner"].to_list(), FRAME["click"].to_numpy(), batch=10)
+    expected.update(contexts, FRAME["banner"].to_list(), FRAME["click"].to_numpy(), batch=10)
     assert lim2.load(tmp_path / "a.lim2").to_bytes() == expected.to_bytes()
 
 

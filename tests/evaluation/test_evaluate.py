@@ -142,7 +142,7 @@ def test_agents_choose_among_what_was_eligible_and_known(tmp_path: Path) -> None
             log.reward(decision.id, float(decision.arm == "b"))
         table = log.table()
         agent = lim2.LinearTS(arms=["b", "c", "new"], n_features=FEATURES, seed=0)
-        agent.update_many(table.contexts, ["b", "c", "new"] * 100, [1.0, 0.0, 0.5] * 100)
+        agent.update(table.contexts, ["b", "c", "new"] * 100, [1.0, 0.0, 0.5] * 100)
         before = agent.to_bytes()
         chances = table.candidates.dense(probabilities(agent, table), len(table.arms), 0.0)
         found = evaluate(log, agent)

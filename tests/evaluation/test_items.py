@@ -253,7 +253,7 @@ def test_agents_with_arms_are_asked_about_sets_that_differ() -> None:
     contexts = rng.normal(size=(200, 3))
     table = Table.of(contexts, [row[0] for row in eligible], rng.normal(size=200), np.full(200, 0.2), eligible=eligible)
     agent = lim2.LinearTS(arms=arms[:30], n_features=3, seed=0)
-    agent.update_many(rng.normal(size=(300, 3)), (arms[:30] * 10), rng.normal(size=300))
+    agent.update(rng.normal(size=(300, 3)), (arms[:30] * 10), rng.normal(size=300))
     some = np.array([row for row in range(200) if set(eligible[row]) & set(arms[:30])])
     chances = probabilities(agent, table[some])
     place = 0

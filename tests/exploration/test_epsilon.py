@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import lim2
+from lim2.deciding import Question
 from lim2.exploration import UCB, Thompson
 from lim2.exploration.epsilon import uniform_choice, with_uniform
-from lim2.item_deciding import Question
+from lim2.items import beside
 
 SHARES = st.floats(0.0, 1.0)
 EXPLORATIONS: dict[str, Any] = {"thompson": Thompson(), "ucb": UCB(1.0), "greedy": Thompson(temperature=0.0)}
@@ -24,7 +25,7 @@ every_exploration = pytest.mark.parametrize("exploration", EXPLORATIONS)
 def of_arms(exploration: str, **settings: Any) -> lim2.Agent:
     agent = lim2.LinearTS(4, 2, exploration=EXPLORATIONS[exploration], initial_pulls=0, seed=3, **settings)
     rng = np.random.default_rng(0)
-    agent.update_many(rng.normal(size=(20, 2)), rng.integers(4, size=20), rng.random(20))
+    agent.update(rng.normal(size=(20, 2)), rng.integers(4, size=20), rng.random(20))
     return agent
 
 
@@ -32,7 +33,7 @@ def of_items(exploration: str, **settings: Any) -> lim2.ItemAgent:
     exploring = EXPLORATIONS[exploration]
     agent: lim2.ItemAgent = lim2.LinearTS(n_features=2, n_item_features=2, exploration=exploring, seed=3, **settings)
     rng = np.random.default_rng(0)
-    agent.update_many(rng.normal(size=(20, 2)), rng.normal(size=(20, 2)), rng.random(20))
+    agent.update(rng.normal(size=(20, 2)), rng.normal(size=(20, 2)), rng.random(20))
     return agent
 
 
@@ -111,9 +112,9 @@ def test_decisions_among_arms_follow_their_propensities(exploration: str) -> Non
 def test_decisions_among_items_follow_their_propensities(exploration: str) -> None:
     agent = of_items(exploration, epsilon=0.2)
     expected = agent.propensities(CONTEXT, ITEMS)
-    rows = agent.joined(CONTEXT, ITEMS)
+    rows = beside(CONTEXT, np.array(ITEMS))
     question = Question((0, 1, 2, 3), rows)
-    together = [one.arm for _ in range(200) for one in agent.decide_many([question] * 10)]
+    together = [one.arm for _ in range(200) for one in agent.core.decide_many([question] * 10)]
     for drawn in (
         [agent.decide(CONTEXT, ITEMS).arm for _ in range(2_000)],
         [agent.rank(CONTEXT, ITEMS)[0].arm for _ in range(2_000)],

@@ -12,10 +12,8 @@ from typing import Any
 import lim2
 
 PACKAGE = str(Path(lim2.__file__).parent)
-SHELLS = {
-    str(Path(PACKAGE, name))
-    for name in ("agent.py", "items.py", "bandit/bandit.py", "bandit/deciding.py", "bandit/lessons.py")
-}
+FILES = ("agent.py", "deciding.py", "items.py", "learner.py", "shells.py", "snapshot.py")
+SHELLS = {str(Path(PACKAGE, name)) for name in (*FILES, "bandit/bandit.py", "bandit/deciding.py", "bandit/rows.py")}
 
 
 class InjectedError(Exception):
@@ -67,7 +65,7 @@ kept: list[InjectedError] = []
 
 
 def _of_log(name: str, learning: bool) -> bool:
-    folders = ("log", "agent.py", "items.py", "bandit") if learning else ("log",)
+    folders = ("log", "bandit", *FILES) if learning else ("log",)
     return name == contextlib.__file__ or any(name.startswith(str(Path(PACKAGE) / folder)) for folder in folders)
 
 

@@ -1,6 +1,5 @@
 """Decisions among items: act, decide, rank, propensities, means and variances, for every algorithm."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from items.shop import (
 
 import lim2
 from lim2.exploration import StudentT, Thompson
+from lim2.items import beside
 
 USER, ITEMS = user_of(7), items_of(5, 7)
 NAMED = dict(zip(NAMES, ITEMS, strict=True))
@@ -148,7 +148,7 @@ def test_propensities_against_a_million_draws(variant: str, k: int) -> None:
     """The shares of the largest among scores drawn by the policy, row by row, from the same beliefs."""
     agent, n, chunk = played(variant, 25), 1_000_000, 50_000
     user, items = user_of(k), items_of(1, k) + 0.1 * items_of(k, k)  # alike enough to be chosen at times
-    score = agent.score_rows(agent.joined(user, items))
+    score = agent.core.scores(beside(user, items))
     rng, counts = np.random.default_rng(k), np.zeros(k)
     policy = agent.algorithm.policy
     for _ in range(n // chunk):
@@ -177,10 +177,10 @@ def test_joint_draws_have_no_propensities(variant: str) -> None:
 @some_agents
 def test_joint_covariances_have_the_scales_of_the_scores(variant: str) -> None:
     agent = played(variant, 60)
-    rows = agent.joined(USER, ITEMS)
+    rows = beside(USER, ITEMS)
     covariance = agent.algorithm.joint_covariance(agent.state, rows)
     np.testing.assert_allclose(covariance, covariance.T, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(covariance.diagonal(), agent.score_rows(rows).scale ** 2, rtol=1e-7)
+    np.testing.assert_allclose(covariance.diagonal(), agent.core.scores(rows).scale ** 2, rtol=1e-7)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9 * covariance.max()
 
 
@@ -189,8 +189,8 @@ def test_joint_choices_are_those_of_drawn_weights(variant: str) -> None:
     """As often as in a direct simulation of the multivariate Student-t, two items being almost the same."""
     agent, n = played(variant, 25), 5000
     items = items_of(1, 1) + 0.1 * np.vstack((items_of(3, 1), items_of(3, 1)[:1] * 1.01))
-    rows = agent.joined(USER, items)
-    score = agent.score_rows(rows)
+    rows = beside(USER, items)
+    score = agent.core.scores(rows)
     covariance = agent.algorithm.joint_covariance(agent.state, rows)
     policy = agent.algorithm.policy
     assert isinstance(policy, Thompson)
@@ -200,7 +200,7 @@ def test_joint_choices_are_those_of_drawn_weights(variant: str) -> None:
         drawn /= np.sqrt(rng.chisquare(score.freedom[0], size=(size, 1)) / score.freedom[0])
     drawn = score.mean + policy.optimism * score.scale + policy.temperature * drawn
     expected = np.bincount(drawn.argmax(axis=1), minlength=4) / size
-    rng = copy.deepcopy(agent.agent)._streams.act
+    rng = agent.copy().core.streams.act
     drawn = np.array([policy.joint_scores(score, covariance, rng) for _ in range(n)])
     assert agent.act(USER, items, joint=True) == drawn[0].argmax()
     counts = np.bincount(drawn.argmax(axis=1), minlength=4)

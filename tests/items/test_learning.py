@@ -33,13 +33,13 @@ def batch_of(n: int) -> tuple[Any, Any, Any]:
 def test_many_at_once_as_one_by_one(variant: str) -> None:
     one, many = played(variant, 10), played(variant, 10)
     users, items, rewards = batch_of(12)
-    many.update_many(users, items, rewards)
+    many.update(users, items, rewards)
     for user, item, reward in zip(users, items, rewards, strict=True):
         one.update(user, item, reward)
     assert one.agent.to_bytes() == many.agent.to_bytes()
     assert one.rounds == many.rounds == 22
-    many.update_many(users.tolist(), items.tolist(), rewards.tolist())
-    many.update_many(users[:0], items[:0], rewards[:0])
+    many.update(users.tolist(), items.tolist(), rewards.tolist())
+    many.update(users[:0], items[:0], rewards[:0])
     assert many.rounds == 34
 
 
@@ -98,19 +98,19 @@ def test_bad_batches_change_nothing(bad: tuple[Any, Any, Any]) -> None:
     agent = played("AdaptiveTS", 8)
     before = agent.agent.to_bytes()
     with pytest.raises(ValueError, match=r"item|context|reward"):
-        agent.update_many(*bad)
+        agent.update(*bad)
     assert agent.agent.to_bytes() == before
 
 
 @some_agents
-@pytest.mark.parametrize("many", [False, True], ids=["update", "update_many"])
+@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
 def test_an_update_that_fails_anywhere_changes_nothing(variant: str, many: bool) -> None:
     agent, expected = played(variant, 17), played(variant, 17)
     batch = batch_of(4)
 
     def learn(learner: lim2.ItemAgent) -> None:
         if many:
-            learner.update_many(*batch)
+            learner.update(*batch)
         else:
             learner.update(USER, ITEMS[0], 0.5)
 

@@ -10,9 +10,10 @@ from items.shop import Float, every_agent, items_of, played, user_of
 import lim2
 from lim2 import ItemAgent
 from lim2.algorithms.adaptive_ts import ForItems, State
+from lim2.deciding import Question
 from lim2.decision import Decision
 from lim2.exploration import sqrt_posterior
-from lim2.item_deciding import ItemDecider, Question
+from lim2.items import ItemDecider, beside
 from lim2.representation.crossing import Crossing
 
 N_CONTEXT, N_ITEM, SILENT = 20, 24, 6  # of which so many columns are always the same
@@ -25,16 +26,16 @@ def test_several_decisions_as_one_are_those_one_after_the_other(variant: str, ep
     agent = played(variant, epsilon=epsilon)
     one, other = agent.copy().snapshot(), agent.copy().snapshot()
     questions = [
-        Question(tuple(range(k)), one.joined(user_of(place), items_of(k, place)), exploit=place == 4)
+        Question(tuple(range(k)), beside(user_of(place), items_of(k, place)), exploit=place == 4)
         for place, k in enumerate(SIZES)
     ]
-    together = one.decide_many(questions)
-    apart = [other.decide_rows(names, rows, exploit=best, joint=False) for names, rows, best in questions]
+    together = one.core.decide_many(questions)
+    apart = list(map(other.core.decide, questions))
     assert [made.arm for made in together] == [made.arm for made in apart]
     assert [made.exploit for made in together] == [place == 4 for place in range(len(SIZES))]
     for first, second in zip(together, apart, strict=True):
         same(first, second)
-    same(one.decide_many(questions[:1])[0], other.decide_rows(*questions[0][:2], exploit=False, joint=False))
+    same(one.core.decide_many(questions[:1])[0], other.core.decide(questions[0]))
     assert one.act(user_of(99), items_of(3)) == other.act(user_of(99), items_of(3)), "they have drawn as much"
 
 
@@ -76,28 +77,28 @@ def test_a_snapshot_in_another_process_says_the_same(algorithm: str) -> None:
     agent = wide(algorithm)
     here, there = agent.snapshot(), pickle.loads(pickle.dumps(agent.snapshot()))
     user, items = question(99)
-    rows = np.concatenate([here.joined(user, items), here.joined(*question(98))])
-    for one, other in zip(here.score_rows(rows), there.score_rows(rows), strict=True):
+    rows = np.concatenate([beside(user, items), beside(*question(98))])
+    for one, other in zip(here.core.posterior(rows), there.core.posterior(rows), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
     np.testing.assert_allclose(here.propensities(user, items), there.propensities(user, items), rtol=1e-9, atol=1e-12)
-    state = [own._inner._core.state for own in (here, there)]
+    state = [own.core.state.model for own in (here, there)]
     one, other = (agent.algorithm.joint_covariance(own, rows) for own in state)
     np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-12)
     assert there.act(user, items, joint=True) in range(4)
     if algorithm == "AdaptiveTS":
-        assert isinstance(state[1], ForItems) and there._scores_by is state[1]
+        assert isinstance(state[1], ForItems) and there.core.item_model is state[1]
         assert len(pickle.dumps(there)) < 0.6 * len(pickle.dumps(agent))
 
 
 def test_columns_that_never_varied_are_left_out_of_a_snapshot() -> None:
     agent = wide("AdaptiveTS")
     assert_same_scores(agent)
-    scored_by = agent.snapshot()._scores_by
+    scored_by = agent.snapshot().core.item_model
     assert isinstance(scored_by, ForItems)
     state, width = agent.state, agent.state.evicted.cross.shape[1]
     assert scored_by.full is not None
     assert scored_by.full.root.shape == (1, width - 2 * SILENT, width - 2 * SILENT)
-    rows = agent.joined(*question(1000))
+    rows = beside(*question(1000))
     for lead in (-1.0, 0.0, 5.0, 1000.0):  # by the beliefs with the hidden layer, by both, by those without
         whole = agent.algorithm.score(state._replace(lead=lead), rows)
         part = agent.algorithm.score_items(scored_by._replace(lead=lead), rows, 1)
@@ -109,10 +110,12 @@ def test_a_snapshot_of_any_agent_scores_as_the_agent_does() -> None:
     for agent in (played("AdaptiveTS", 60), wide("LinearTS"), wide("AdaptiveTS", hidden=())):
         assert_same_scores(agent)
     agent = played("AdaptiveTS", 60)
-    every = agent.snapshot()._scores_by  # every column varies, and none is left out
+    every = agent.snapshot().core.item_model  # every column varies, and none is left out
     assert isinstance(every, ForItems) and len(every.features) == agent.state.evicted.cross.shape[1]
     fresh: Any = lim2.AdaptiveTS(n_features=N_CONTEXT, n_item_features=N_ITEM, seed=0)
-    assert isinstance(fresh.state, State) and isinstance(fresh.snapshot()._scores_by, ForItems)  # nothing has varied
+    assert isinstance(fresh.state, State) and isinstance(
+        fresh.snapshot().core.item_model, ForItems
+    )  # nothing has varied
     assert_same_scores(fresh)
 
 
@@ -120,8 +123,8 @@ def assert_same_scores(agent: ItemAgent) -> None:
     snapshot: ItemDecider = agent.snapshot()
     for seed in range(3):
         user, items = question(500 + seed, 6)
-        rows = agent.joined(user[: agent.n_features], items[:, : agent.n_item_features])
-        for one, other in zip(snapshot.score_items(rows), agent.score_rows(rows), strict=True):
+        rows = beside(user[: agent.n_features], items[:, : agent.n_item_features])
+        for one, other in zip(snapshot.core.scores(rows), agent.core.scores(rows), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 

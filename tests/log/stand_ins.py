@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.decision import Decision
+from lim2.decision import Decision, History
 
 Float = NDArray[np.float64]
 
@@ -23,12 +23,31 @@ def softmax(scores: Float) -> Float:
 
 
 class Chooser:
-    """Draws by a softmax of scores."""
+    """Draws by a softmax of scores, and has the methods that a log asks for."""
+
+    keeps_raw, batches = False, False
+    arms: tuple[Hashable, ...] | None = None
 
     def __init__(self, seed: int) -> None:
         self.metadata: dict[str, Any] = {}
         self.rng = np.random.default_rng(seed)
         self.heard: list[Any] = []
+
+    def lacks(self, arm: Hashable) -> bool:
+        return self.arms is not None and arm not in self.arms
+
+    def learn_logged(self, history: History | None, position: Mapping[str, Any]) -> None:
+        if history is not None:
+            self.learn_history(history)
+        self.metadata.update(position)
+
+    def learn_history(self, history: History, *_: Any) -> int:
+        for row in range(len(history.arms)):
+            self.take(history, row)
+        return len(history.arms)
+
+    def take(self, history: History, row: int) -> None:
+        raise NotImplementedError
 
     def choose(self, arms: tuple[Hashable, ...], scores: Float, exploit: bool) -> Decision:
         chances = np.eye(len(arms))[scores.argmax()] if exploit else softmax(scores)
@@ -64,6 +83,16 @@ class ItemLearner(Chooser):
     def rank(self, context: Any, items: Any, k: int) -> list[Decision]:
         names = tuple(items) if isinstance(items, Mapping) else tuple(range(len(items)))
         return self.sort(names, self.means(context, items), k)
+
+    def decide_logged(self, source: Any, arms: Any, exploit: bool, k: int | None = None) -> list[Decision]:
+        if arms is not None:
+            raise ValueError("this agent chooses among items: give the eligible ones as items=, not as arms=")
+        if k is not None:
+            return self.rank(source.context, source.items, k)
+        return [self.decide(source.context, source.items, exploit=exploit)]
+
+    def take(self, history: History, row: int) -> None:
+        self.update(history.contexts[row], history.items[row], float(history.rewards[row]))
 
     def update(self, context: Any, item: Any, reward: float) -> None:
         self.heard.append((np.asarray(context).tolist(), np.asarray(item).tolist(), reward))
@@ -110,6 +139,17 @@ class RawLearner(Chooser):
 
     def rank(self, context: Any, items: Any, k: int) -> Slate:
         return Slate(self.sort(tuple(items), self.score(context, tuple(items), items), k))
+
+    def decide_logged(self, source: Any, arms: Any, exploit: bool, k: int | None = None) -> list[Decision]:
+        if k is not None:
+            return list(self.rank(source.raw, source.raw_items, k))
+        return [self.decide(source.raw, source.raw_items, arms=arms, exploit=exploit)]
+
+    def take(self, history: History, row: int) -> None:
+        item = None if history.raw_items is None else history.raw_items[row]
+        position = 1 if history.positions is None else history.positions[row]
+        reward = float(history.rewards[row])
+        self.learn(history.raw[row], history.arms[row], reward, item=item, position=position)
 
     def learn(self, context: Any, arm: Hashable, reward: float, *, item: Any = None, position: int = 1) -> None:
         self.heard.append((copy.deepcopy(context), arm, reward, copy.deepcopy(item), position))

@@ -93,7 +93,7 @@ def test_replay_learns_the_same_batches_bit_for_bit(tmp_path: Path, make: Callab
 def learned_by(agent: Any) -> bytes:
     """Return all that an agent of any kind has learned, its encoders included."""
     if isinstance(agent, lim2.Bandit):
-        return learned_by(agent.agent) + pickle.dumps(agent._learned)
+        return learned_by(agent.agent) + pickle.dumps(agent.core.state.encoders)
     return learned(agent.agent if isinstance(agent, lim2.ItemAgent) else agent)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.learning import learn
 from log.world import N_FEATURES, live, make_agent, make_log
 
 import lim2
@@ -21,12 +22,12 @@ X = np.ones(N_FEATURES)
     ("agent", "update"),
     [
         (make_agent(), lambda agent: agent.update(X, "a", 1.0)),
-        (make_agent(), lambda agent: agent.update_many([X], ["a"], [1.0])),
+        (make_agent(), lambda agent: agent.update([X], ["a"], [1.0])),
         (make_agent(), lambda agent: Table.of([X], ["a"], [1.0], [0.5]).replay(agent)),
         (lim2.LinearTS(n_features=1, n_item_features=1), lambda agent: agent.update([1.0], [1.0], 1.0)),
-        (lim2.LinearTS(n_features=1, n_item_features=1), lambda agent: agent.update_many([[1.0]], [[1.0]], [1.0])),
-        (lim2.Bandit(), lambda agent: agent.learn({"x": 1}, "a", 1.0, item={"y": 1})),
-        (lim2.Bandit(arms=["a", "b"]), lambda agent: agent.learn({"x": 1}, "a", 1.0)),
+        (lim2.LinearTS(n_features=1, n_item_features=1), lambda agent: agent.update([[1.0]], [[1.0]], [1.0])),
+        (lim2.Bandit(), lambda agent: learn(agent, {"x": 1}, "a", 1.0, item={"y": 1})),
+        (lim2.Bandit(arms=["a", "b"]), lambda agent: learn(agent, {"x": 1}, "a", 1.0)),
         (lim2.Bandit(arms=["a", "b"]), lambda agent: agent.update(agent.decide({"x": 1}), 1.0)),
     ],
 )

@@ -28,7 +28,7 @@ evaluate: Any = lim2.evaluate
         lambda agent, log: agent.act_many(MASKED[None]),
         lambda agent, log: agent.update(MASKED, "a", 1.0),
         lambda agent, log: agent.update(X, "a", np.ma.masked),
-        lambda agent, log: agent.update_many([X], ["a"], np.ma.masked_array([1.0], [True])),
+        lambda agent, log: agent.update([X], ["a"], np.ma.masked_array([1.0], [True])),
         lambda agent, log: log.decide(agent, MASKED),
         lambda agent, log: Table.of(MASKED[None], ["a"], [1.0], [0.5]),
         lambda agent, log: Table.of([X], ["a"], np.ma.masked_array([1.0], [True]), [0.5]),

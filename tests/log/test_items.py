@@ -171,7 +171,7 @@ def test_recorded_decisions_are_made_again_if_it_is_known_by_whom(tmp_path: Path
 
 
 def test_what_does_not_go_together_is_refused_before_anybody_decides(tmp_path: Path) -> None:
-    bandit, agent, items = RawLearner(["country"]), make_agent(), ItemLearner(3)
+    bandit, agent, items = RawLearner(["country"]), make_agent(), item_agent()
     state = bandit.rng.bit_generator.state
     x = np.zeros(N_FEATURES)
     with make_log(tmp_path) as log:
@@ -204,21 +204,27 @@ def test_an_agent_of_another_kind_is_refused_with_the_reason(tmp_path: Path) -> 
         with pytest.raises(LogError, match=r"no arm|only a raw context"):
             log.replay(make_agent())
         with pytest.raises(LogError, match="only a raw context"):
-            log.replay(ItemLearner(3))
+            log.replay(item_agent())
     (tmp_path / "vectors").mkdir()
     with make_log(tmp_path / "vectors") as log:
         log.reward(log.decide(ItemLearner(3), np.zeros(N_FEATURES), items=np.eye(3)).id, 1.0)
         with pytest.raises(LogError, match="no raw context"):
-            log.replay(RawLearner(["country"]))
+            log.replay(lim2.Bandit())
         with pytest.raises(LogError, match="items without names"):
             log.replay(lim2.LinearTS(n_arms=3, n_features=N_FEATURES))
     (tmp_path / "arms").mkdir()
     with make_log(tmp_path / "arms") as log:
         log.reward(log.decide(make_agent(), np.zeros(N_FEATURES), raw={}).id, 1.0)
         with pytest.raises(LogError, match="no items as vectors"):
-            log.replay(ItemLearner(3))
+            log.replay(item_agent())
         with pytest.raises(LogError, match="no raw items"):
-            log.replay(RawLearner(["country"]))
+            log.replay(lim2.Bandit())
+
+
+def item_agent() -> lim2.ItemAgent:
+    agent: Any = lim2.LinearTS(n_features=N_FEATURES, n_item_features=3)
+    assert isinstance(agent, lim2.ItemAgent)
+    return agent
 
 
 def test_a_bandit_with_arms_knows_them(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from log.world import N_FEATURES, make_agent, make_log
 
 import lim2
+from lim2.decision import History
 from lim2.log import ConflictingRewardError
 
 EXPIRE, DEFAULT = 5.0, -2.0
@@ -28,8 +29,15 @@ class Learner:
         self.arms = ("a", "b", "c")
         self.taught: list[tuple[float, str, float]] = []
 
-    def update(self, context: Any, arm: str, reward: float) -> None:
-        self.taught.append((float(context[0]), arm, reward))
+    batches = False
+
+    def lacks(self, arm: str) -> bool:
+        return arm not in self.arms
+
+    def learn_logged(self, history: History | None, position: Any) -> None:
+        if history is not None:
+            self.taught.append((float(history.contexts[0][0]), str(history.arms[0]), float(history.rewards[0])))
+        self.metadata.update(position)
 
 
 @dataclass

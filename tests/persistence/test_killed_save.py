@@ -52,6 +52,6 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
         for left in tmp_path.glob(".*.part"):
             left.unlink()
         expected = lim2.LinearTS(2, 2, seed=0)
-        expected.update_many([[1.0, 2.0]] * loaded.rounds, [t % 2 for t in range(loaded.rounds)], [1.0] * loaded.rounds)
+        expected.update([[1.0, 2.0]] * loaded.rounds, [t % 2 for t in range(loaded.rounds)], [1.0] * loaded.rounds)
         assert loaded.to_bytes() == expected.to_bytes()
     assert interrupted, "no kill came in the middle of a save"

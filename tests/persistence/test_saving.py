@@ -109,7 +109,7 @@ def test_a_setting_that_is_newer_than_the_file_has_its_default() -> None:
 
 def small(**settings: Any) -> lim2.Agent:
     agent = lim2.LiM2(3, 2, seed=0, **{"hidden": (4,), "batch": 6, "buffer": 10, **settings})
-    agent.update_many(np.random.default_rng(0).normal(size=(14, 2)), [0, 1, 2, 0, 1, 2, 0] * 2, [1.0] * 14)
+    agent.update(np.random.default_rng(0).normal(size=(14, 2)), [0, 1, 2, 0, 1, 2, 0] * 2, [1.0] * 14)
     return agent
 
 

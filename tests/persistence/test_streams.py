@@ -34,7 +34,7 @@ no_warning = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"
 def make(name: str, seed: int | None) -> lim2.Agent:
     """Return an agent that is unsure: 4 arms, no turns to take."""
     agent = lim2.AGENTS[name](4, 3, seed=seed, initial_pulls=0, **SETTINGS[name])
-    agent.update_many(CONTEXTS[:12], [0, 1, 2, 3] * 3, [0.5] * 12)
+    agent.update(CONTEXTS[:12], [0, 1, 2, 3] * 3, [0.5] * 12)
     return agent
 
 

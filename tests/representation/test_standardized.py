@@ -71,7 +71,7 @@ RAW[:, 2] = RAW[:, 2] > -3.0  # varies late, and rarely
 @pytest.mark.parametrize("name", ["LiM2", "NeuralLinearMM", "NeuralLinearNTK", "NeuralLinear"])
 def test_features_are_those_of_scaled_contexts_and_the_buffer_is_raw(name: str) -> None:
     agent: Any = lim2.AGENTS[name](2, 3, standardize=True, seed=0, hidden=(5,))
-    agent.update_many(RAW[:50], np.arange(50) % 2, np.zeros(50))
+    agent.update(RAW[:50], np.arange(50) % 2, np.zeros(50))
     net, f, memory = agent.algorithm.net, agent.state.network, agent.state.memory
     np.testing.assert_array_equal(np.sort(memory.contexts[memory.rows(), 1]), np.sort(RAW[:50, 1]))
     values = (RAW[:50] - RAW[:50].mean(axis=0)) / RAW[:50].std(axis=0)
@@ -81,7 +81,7 @@ def test_features_are_those_of_scaled_contexts_and_the_buffer_is_raw(name: str) 
 def test_beliefs_of_lim2_stand_on_the_present_scaling() -> None:
     """With matching and the network out of the way, refitting is a regression on the features as they are now."""
     agent = lim2.NeuralLinearNaive(2, 3, standardize=True, seed=0, hidden=(5,))
-    agent.update_many(RAW[:60], np.arange(60) % 2, np.cos(np.arange(60.0)))
+    agent.update(RAW[:60], np.arange(60) % 2, np.cos(np.arange(60.0)))
     net, state = agent.algorithm.net, agent.state  # type: ignore[attr-defined]
     rows, bounds = state.memory.by_arm()
     z = net.features(state.network, state.memory.contexts[rows[bounds[1] :]])
@@ -92,7 +92,7 @@ def test_beliefs_of_lim2_stand_on_the_present_scaling() -> None:
 def test_matching_sees_what_the_scaling_changes() -> None:
     """A network that does not move: what moves its features is the scaling alone."""
     agent = lim2.LiM2(2, 3, standardize=True, seed=0, hidden=(5,), learning_rate=1e-300)
-    agent.update_many(RAW[:6], np.arange(6) % 2, np.ones(6))
+    agent.update(RAW[:6], np.arange(6) % 2, np.ones(6))
     agent.update(RAW[0] * 100.0, 0, 1.0)
     assert agent.info is not None
     assert agent.info.drift is not None
@@ -114,5 +114,5 @@ def test_tokens_are_not_standardized_and_raw_columns_keep_their_digits() -> None
     linear = torch.nn.Sequential(torch.nn.Linear(2, 5), torch.nn.ReLU())
     agent = lim2.LiM2(2, 2, representation=Torch(linear, 5), standardize=True, seed=0)
     rows = np.array([[1e9 + 1.0, 3], [1e9 + 2.0, 5], [1e9 + 3.0, 4]])
-    agent.update_many(rows, [0, 1, 0], [0.0, 1.0, 1.0])
+    agent.update(rows, [0, 1, 0], [0.0, 1.0, 1.0])
     np.testing.assert_array_equal(np.sort(agent.state.memory.contexts[:3, 0]), rows[:, 0])

@@ -144,7 +144,7 @@ def test_tokens_outside_the_vocabulary_are_refused_before_anything_changes(setti
         with pytest.raises(ValueError, match="context"):
             agent.act(wrong)
         with pytest.raises(ValueError, match="context"):
-            agent.update_many([tokens[0].tolist(), [20] * N_FEATURES], [0, 1], [1.0, 1.0])
+            agent.update([tokens[0].tolist(), [20] * N_FEATURES], [0, 1], [1.0, 1.0])
     assert pickle.dumps(agent) == before
     agent.act(tokens[0].astype(np.int16))  # other whole numbers are converted
     assert contexts_of(agent).dtype == np.int32

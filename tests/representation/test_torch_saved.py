@@ -75,7 +75,7 @@ def module(width: int = 4) -> nn.Module:
 
 def test_a_module_of_ones_own_is_given_again() -> None:
     agent = lim2.LiM2(2, 3, representation=Torch(module(), 4), buffer=6, batch=4, seed=0)
-    agent.update_many(np.ones((9, 3), np.float32), [0, 1, 0] * 3, [1.0] * 9)
+    agent.update(np.ones((9, 3), np.float32), [0, 1, 0] * 3, [1.0] * 9)
     content = agent.to_bytes()
     with pytest.raises(LoadError, match=r"Torch\(Sequential.*representation="):
         lim2.from_bytes(content)
@@ -99,7 +99,7 @@ def test_an_optimizer_of_pytorch_comes_back_with_its_statistics() -> None:
         return Torch(module(), 4, partial(torch.optim.SGD, lr=0.01, momentum=0.9))
 
     agent = lim2.NeuralLinearMM(2, 3, representation=made(), buffer=6, batch=4, seed=0)
-    agent.update_many(np.ones((9, 3), np.float32), [0, 1, 0] * 3, [1.0] * 9)
+    agent.update(np.ones((9, 3), np.float32), [0, 1, 0] * 3, [1.0] * 9)
     loaded = lim2.from_bytes(agent.to_bytes(), representation=made())
     for learner in (agent, loaded):
         learner.update(np.zeros(3, np.float32), 1, 0.5)

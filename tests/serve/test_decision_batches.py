@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from lim2.bandit import RawDecider
-from lim2.item_deciding import Question
+from lim2.deciding import Decider
 from lim2.log.microbatching import MAX_DECISIONS, DecisionBatcher
 from lim2.serve.deciding import decide
 from lim2.serve.errors import ApiError
@@ -18,13 +17,13 @@ ITEMS = {"a": {"kind": "x", "price": 1}, "b": {"kind": "y", "price": 2}, "c": {"
 def answered(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return how many decisions are made as one, as they are made."""
     sizes: list[int] = []
-    answer = RawDecider.answer
+    answer = Decider.decide_many
 
-    def counted(decider: RawDecider, questions: Any) -> Any:
+    def counted(decider: Decider, questions: Any) -> Any:
         sizes.append(len(questions))
         return answer(decider, questions)
 
-    monkeypatch.setattr(RawDecider, "answer", counted)
+    monkeypatch.setattr(Decider, "decide_many", counted)
     return sizes
 
 
@@ -54,18 +53,18 @@ def test_a_snapshot_that_comes_in_between_decides_only_what_was_asked_of_it(serv
     hosted = service.personalizer
     batcher, old = DecisionBatcher(), hosted.decider
 
-    class Other(RawDecider):
+    class Other(Decider):
         """A snapshot that would answer everything wrongly."""
 
-        def answer(self, questions: Any) -> Any:
+        def decide_many(self, questions: Any) -> Any:
             raise ValueError(f"asked {len(questions)} questions")
 
-    new = Other(old._inner, old._encoders, old._learned, None)
+    new = Other()
 
     async def main() -> list[Any]:
-        question: Question = old.ask({"n": 1}, ITEMS)
+        question = old.question({"n": 1}, ITEMS)
         gone = asyncio.ensure_future(batcher.decide(new, question))
-        asked = [asyncio.ensure_future(batcher.decide(decider, question)) for decider in (old, new, old)]
+        asked = [asyncio.ensure_future(batcher.decide(decider, question)) for decider in (old.core, new, old.core)]
         await asyncio.sleep(0)
         gone.cancel()
         return await asyncio.gather(*asked, gone, return_exceptions=True)

@@ -213,5 +213,5 @@ def test_a_snapshot_is_ready_to_decide_before_it_is_swapped_in(catalog: Catalog)
     hosted = opened(catalog)
     rewarded(hosted, 3)
     assert hosted.step() == 3
-    assert "_scores_by" in vars(hosted.decider._inner)
+    assert "item_model" in vars(hosted.decider.core)
     hosted.close()

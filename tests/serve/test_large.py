@@ -9,7 +9,8 @@ import pytest
 from helpers.waiting import PATIENCE
 from starlette.testclient import TestClient
 
-from lim2.bandit import RawDecider
+from lim2.bandit.rows import ArmRows, ItemRows
+from lim2.deciding import Decider
 from lim2.log.microbatching import MAX_DECISIONS
 from lim2.serve.deciding import decide
 from lim2.serve.service import Service
@@ -39,13 +40,14 @@ class Gate:
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
     """Let every decision wait before it is computed."""
-    made, candidates = Gate(), RawDecider._candidates
+    made = Gate()
+    for kind in (ArmRows, ItemRows):
 
-    def waiting(decider: RawDecider, *given: Any) -> Any:
-        made.wait()
-        return candidates(decider, *given)
+        def waiting(*parts: Any, question: Any = kind.question, **options: Any) -> Any:
+            made.wait()
+            return question(*parts, **options)
 
-    monkeypatch.setattr(RawDecider, "_candidates", waiting)
+        monkeypatch.setattr(kind, "question", waiting)
     return made
 
 
@@ -84,15 +86,15 @@ def answers_while_it_waits(client: TestClient, gate: Gate, path: str, body: Any)
 
 
 def test_large_groups_are_decided_beside_the_loop(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    hosted, gate, answer = service.personalizer, Gate(), RawDecider.answer
+    hosted, gate, answer = service.personalizer, Gate(), Decider.decide_many
     items = {name: ITEMS[name] for name in list(ITEMS)[:30]}
 
-    def waiting(decider: RawDecider, questions: Any) -> Any:
+    def waiting(decider: Decider, questions: Any) -> Any:
         if len(questions) > 1:
             gate.wait()
         return answer(decider, questions)
 
-    monkeypatch.setattr(RawDecider, "answer", waiting)
+    monkeypatch.setattr(Decider, "decide_many", waiting)
 
     async def main() -> list[Any]:
         asked = [

@@ -99,7 +99,7 @@ def test_what_is_learned_reaches_all_who_decide_and_is_counted_once(linked: Link
     question = {"x": 1.0}, ITEMS
     deciders = [process.hosted().decider for process in (one, two)]
     assert deciders[0].propensities(*question).tobytes() == deciders[1].propensities(*question).tobytes()
-    assert deciders[0]._inner._inner._streams.serve.random() != deciders[1]._inner._inner._streams.serve.random()
+    assert deciders[0].core.streams.serve.random() != deciders[1].core.streams.serve.random()
     before = one.hosted().decider
     assert one.look() == 0 and one.hosted().decider is before  # nothing has changed, so nothing is sent
 
@@ -120,7 +120,7 @@ def test_a_change_holds_when_it_is_answered(linked: Linked) -> None:
         one.call("PUT", "/v1/bandits/personalizer/snapshot", lim2.Bandit(algorithm="LinearTS", seed=5).to_bytes())[0]
         == 204
     )
-    assert one.hosted("personalizer").decider._inner.name == "LinearTS"
+    assert one.hosted("personalizer").decider.name == "LinearTS"
 
 
 def test_the_model_that_is_given_has_learned_everything(linked: Linked) -> None:
@@ -460,6 +460,6 @@ def test_a_seed_does_not_let_every_snapshot_draw_the_same(linked: Linked) -> Non
         one.rewarded(str(number))
         for process in (one, two):
             process.hosted().learn_now()
-            streams.append(process.hosted().decider._snapshot._streams)
+            streams.append(process.hosted().decider.core.streams)
     assert streams[0] is streams[2] is streams[4] and streams[1] is streams[3] is streams[5]
     assert streams[0].serve.random() != streams[1].serve.random()

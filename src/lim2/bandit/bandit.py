@@ -1,37 +1,37 @@
 """``lim2.Bandit``: an encoder and an agent in one object. It takes dictionaries and returns names."""
 
+import copy
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from lim2 import batches
 from lim2.agent import Agent
 from lim2.agents import AGENTS
 from lim2.arms import arm_names
-from lim2.bandit.deciding import NAME, Encoding, Learned, RawDecider, RawDecision, RawItems, item_of, with_key
-from lim2.bandit.lessons import Lessons, check_position, encoded, lessons
+from lim2.bandit.deciding import RawDecider, RawDecision, item_of
+from lim2.bandit.files import dump
+from lim2.bandit.rows import NAME, Encoding, ItemRows, RawItems, rows_of, with_key
 from lim2.batches import Progress, Size
-from lim2.decision import Slate
+from lim2.decision import History, Slate
 from lim2.encoding import Encoder
 from lim2.evaluation import evaluate
 from lim2.evaluation.evaluate import Evaluation
 from lim2.exploration.epsilon import LOGGED
-from lim2.info import Info
-from lim2.items import ItemAgent
+from lim2.items import ItemAgent, agent_around
+from lim2.learner import Lesson, Position, checked_reward, checked_rewards
 from lim2.log import DecisionLog, LogError, Proof
 from lim2.log.ids import position_named
-from lim2.state import Write, put
-from lim2.warm_start import raw_of
+from lim2.shells import LearningShell
 
 # The default encoders: for contexts alone, and for contexts and items together, where width costs more.
 CONTEXT, BESIDE_ITEMS = Encoder(), Encoder(buckets=32)
 
 
-class Bandit(RawDecider):
+class Bandit(LearningShell, RawDecider):
     """Contextual bandit over raw data: call ``decide``, observe a reward, call ``update``.
 
     Contexts and items are dictionaries, dataclasses or rows of data frames. They may be nested and hold strings,
@@ -90,7 +90,7 @@ class Bandit(RawDecider):
     ('sku1', ('sku1', 'sku2'))
     """
 
-    _inner: Agent | ItemAgent
+    log: DecisionLog | None = None
     _numbered = 0  # the latest decision
 
     def __init__(
@@ -106,47 +106,30 @@ class Bandit(RawDecider):
         **settings: Any,
     ) -> None:
         plain = arms is not None and not isinstance(arms, Mapping)
-        own, of_items = encoder or (CONTEXT if plain else BESIDE_ITEMS), item_encoder or BESIDE_ITEMS
-        make = _maker(algorithm)
+        if plain and item_encoder is not None:
+            raise ValueError("item_encoder is for items with features: leave it out, or pass arms={name: features}")
+        encoder = encoder or (CONTEXT if plain else BESIDE_ITEMS)
+        item_encoder = None if plain else item_encoder or BESIDE_ITEMS
+        if item_encoder is None:
+            settings["arms"] = arms
+        else:
+            settings["n_item_features"] = item_encoder.width
         if epsilon is not None:
             settings["epsilon"] = epsilon
-        if plain:
-            if item_encoder is not None:
-                raise ValueError("item_encoder is for items with features: leave it out, or pass arms={name: features}")
-            inner = make(arms=arms, n_features=own.width, seed=seed, **settings)
-        else:
-            inner = make(n_features=own.width, n_item_features=of_items.width, seed=seed, **settings)
-        if not isinstance(inner, Agent | ItemAgent):
+        agent = _maker(algorithm)(n_features=encoder.width, seed=seed, **settings)
+        if not isinstance(agent, LearningShell):
             raise ValueError(
                 f"algorithm must be a name in lim2.AGENTS or a function that makes a lim2 agent, got {algorithm!r}"
             )
-        if log is not None and epsilon is None and not inner.epsilon:
-            inner.epsilon = LOGGED
-        encoders = (own, None if plain else of_items)
-        learned = Learned(own.init(), None if plain else of_items.init(trusted=True))
-        features = None
-        if isinstance(arms, Mapping):
+        if log is not None and epsilon is None and not agent.epsilon:
+            agent.epsilon = LOGGED
+        self.core, self.rows = agent.core, rows_of(encoder, item_encoder)
+        self.core.state = self.core.state._replace(encoders=self.rows.init())
+        if isinstance(self.rows, ItemRows) and isinstance(arms, Mapping):
             features = {name: with_key(arms[name], NAME, name) for name in arm_names(arms)}
-        super().__init__(inner, encoders, learned, features)
-        if features is not None:
-            self.encodable(features)
-        self.log: DecisionLog | None = None
+            self.rows.set_features(self.core, features)
         if log is not None:
             self.attach(log)
-
-    @classmethod
-    def restored(
-        cls,
-        inner: Agent | ItemAgent,
-        encoders: tuple[Encoding, Encoding | None],
-        learned: Learned,
-        features: Mapping[Hashable, Any] | None,
-    ) -> Self:
-        """Return a bandit with these parts and without a log; used by loading and copying."""
-        bandit = object.__new__(cls)
-        RawDecider.__init__(bandit, inner, encoders, learned, features)
-        bandit.log = None
-        return bandit
 
     # Deciding, with a log
 
@@ -191,11 +174,9 @@ class Bandit(RawDecider):
         """
         if not self._logs(joint, id, key, metadata):
             return super().decide(context, items, arms=arms, exploit=exploit, joint=joint)
-        eligible = None if arms is None else list(arms)
-        made = super().decide(context, items, arms=eligible, exploit=exploit)
-        assert self.log is not None
-        candidates = self._candidates(items, eligible)
-        return self.log.record(made, raw=context, raw_items=candidates, id=id, key=key, metadata=metadata, agent=self)
+        (decision,), candidates = self._ranked(context, items, 1, arms, exploit, joint)
+        options = {"raw": context, "raw_items": candidates, "id": id, "key": key, "metadata": metadata, "agent": self}
+        return self.logged("decide").record(decision, **options)
 
     def rank(
         self,
@@ -228,17 +209,13 @@ class Bandit(RawDecider):
         """
         if not self._logs(joint, id, key, metadata):
             return super().rank(context, items, k, arms=arms, exploit=exploit, joint=joint)
-        eligible = None if arms is None else list(arms)
-        made = super().rank(context, items, k, arms=eligible, exploit=exploit)
-        candidates = self._candidates(items, eligible)
-        assert self.log is not None
-        return self.log.record_slate(
-            made, raw=context, raw_items=candidates, id=id, key=key, metadata=metadata, agent=self
-        )
+        slate, candidates = self._ranked(context, items, k, arms, exploit, joint)
+        options = {"raw": context, "raw_items": candidates, "id": id, "key": key, "metadata": metadata, "agent": self}
+        return self.logged("rank").record_slate(slate, **options)
 
-    def _logs(self, joint: bool, *kept: Any) -> bool:
+    def _logs(self, joint: bool, *attributes: Any) -> bool:
         """Return whether decisions are recorded; raise a ValueError if an argument does not fit."""
-        if self.log is None and any(value is not None for value in kept):
+        if self.log is None and any(value is not None for value in attributes):
             raise ValueError(
                 "id, key and metadata need a decision log, and this bandit has none: make it with log='decisions.db'"
             )
@@ -249,8 +226,7 @@ class Bandit(RawDecider):
         return self.log is not None
 
     def _next_number(self) -> int:
-        agent = self._inner.agent if isinstance(self._inner, ItemAgent) else self._inner
-        newest = agent.algorithm.newest(agent._core.state)
+        newest = self.algorithm.newest(self.core.state.model)
         self._numbered = max(self._numbered, newest) + 1
         return self._numbered
 
@@ -272,165 +248,48 @@ class Bandit(RawDecider):
             )
         if self.log is not None:
             self.reward(decision.id, reward)
-            return
-        if isinstance(decision, Slate):
+        elif isinstance(decision, Slate):
             assert isinstance(reward, Mapping)
-            self._update_slate(decision, reward)
+            positions = {position_named(key): value for key, value in reward.items()}
+            if len(positions) < len(reward) or any(position > len(decision) for position in positions):
+                raise ValueError(
+                    f"rewards must name each of the {len(decision)} positions at most once, got {dict(reward)!r}"
+                )
+            ordered = sorted(positions.items())
+            self.core.learn_all(self._lesson(decision[at - 1], value, at) for at, value in ordered)
         elif isinstance(decision, RawDecision):
-            self._learn_decision(decision, reward, max(decision.position, 1))  # type: ignore[arg-type]
+            self.core.learn(self._lesson(decision, reward, max(decision.position, 1)))
         else:
             raise ValueError(f"decision must be what decide or rank returned, got {type(decision).__name__}")
 
-    def _update_slate(self, slate: Slate[Any], rewards: Mapping[Any, float]) -> None:
-        positions = {position_named(key): value for key, value in rewards.items()}
-        outside = [position for position in positions if position > len(slate)]
-        if outside or len(positions) < len(rewards):
-            raise ValueError(
-                f"rewards must name each of the {len(slate)} positions at most once, got {dict(rewards)!r}"
-            )
-        with self._inner.all_or_nothing([(self.__dict__, "_learned", self._learned)]):
-            for position, value in sorted(positions.items()):
-                self._learn_decision(slate[position - 1], value, position)
+    def _lesson(self, decision: Any, reward: Any, position: int) -> Lesson:
+        """Return the lesson of a decision."""
+        core, value = self.core, checked_reward(reward)
+        index, parts = self.rows.parts(core, decision.context, decision.arm, item_of(decision), position)
+        encoders, row = self.rows.learned(core.state, [[part] for part in parts])
+        return Lesson(row[0], index, value, decision.number or None, encoders)
 
-    def _learn_decision(self, decision: Any, reward: float, position: int) -> None:
-        """Learn the reward of a decision, in the order of decisions."""
-        self._inner.refuse_beside_log()
-        context, arm, item, decided = decision.context, decision.arm, item_of(decision), decision.number or None
-        self.learn_logged(context, arm, reward, (), item=item, position=position, decided=decided)
-
-    def learn(self, context: Any, arm: Hashable, reward: float, *, item: Any = None, position: int = 1) -> None:
-        """Learn one reward without a decision object, for example from historical data.
-
-        Parameters
-        ----------
-        context
-            The raw context.
-        arm
-            Name of the arm or item that was chosen.
-        reward
-            Its reward.
-        item
-            Raw features of the chosen item. None: it has no features, or the bandit knows them.
-        position
-            Position in a slate, counted from 1.
-
-        Examples
-        --------
-        >>> import lim2
-        >>> bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0)
-        >>> bandit.learn({"country": "AT"}, "shoes", 1.0)
-        >>> bandit.rounds
-        1
-        """
-        self._inner.refuse_beside_log()
-        self.learn_logged(context, arm, reward, (), item=item, position=position)
-
-    def learn_logged(
-        self,
-        context: Any,
-        arm: Hashable,
-        reward: float,
-        also: Iterable[Write],
-        *,
-        item: Any = None,
-        position: int = 1,
-        decided: int | None = None,
-    ) -> None:
-        """Learn a reward from a log, as :meth:`learn` does; set ``also``, its log position, in the same step."""
-        check_position(position)
-        known, inner = self._learned, self._inner
-        sources = self._sources(context, arm, item, position)
-        moved = [encoder.observe(value, raw) for _, raw, encoder, value in sources]
-        vectors = [encoder.encode(value, raw) for (_, raw, encoder, _), value in zip(sources, moved, strict=True)]
-        new = Learned(*moved) if len(moved) == 2 else known._replace(context=moved[0])
-        writes = [(self.__dict__, "_learned", new), *also]  # with the agent's new state, in one step
-        if isinstance(inner, ItemAgent):
-            inner.learn_row(inner.joined(vectors[0], vectors[1][None])[0], reward, writes, decided)
-        else:
-            inner.learn_row(vectors[0], arm, reward, writes, decided)
-
-    def learn_many(
-        self,
-        contexts: Iterable[Any],
-        arms: Iterable[Hashable],
-        rewards: ArrayLike,
-        *,
-        items: Iterable[Any] | None = None,
-        positions: Iterable[int] | None = None,
-        batch: Size = 1,
-        progress: Progress | None = None,
-    ) -> int:
-        """Learn many rewards: all of them or, if one fails, none. Return their number.
-
-        Parameters
-        ----------
-        contexts, arms, rewards, items, positions
-            The same as for :meth:`learn`, one entry per reward.
-        batch
-            Number of rewards learned in one update, see :meth:`lim2.Agent.update_many`. The encoder first observes all
-            contexts of a batch and then encodes them.
-        progress
-            Called after every batch as ``progress(done, total)``.
-
-        Examples
-        --------
-        >>> import lim2
-        >>> bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0)
-        >>> bandit.learn_many([{"age": 31}, {"age": 55}], ["spring", "shoes"], [1.0, 0.0])
-        2
-        """
-        self._inner.refuse_beside_log()
-        size = batches.checked(batch, self.batches, self._inner.algorithm.no_batches)
-        given = lessons(contexts, arms, rewards, items, positions)
-        n = len(given.rewards)
-        with self._inner.all_or_nothing([(self.__dict__, "_learned", self._learned)]):
-            for rows in batches.slices(n, size, self.rounds):
-                self._learn_batch(given.part(rows), ())
-                if progress is not None:
-                    progress(rows.stop, n)
-        return n
-
-    def learn_logged_many(
-        self,
-        contexts: Iterable[Any],
-        arms: Iterable[Hashable],
-        rewards: ArrayLike,
-        also: Iterable[Write],
-        *,
-        items: Iterable[Any] | None = None,
-        positions: Iterable[int] | None = None,
-        decided: Sequence[int] | None = None,
-    ) -> None:
-        """Learn rewards from a log as one batch; set ``also``, the log position of the last, in the same step."""
-        self._learn_batch(lessons(contexts, arms, rewards, items, positions), also, decided)
-
-    def _learn_batch(self, given: Lessons, also: Iterable[Write], decided: Sequence[int] | None = None) -> None:
-        """Learn one batch: first update the encoders, then the agent; assign all new values in one step."""
-        if not len(given.rewards):
-            put(also)
-            return
-        rows = zip(given.contexts, given.arms, given.items, given.positions, strict=True)
-        moved, vectors = encoded([self._sources(*row) for row in rows])
-        new = Learned(*moved) if len(moved) == 2 else self._learned._replace(context=moved[0])
-        inner = self._inner.agent if isinstance(self._inner, ItemAgent) else self._inner
-        arms = [0] * len(vectors) if isinstance(self._inner, ItemAgent) else given.arms
-        inner.learn_logged_many(vectors, arms, given.rewards, [(self.__dict__, "_learned", new), *also], decided)
-
-    def warm_start(self, table: Any, batch: Size = "auto", progress: Progress | None = None) -> int:
-        """Learn all rewards of a table with raw contexts, as :meth:`lim2.Agent.warm_start` does. Return their number.
-
-        Parameters
-        ----------
-        table, batch, progress
-            The same as for :meth:`lim2.Agent.warm_start`.
-
-        Returns
-        -------
-        int
-            Number of rewards learned.
-        """
-        contexts, arms, rewards, items = raw_of(table, self._encoders[1] is not None)
-        return self.learn_many(contexts, arms, rewards, items=items, batch=batch, progress=progress)
+    def lessons(self, history: History, size: Size, progress: Progress | None = None) -> Iterator[Lesson]:
+        """Yield the lessons of a history in batches: the encoders observe all rows of a batch, then encode them."""
+        core, n = self.core, len(history.arms)
+        raw = history.column(
+            "raw",
+            "has no raw context, from which this agent learns: decide with a lim2.Bandit, or store raw values with "
+            "raw= and raw_items=",
+        )
+        items = [None] * n if history.raw_items is None else history.raw_items
+        if self.arms is None:
+            message = "has no raw items, from which this agent learns: store them with raw_items="
+            items = history.column("raw_items", message)
+        rewards, positions = checked_rewards(history.rewards, n), history.positions or [1] * n
+        columns = list(zip(raw, history.arms, items, positions, strict=True))
+        for rows in batches.slices(n, size, self.rounds):
+            indices, parts = zip(*(self.rows.parts(core, *column) for column in columns[rows]), strict=True)
+            encoders, xs = self.rows.learned(core.state, list(zip(*parts, strict=True)))
+            decided = None if history.decided is None else history.decided[rows]
+            yield Lesson(xs, np.array(indices), rewards[rows], decided, encoders).part(slice(0, len(xs)))
+            if progress is not None:
+                progress(rows.stop, n)
 
     def reward(self, id: str, reward: float | Mapping[Any, float]) -> Any:
         """Record the reward of a logged decision, or of a slate's positions, and learn all rewards that have arrived.
@@ -457,7 +316,7 @@ class Bandit(RawDecider):
         ...     bandit.reward(decision.id, 1.0), bandit.rounds
         ('recorded', 1)
         """
-        log = self._logged("reward")
+        log = self.logged("reward")
         status = log.reward(id, reward)
         log.apply(self)
         return status
@@ -484,7 +343,7 @@ class Bandit(RawDecider):
         **options
             Further arguments of :func:`lim2.evaluate`.
         """
-        return evaluate(self._logged("evaluate"), self.snapshot() if policy is None else policy, **options)
+        return evaluate(self.logged("evaluate"), self.snapshot() if policy is None else policy, **options)
 
     def proof(self, against: Any, **options: Any) -> Proof:
         """Compare the logged decisions with a rule, by an interval that is valid however often one looks at it.
@@ -496,18 +355,17 @@ class Bandit(RawDecider):
         **options
             Further arguments of :meth:`lim2.DecisionLog.proof`.
         """
-        return self._logged("proof").proof(against, **options)
+        return self.logged("proof").proof(against, **options)
 
-    def _logged(self, what: str) -> DecisionLog:
+    def logged(self, what: str) -> DecisionLog:
+        """Return the log; raise a LogError if there is none."""
         if self.log is None:
             raise LogError(f"{what} needs a decision log: make the bandit with log='decisions.db', or call attach")
         return self.log
 
     # Arms
 
-    def add_arm(
-        self, name: Hashable, like: Hashable | None = None, *, features: Any = None, also: Iterable[Write] = ()
-    ) -> None:
+    def add_arm(self, name: Hashable, like: Hashable | None = None, *, features: Any = None) -> None:
         """Add an arm, and record the change if the bandit has a log.
 
         Parameters
@@ -518,8 +376,6 @@ class Bandit(RawDecider):
             For arms without features: name of an arm to copy, see :meth:`lim2.Agent.add_arm`.
         features
             For arms with features: features of the new arm.
-        also
-            Assignments made together with the change; used by a log.
 
         Examples
         --------
@@ -529,73 +385,58 @@ class Bandit(RawDecider):
         >>> bandit.arms
         ('spring', 'shoes', 'gift card')
         """
-        if self.log is not None and not also:
+        if self.log is not None:
             self.log.add_arm(self, name, like, features=features)
-            return
-        if isinstance(self._inner, Agent):
-            if features is not None:
-                raise ValueError("the arms of this bandit have no features: leave out features=")
-            self._inner.add_arm(name, like, also=also)
-            return
-        if self._features is None:
-            raise ValueError("this bandit has no arms to add to: pass the item in items= of the next call")
-        if like is not None or features is None:
-            raise ValueError(
-                f"the arms of this bandit have features: give the new arm features= and leave out like=, "
-                f"got features={features!r} and like={like!r}"
-            )
-        names = arm_names((*self._features, name))
-        new = self.encodable({**self._features, names[-1]: with_key(features, NAME, names[-1])})
-        put([(self.__dict__, "_features", new), *also])
+        else:
+            self.add_arm_logged(name, like, features)
 
-    def remove_arm(self, name: Hashable, *, also: Iterable[Write] = ()) -> None:
+    def remove_arm(self, name: Hashable) -> None:
         """Remove an arm, and record the change if the bandit has a log. Shared parameters stay as they are.
 
         Parameters
         ----------
         name
             Name of the arm.
-        also
-            Assignments made together with the change; used by a log.
         """
-        if self.log is not None and not also:
+        if self.log is not None:
             self.log.remove_arm(self, name)
-        elif isinstance(self._inner, Agent):
-            self._inner.remove_arm(name, also=also)
-        elif self._features is None:
-            raise ValueError("this bandit has no arms to remove: leave the item out of items= in the next call")
-        elif name not in list(self._features) or len(self._features) == 1:  # a list, for what is not hashable
-            raise ValueError(
-                f"cannot remove {name!r}: name one of the arms {list(self._features)!r}, of which one must remain"
-            )
         else:
-            left = {key: value for key, value in self._features.items() if key != name}
-            put([(self.__dict__, "_features", left), *also])
+            self.remove_arm_logged(name)
 
-    def encodable(self, features: dict[Hashable, Any]) -> dict[Hashable, Any]:
-        """Return the arms' features unchanged; raise a ValueError if they cannot be encoded."""
-        self._rows(np.zeros(self._encoders[0].width), features)
-        return features
+    def add_arm_logged(
+        self, name: Hashable, like: Hashable | None = None, features: Any = None, position: Position | None = None
+    ) -> None:
+        """Add an arm together with a position in a log."""
+        self.rows.add_arm(self.core, name, like, features, position)
+
+    def remove_arm_logged(self, name: Hashable, position: Position | None = None) -> None:
+        """Remove an arm together with a position in a log."""
+        self.rows.remove_arm(self.core, name, position)
 
     # Copies and files
 
-    def snapshot(self) -> RawDecider:
-        """Return a read-only copy that other threads can decide with while this bandit learns; it has no log."""
-        while True:
-            learned, inner = self._learned, self._inner.snapshot()
-            if self._learned is learned:  # of one moment
-                features = self._features
-                return RawDecider(inner, self._encoders, learned, features)
+    def snapshot(self, *, prepare: bool = False) -> RawDecider:
+        """Return a read-only copy that other threads can decide with while this bandit learns; it has no log.
+
+        Parameters
+        ----------
+        prepare
+            Compute now what the first decision would compute.
+        """
+        core = self.core.snapshot()
+        if prepare:
+            _ = core.item_model
+        return RawDecider.around(core, rows=self.rows)
 
     def copy(self) -> Self:
         """Return an independent copy, random streams included, without a log."""
-        return type(self).restored(self._inner.copy(), self._encoders, self._learned, self._features)
+        return type(self).around(copy.deepcopy(self.core), rows=self.rows)
 
     def clone(self) -> Self:
         """Return a new, untrained bandit with the same settings, without a log."""
-        own, of_items = self._encoders
-        learned = Learned(own.init(), None if of_items is None else of_items.init(trusted=True))
-        return type(self).restored(self._inner.clone(), self._encoders, learned, self._features)
+        core = self.agent.clone().core
+        core.state = core.state._replace(encoders=self.rows.init(), features=self.core.state.features)
+        return type(self).around(core, rows=self.rows)
 
     def __copy__(self) -> Self:
         return self.copy()
@@ -604,61 +445,20 @@ class Bandit(RawDecider):
         return self.copy()
 
     def __getstate__(self) -> dict[str, Any]:  # for pickle
-        return {**self.copy().__dict__, "log": None}
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the bandit to a file atomically; :func:`lim2.load` reads it. The log is not saved with it.
-
-        Parameters
-        ----------
-        path
-            Path of the file, in an existing folder. An existing file is replaced.
-        """
-        from lim2.persistence.files import write
-
-        write(Path(path), self.to_bytes())
+        return {**self.__dict__, "log": None}
 
     def to_bytes(self) -> bytes:
         """Return the bytes that :meth:`save` would write; :func:`lim2.from_bytes` reads them."""
-        from lim2.bandit.files import dump  # here, because it makes bandits, too
-
-        return dump(self)
-
-    # Properties
+        return dump(self.algorithm, self.rows.encoders, *self.core.parts())
 
     @property
     def agent(self) -> Agent | ItemAgent:
         """The agent inside the bandit, which takes vectors."""
-        return self._inner
-
-    @property
-    def epsilon(self) -> float:
-        """Share of decisions that are drawn uniformly; another one holds from then on."""
-        return self._inner.epsilon
-
-    @epsilon.setter
-    def epsilon(self, epsilon: float) -> None:
-        self._inner.epsilon = epsilon
-
-    @property
-    def batches(self) -> bool:
-        """Whether the algorithm can learn several rewards in one update."""
-        return self._inner.batches
-
-    @property
-    def info(self) -> Info | None:
-        """Diagnostics of the latest update; None before the first update, and in a copy."""
-        return self._inner.info
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the agent's state in bytes."""
-        return self._inner.nbytes
+        return agent_around(self.core)
 
     def __repr__(self) -> str:
-        shown = {} if self.arms is None else {"arms": list(self.arms)}
-        parts = [f"{name}={value!r}" for name, value in {**shown, "algorithm": self._inner.name}.items()]
-        return f"Bandit({', '.join(parts)}, rounds={self.rounds})"
+        arms = "" if self.arms is None else f"arms={list(self.arms)!r}, "
+        return f"Bandit({arms}algorithm={self.name!r}, rounds={self.rounds})"
 
 
 def _maker(algorithm: str | Callable[..., Any]) -> Callable[..., Any]:

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lim2.encoding import Columns, Encoder, Known
+from lim2.encoding import Columns, Encoder, EncoderState
 from lim2.state import Array
 
-Source = tuple[str, Any, Encoder | Columns, Known]  # context or item, what it is, its encoder, what that has learned
+Source = tuple[str, Any, Encoder | Columns, EncoderState]  # context or item, what it is, encoder, its state
 
 
 class Reason(NamedTuple):

@@ -1,23 +1,24 @@
 """Save and load bandits: one file with the agent and the encoder states."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.agent import Agent
+from lim2.algorithms.base import Algorithm
 from lim2.arms import arm_names
-from lim2.bandit.bandit import Bandit
-from lim2.bandit.deciding import Learned
-from lim2.encoding import Category, Columns, Embedding, Encoder, Known, Number, Tags, Time
+from lim2.bandit.rows import ItemRows, Rows, rows_of
+from lim2.deciding import BanditState
+from lim2.encoding import Category, Columns, Embedding, Encoder, EncoderState, Number, Tags, Time
 from lim2.encoding.parts import from_parts, to_parts
-from lim2.items import ItemAgent
+from lim2.learner import Learner
 from lim2.log.serialization import as_json
 from lim2.persistence import agents
 from lim2.persistence.container import LoadError, pack
 from lim2.persistence.settings import decoded, encoded
 from lim2.representation import Representation
+from lim2.state import Ints
 
 KIND = "bandit"  # the key of a header that says what the file holds
 KNOWN: dict[str, type[Any]] = {
@@ -26,21 +27,20 @@ KNOWN: dict[str, type[Any]] = {
 _AGENT, _HEADER = "agent", {"encoders", "learned", "features"}
 
 
-def dump(bandit: Bandit) -> bytes:
+def dump(
+    algorithm: Algorithm, encoders: Sequence[Encoder | Columns], state: BanditState, asked: Ints, positions: Any
+) -> bytes:
     """Return a bandit as the bytes of a file; equal bandits give equal bytes."""
-    while True:
-        learned, features = bandit._learned, bandit._features
-        content = bandit.agent.to_bytes()
-        if bandit._learned is learned:  # of one moment, even while another thread updates it
-            break
+    content = agents.dump(algorithm, state, asked, positions)
     arrays: dict[str, NDArray[Any]] = {_AGENT: np.frombuffer(content, dtype=np.uint8)}
     values = []
-    for place, known in enumerate(part for part in learned if part is not None):
-        own, moments = to_parts(known)
-        values.append(own)
+    for place, known in enumerate(state.encoders):
+        value, moments = to_parts(known)
+        values.append(value)
         arrays |= {f"{place}/{name}": array for name, array in moments.items()}
+    features = state.features
     header = {
-        "encoders": [encoded(encoder, "an encoder", KNOWN) for encoder in bandit._encoders],
+        "encoders": [None if one is None else encoded(one, "an encoder", KNOWN) for one in (*encoders, None)[:2]],
         "learned": values,
         "features": None if features is None else [[encoded(k, "a name", {}), v] for k, v in features.items()],
     }
@@ -53,43 +53,44 @@ def parse(
     *,
     seed: int | None,
     representation: Representation | None,
-) -> Bandit:
-    """Return the bandit that :func:`dump` wrote; raise a LoadError if the content is invalid."""
+) -> tuple[Learner, Rows]:
+    """Return learner and rows of the bandit that :func:`dump` wrote; raise a LoadError if the content is invalid."""
     try:
-        return _made(header, arrays, seed, representation)
+        return _parsed(header, arrays, seed, representation)
     except LoadError:
         raise
     except agents.INVALID_FILE_ERRORS as error:
         raise LoadError(f"the file does not describe a valid bandit, it may have been altered: {error}") from error
 
 
-def _made(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], seed: Any, representation: Any) -> Bandit:
+def _parsed(
+    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], seed: Any, representation: Any
+) -> tuple[Learner, Rows]:
     parts = header[KIND]
     if set(header) != {KIND} or not isinstance(parts, dict) or set(parts) != _HEADER or _AGENT not in arrays:
         raise LoadError("the file's header does not describe a bandit")
-    agent = Agent.restored(*agents.parse(arrays[_AGENT].tobytes(), seed=seed, representation=representation))
+    core = Learner(*agents.parse(arrays[_AGENT].tobytes(), seed=seed, representation=representation))
     encoders = tuple(decoded(part, KNOWN) for part in parts["encoders"])
     if len(encoders) != 2 or not isinstance(encoders[0], Encoder | Columns):
         raise LoadError("the file must describe an encoder of contexts and at most one encoder of items")
-    used = [encoder for encoder in encoders if encoder is not None]
-    if len(parts["learned"]) != len(used):
+    rows, crossing = rows_of(*encoders), core.algorithm.crossing
+    if len(parts["learned"]) != len(rows.encoders):
         raise LoadError("the file must have exactly one state per encoder")
-    known = [_known(encoder, parts["learned"][place], arrays, place) for place, encoder in enumerate(used)]
-    crossing, widths = agent.algorithm.crossing, tuple(encoder.width for encoder in used)
-    expected = agent.algorithm.shape if crossing is None else (crossing.context, crossing.item)
+    known = [_known(encoder, parts["learned"][place], arrays, place) for place, encoder in enumerate(rows.encoders)]
+    widths = tuple(encoder.width for encoder in rows.encoders)
+    expected = core.algorithm.shape if crossing is None else (crossing.context, crossing.item)
     if widths != expected:
         raise LoadError(f"the encoders return vectors of widths {widths}, but the agent expects {expected}")
-    inner = agent if crossing is None else ItemAgent(agent)
+    core.state = core.state._replace(encoders=tuple(known))
     features = _features(parts["features"])
-    if features is not None and crossing is None:
+    if isinstance(rows, ItemRows) and features is not None:
+        rows.set_features(core, features)
+    elif features is not None:
         raise LoadError("the file has features of arms, but the agent's arms have none")
-    bandit = Bandit.restored(inner, encoders, Learned(known[0], known[1] if crossing else None), features)
-    if features is not None:
-        bandit.encodable(features)
-    return bandit
+    return core, rows
 
 
-def _known(encoder: Any, values: Any, arrays: Mapping[str, NDArray[Any]], place: int) -> Known:
+def _known(encoder: Any, values: Any, arrays: Mapping[str, NDArray[Any]], place: int) -> EncoderState:
     own = {name.removeprefix(f"{place}/"): array for name, array in arrays.items() if name.startswith(f"{place}/")}
     known = from_parts(encoder, values, own, of_items=place == 1)
     encoder.check(known)

@@ -56,12 +56,12 @@ def warm_start(
         learner = fresh(table, agent, seed)
         started = time.perf_counter()
         with _bar() as show:
-            learned = learner.warm_start(table, size, show)
+            learned = table.replay(learner, size, show)
         seconds = time.perf_counter() - started
         learner.save(out)
     rate = learned / max(seconds, 1e-9)
     console().print(
-        f"{learner.agent.name if isinstance(learner, Bandit) else learner.name} has learned {learned:,} rewards of "
+        f"{learner.name} has learned {learned:,} rewards of "
         f"{len(table.arms):,} arms in {seconds:.1f} s, {rate:,.0f} per second: {out}",
         soft_wrap=True,
         markup=False,

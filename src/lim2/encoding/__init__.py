@@ -10,8 +10,6 @@ from lim2.encoding.encoder import Encoder
 from lim2.encoding.raw_encoder import RawEncoder
 from lim2.encoding.states import Column, ColumnInfo, Contribution, EncoderState
 
-Known = EncoderState  # its name in lim2 0.2
-
 __all__ = [
     "Category", "Column", "ColumnInfo", "Columns", "Contribution", "Embedding", "Encoder", "EncoderState",
     "Number", "RawEncoder", "Tags", "Time",

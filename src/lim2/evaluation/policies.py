@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lim2.arms import is_range
-from lim2.log import deciders
 from lim2.log.rules import as_probabilities
 from lim2.log.table import Table
 
@@ -15,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 class Chooser(Protocol):
-    """An agent, an item agent, a bandit, or a snapshot of one: see `lim2.log.deciders`."""
+    """An agent, an item agent, a bandit, or a snapshot of one."""
 
     @property
     def propensities(self) -> Callable[..., Array]:
@@ -46,11 +45,11 @@ def probabilities(policy: Chooser | Rule | ArrayLike, table: Table) -> Array:
 
 
 def _of_chooser(policy: Chooser, table: Table) -> Array:
-    if deciders.takes_raw(policy):
+    if getattr(policy, "keeps_raw", False):
         return _of_bandit(policy, table)
     if table.is_raw:
         raise ValueError("the table's contexts are raw, and this agent takes vectors: evaluate a lim2.Bandit")
-    return _of_item_agent(policy, table) if deciders.arms_of(policy) is None else _of_agent(policy, table)
+    return _of_item_agent(policy, table) if getattr(policy, "arms", None) is None else _of_agent(policy, table)
 
 
 def _of_agent(agent: Any, table: Table) -> Array:
@@ -90,7 +89,7 @@ def _of_item_agent(agent: Any, table: Table) -> Array:
 def _of_bandit(bandit: Any, table: Table) -> Array:
     if table.raw is None:
         raise ValueError("a lim2.Bandit takes raw contexts, but the table has vectors only: Table.of(..., raw=)")
-    if deciders.arms_of(bandit) is None and table.candidates.raw_items is None:
+    if bandit.arms is None and table.candidates.raw_items is None:
         raise ValueError("this bandit chooses among items, but the table has none that are raw: Table.of(..., items=)")
     mask, chances = _has_arms(bandit, table), np.zeros(len(table.candidates.arms))
     for row, context in enumerate(table.raw):
@@ -133,7 +132,7 @@ def _of_array(chances: Array, table: Table) -> Array:
 
 def _has_arms(agent: Any, table: Table) -> NDArray[np.bool_]:
     """Return a mask (K,) of the arms that an agent has; all if it chooses among items."""
-    arms = deciders.arms_of(agent)
+    arms = getattr(agent, "arms", None)
     names = None if arms is None else set(arms)
     return np.array([names is None or arm in names for arm in table.arms], dtype=bool)
 

@@ -22,7 +22,7 @@ import lim2
 ROOT = Path(lim2.__file__).parents[1]
 SKIPPED = (
     "lim2.serve", "lim2.client", "lim2.commands", "lim2.cli", "lim2.log", "lim2.evaluation", "lim2.persistence",
-    "lim2.loading", "lim2.warm_start", "lim2.experiments.report",
+    "lim2.loading", "lim2.experiments.report",
 )  # fmt: skip
 REGISTRIES = ("lim2.agents", "lim2.problems.registry", "lim2.experiments.names")
 # Each is for some kinds of problems or agents only: a root of their runs.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 from lim2.log.errors import LogError
 from lim2.log.serialization import dump_names, load_names
 from lim2.log.store import Tables
-from lim2.state import Write
 
 ADD, REMOVE = "add_arm", "remove_arm"
 
@@ -52,17 +51,12 @@ def from_text(kind: str, text: str) -> Change:
     return Change(kind, arms[0], arms[1] if len(arms) == 2 else None, features)
 
 
-def make_change(agent: Any, change: Change, writes: Sequence[Write] = ()) -> None:
-    """Change an agent's arms, together with other assignments if it can do both at once."""
-    options: dict[str, Any] = {"also": writes} if writes and hasattr(agent, "learn_logged") else {}
+def make_change(agent: Any, change: Change, position: Mapping[str, Any] | None = None) -> None:
+    """Change an agent's arms, and take over a position in the log in the same step."""
     if change.kind == REMOVE:
-        agent.remove_arm(change.name, **options)
-        return
-    if change.like is not None:
-        options["like"] = change.like
-    if change.features is not None:
-        options["features"] = change.features
-    agent.add_arm(change.name, **options)
+        agent.remove_arm_logged(change.name, position)
+    else:
+        agent.add_arm_logged(change.name, change.like, change.features, position)
 
 
 def write_change(tables: Tables, change: Change, position: int, now: float) -> bool:

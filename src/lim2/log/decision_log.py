@@ -12,12 +12,12 @@ from typing import Any
 
 from lim2 import batches
 from lim2.checks import LARGEST, positive_int, shown
-from lim2.log import deciders, decisions, rewards
+from lim2.log import decisions, rewards
 from lim2.log.changes import ADD, REMOVE, Change, make_change, to_text, write_change
 from lim2.log.entries import LoggedDecision
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.ids import checked_id
-from lim2.log.learning import Batch, learn, position_of
+from lim2.log.learning import Batch, check_learner, has, learn, position_of
 from lim2.log.proof import Proof, catch_up, prove, question_of
 from lim2.log.pruning import prune, prune_now
 from lim2.log.reading import LogState, entries, read_one, read_state, read_table
@@ -271,11 +271,10 @@ class DecisionLog:
         int
             Number of rewards learned.
         """
-        deciders.check_learner(agent)
+        check_learner(agent)
         if limit is not None:
             positive_int("limit", limit, least=0)
-        refusal = f"{type(agent).__name__} learns one reward at a time"
-        size = batches.checked(batch, deciders.learns_batches(agent), refusal)
+        size = batches.checked(batch, agent.batches, "this agent learns one reward at a time")
         with self._learning:
             self.expire()
             count = learn(self.store, agent, batch=size, limit=limit, lease=lease)
@@ -317,7 +316,7 @@ class DecisionLog:
         ...     log.replay(again), again.rounds
         (1, 1)
         """
-        deciders.check_learner(agent)
+        check_learner(agent)
         if "log_position" in agent.metadata:
             raise LogError(
                 "this agent has learned from a log before: give replay a new agent, such as agent.clone(), or use apply"
@@ -425,10 +424,10 @@ class DecisionLog:
 
     def _change(self, agent: Any, change: Change, batch: Batch) -> bool:
         to_text(change)  # a change that cannot be stored is refused before anything is learned
-        present, written = deciders.has(agent, change.name), False
+        present, written = has(agent, change.name), False
         while not written:
             self.apply(agent, batch=batch)
-            if deciders.has(agent, change.name) != present:  # another process was first
+            if has(agent, change.name) != present:  # another process was first
                 return False
             make_change(copy.deepcopy(agent), change)  # a change that cannot be made must not be stored
             position, now = position_of(agent), self.clock()

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from lim2.checks import shown
 from lim2.decision import Decision, Slate
-from lim2.log import deciders
 from lim2.log.decision_input import DecisionInput, checked_input, in_order
 from lim2.log.entries import NO_ATTRIBUTES, Attributes, LoggedDecision, checked_attributes, to_row
 from lim2.log.errors import TakenIdError, taken
@@ -87,7 +86,7 @@ def decide(
     """
     input, attributes = _input(agent, context, items, raw, raw_items), checked_attributes(key, metadata, active)
     _check_free(log.store, id)
-    decision = deciders.decide(agent, input, arms, exploit)
+    (decision,) = agent.decide_logged(input, arms, exploit)
     return _insert_one(log, NewDecision(decision, input, id, attributes), agent)
 
 
@@ -117,7 +116,7 @@ def decide_many(
     names, attributes = _each("ids", ids, n), _attributes(n, keys, metadata)
     for id in names:
         _check_free(log.store, id)
-    decisions = [deciders.decide(agent, input, arms, exploit) for input in inputs]
+    decisions = [agent.decide_logged(input, arms, exploit)[0] for input in inputs]
     return _insert(log, list(map(NewDecision, decisions, inputs, names, attributes)), agent)
 
 
@@ -144,7 +143,7 @@ def rank(
     """
     input, attributes = _input(agent, context, items, raw, raw_items), checked_attributes(key, metadata, active)
     _check_free(log.store, id)
-    return _insert_slate(log, deciders.rank(agent, input, k), input, id, attributes, agent)
+    return _insert_slate(log, agent.decide_logged(input, None, False, k), input, id, attributes, agent)
 
 
 def record(
@@ -246,7 +245,7 @@ def insert(log: Log, decision: NewDecision, agent: Any) -> Transaction[str]:
 
 
 def _input(agent: Any, context: Any, items: Any, raw: Any, raw_items: Any) -> DecisionInput:
-    if not deciders.takes_raw(agent):
+    if not agent.keeps_raw:
         return checked_input(context, items, raw, raw_items)
     if raw is not None or raw_items is not None:
         raise ValueError("raw= and raw_items= are for agents that take vectors: leave them out for this agent")

@@ -10,17 +10,27 @@ learner, and `replay`, learns the same batches.
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from lim2.arms import is_range
 from lim2.batches import growing
-from lim2.log import deciders
+from lim2.checks import shown
+from lim2.decision import History
 from lim2.log.changes import ADD, Change, from_text, is_repeated, make_change, removed_before
-from lim2.log.entries import from_row
+from lim2.log.entries import LoggedDecision, from_row
 from lim2.log.errors import LogError, PrunedLogError
 from lim2.log.store import ROWS_PER_READ, Event, Lease, Store, Tables, check_lease
-from lim2.state import Write, put
 
 Batch = int | Literal["auto"]
+
+
+def check_learner(agent: Any) -> None:
+    """Raise a LogError if something cannot learn."""
+    if not hasattr(agent, "learn_logged"):
+        raise LogError(
+            f"{shown(agent)} cannot learn: give an agent or bandit, as lim2.load returns it, not a snapshot or a path"
+        )
 
 
 def position_of(agent: Any) -> int:
@@ -54,10 +64,9 @@ def learn(
 
 def _apply(store: Store, agent: Any, events: list[Event]) -> int:
     """Learn one event, or several as a batch; return the number of rewards learned."""
-    progress = {"log_position": events[-1].position, "log_event": events[-1].token}
-    writes = [(agent.metadata, key, value) for key, value in progress.items()]
+    position = {"log_position": events[-1].position, "log_event": events[-1].token}
     try:
-        learned = _learn(store, agent, events, writes)
+        return _learn(store, agent, events, position)
     except Exception as error:
         first, last = events[0], events[-1]
         subject = "change of arms" if first.change is not None else f"reward of decision {first.row[0]!r}"
@@ -69,35 +78,31 @@ def _apply(store: Store, agent: Any, events: list[Event]) -> int:
             f"`log.discard(id)` leaves a decision out."
         )
         raise
-    put(writes)  # written already with what was learned, unless the agent cannot do both at once
-    return learned
 
 
-def _learn(store: Store, agent: Any, events: list[Event], writes: list[Write]) -> int:
-    """Let an agent learn events of any of the known kinds."""
-    lessons = []
+def _learn(store: Store, agent: Any, events: list[Event], position: Mapping[str, Any]) -> int:
+    """Let an agent learn events of any of the known kinds, and take over the position in the same step."""
+    rewarded: list[LoggedDecision] = []
     for event in events:
         if event.change is not None:
-            _change(store, agent, from_text(event.kind, event.change), event.position, writes)
+            if _change(store, agent, from_text(event.kind, event.change), event.position, position):
+                return 0
         elif event.kind in ("reward", "default"):
-            lessons += _lesson(store, agent, event)
+            rewarded += _rewarded(store, agent, event)
         elif event.kind not in ("dropped", "discarded", "erased"):
             raise LogError(
                 f"the event at position {event.position} has the unknown kind {event.kind!r}: use the lim2 that wrote "
                 f"it, or a newer one"
             )
-    if len(lessons) == 1:
-        deciders.teach(agent, lessons[0], writes)
-    elif lessons:
-        deciders.teach_many(agent, lessons, writes)
-    return len(lessons)
+    agent.learn_logged(history_of(rewarded) if rewarded else None, position)
+    return len(rewarded)
 
 
-def _lesson(store: Store, agent: Any, event: Event) -> list[deciders.Lesson]:
-    """Return the data to learn from a reward; nothing if its arm was removed."""
+def _rewarded(store: Store, agent: Any, event: Event) -> list[LoggedDecision]:
+    """Return the decision of a reward; nothing if its arm was removed."""
     entry = from_row(event.row, event.kind, event.reward)
-    if not deciders.lacks(agent, entry.arm):
-        return [deciders.lesson_of(entry)]
+    if not agent.lacks(entry.arm):
+        return [entry]
     if entry.arm in store.look(lambda tables: removed_before(tables, event.position)):
         return []
     raise LogError(
@@ -106,10 +111,35 @@ def _lesson(store: Store, agent: Any, event: Event) -> list[deciders.Lesson]:
     )
 
 
-def _change(store: Store, agent: Any, change: Change, position: int, writes: list[Write]) -> None:
-    applied = deciders.has(agent, change.name) == (change.kind == ADD)
-    if not (applied and store.look(lambda tables: is_repeated(tables, change, position))):
-        make_change(agent, change, writes)
+def history_of(decisions: Sequence[LoggedDecision]) -> History:
+    """Return decisions with rewards in every form in which the log has them."""
+    return History(
+        arms=[one.arm for one in decisions],
+        rewards=[one.reward for one in decisions],
+        contexts=[one.vector for one in decisions],
+        items=[None if one.vectors is None else one.vectors[one.arms.index(one.arm)] for one in decisions],
+        raw=[one.raw for one in decisions],
+        raw_items=[None if one.raw_items is None else one.raw_items[one.arm] for one in decisions],
+        positions=[max(one.position, 1) for one in decisions],
+        decided=[max(round(1e6 * one.time), 1) for one in decisions],
+        rows=[f"decision {one.id!r}" for one in decisions],
+        numbered=any(one.items is not None and is_range(one.arms) for one in decisions),
+        error=LogError,
+    )
+
+
+def has(agent: Any, arm: Hashable) -> bool:
+    """Return whether an agent has fixed arms, and this is one of them."""
+    return agent.arms is not None and not agent.lacks(arm)
+
+
+def _change(store: Store, agent: Any, change: Change, at: int, position: Mapping[str, Any]) -> bool:
+    """Change an agent's arms, unless the change repeats the one before; return whether it was changed."""
+    applied = has(agent, change.name) == (change.kind == ADD)
+    if applied and store.look(lambda tables: is_repeated(tables, change, at)):
+        return False
+    make_change(agent, change, position)
+    return True
 
 
 class _NewEvents(NamedTuple):
@@ -124,7 +154,7 @@ class _NewEvents(NamedTuple):
 
 def _next(store: Store, agent: Any, end: int, batch: Batch, remaining: int, lease: Lease | None) -> list[list[Event]]:
     """Return the next events in batches; raise a LogError if they do not continue the agent's position."""
-    after, batches = position_of(agent), deciders.learns_batches(agent)
+    after, batches = position_of(agent), agent.batches
     count = ROWS_PER_READ if batch == "auto" else max(batch, ROWS_PER_READ)
     new = store.look(lambda tables: _read(tables, after, end, batches, count))
     _check_continues(new, agent, after)

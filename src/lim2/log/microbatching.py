@@ -48,7 +48,7 @@ class Microbatcher(Generic[T]):
 class Decider(Protocol):
     """A snapshot that answers several questions at once."""
 
-    def answer(self, questions: Sequence[Any]) -> list[Decision]:
+    def decide_many(self, questions: Sequence[Any]) -> list[Decision]:
         """Return a decision for each question; ``rows`` of a question are an array."""
 
 
@@ -80,7 +80,7 @@ def _decide_all(requests: list[_DecisionRequest]) -> None:
         if not request.future.done():  # cancelled: the client has gone
             by_decider.setdefault(id(request.decider), []).append(request)
     for batch in by_decider.values():
-        decide = partial(batch[0].decider.answer, [request.question for request in batch])
+        decide = partial(batch[0].decider.decide_many, [request.question for request in batch])
         if sum(request.question.rows.size for request in batch) < LARGE_VALUES:
             _resolve(batch, decide)
         else:  # in a thread: other requests are answered meanwhile

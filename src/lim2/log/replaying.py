@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from lim2.log import deciders
+from lim2.arms import is_range
+from lim2.log.decision_input import DecisionInput
 from lim2.log.entries import LoggedDecision, from_row
 from lim2.log.errors import LogError
 from lim2.log.ids import row_id
@@ -55,12 +56,13 @@ def _own(entry: LoggedDecision) -> Choice:
 
 
 def _repeated(agent: Any, entry: LoggedDecision, positions: int) -> list[Choice]:
-    input, eligible = deciders.input_of(entry), deciders.eligible_in(agent, entry)
-    if entry.position:
-        slate = deciders.rank(agent, input, positions, eligible, entry.exploit)
-        return [(decision.arm, decision.propensity) for decision in slate]
-    decision = deciders.decide(agent, input, eligible, entry.exploit)
-    return [(decision.arm, decision.propensity)]
+    items: Any = entry.vectors
+    if items is not None and not is_range(entry.arms):
+        items = dict(zip(entry.arms, items, strict=True))
+    input = DecisionInput(entry.vector, items, entry.raw, entry.raw_items)
+    eligible = None if agent.arms is None or entry.arms == agent.arms else entry.arms
+    decisions = agent.decide_logged(input, eligible, entry.exploit, positions if entry.position else None)
+    return [(decision.arm, decision.propensity) for decision in decisions]
 
 
 def _equal_choices(repeated: list[Choice], logged: list[Choice]) -> bool:

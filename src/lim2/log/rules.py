@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lim2.log import deciders
 from lim2.log.entries import LoggedDecision
 
 Array = NDArray[np.float64]
@@ -105,11 +104,11 @@ def _items(decision: LoggedDecision) -> dict[Hashable, Any]:
 
 
 def _propensities(chooser: Any, decision: LoggedDecision) -> Any:
-    if deciders.takes_raw(chooser):
+    if getattr(chooser, "keeps_raw", False):
         if decision.raw_items is not None:
             return chooser.propensities(decision.raw, decision.raw_items)
         return chooser.propensities(decision.raw, arms=decision.arms)
-    if deciders.arms_of(chooser) is None:
+    if getattr(chooser, "arms", None) is None:
         return chooser.propensities(decision.vector, decision.vectors)
     vector = decision.vector
     if vector is None:

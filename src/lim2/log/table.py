@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lim2.arms import is_range
-from lim2.log import dataframes, deciders
+from lim2.batches import Progress, Size
+from lim2.decision import History
+from lim2.log import dataframes
 from lim2.log.candidates import Array, Candidates, Ints
+from lim2.log.errors import LogError
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,33 +213,40 @@ class Table:
             self.missing,
         )
 
-    def replay(self, agent: Any) -> int:
-        """Let an agent learn every row in order; return their number.
+    def replay(self, agent: Any, batch: Size = 1, progress: Progress | None = None) -> int:
+        """Let an agent learn all rewards in order or, if one fails, none; return their number.
+
+        Unlike `DecisionLog.replay`, this does not store a position in the agent.
 
         Parameters
         ----------
         agent
             An agent with these arms, an item agent, or a bandit if contexts are raw.
+        batch
+            Number of rewards learned in one update, as for `lim2.Agent.update`; ``"auto"`` is much faster than 1.
+        progress
+            Called after every batch as ``progress(done, total)``.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> table = lim2.log.Table.of([[1.0], [2.0]], ["red", "blue"], rewards=[1.0, 0.0], propensity=[0.5, 0.5])
+        >>> agent = lim2.AdaptiveTS(arms=["blue", "red"], n_features=1, seed=0)
+        >>> table.replay(agent), agent.rounds
+        (2, 2)
         """
-        vectors, raw, played = None if self.is_raw else self.contexts, self.raw, self.played
-        items, raw_items = self.candidates.items, self.candidates.raw_items
-        vector_items = None if items is None or items.dtype == object else items
-        numbered = items is not None and is_range(self.arms)
-        for row, arm in enumerate(self.chosen):
-            deciders.teach(
-                agent,
-                deciders.Lesson(
-                    of=f"row {row}",
-                    arm=self.arms[arm],
-                    reward=float(self.rewards[row]),
-                    vector=None if vectors is None else vectors[row],
-                    item=None if vector_items is None else vector_items[played[row]],
-                    raw=None if raw is None else raw[row],
-                    raw_item=None if raw_items is None else raw_items[played[row]],
-                    numbered=numbered,
-                ),
-            )
-        return len(self)
+        items, raw_items, played = self.candidates.items, self.candidates.raw_items, self.played
+        history = History(
+            arms=[self.arms[arm] for arm in self.chosen.tolist()],
+            rewards=self.rewards,
+            contexts=None if self.is_raw else self.contexts,
+            items=None if items is None or items.dtype == object else items[played],
+            raw=self.raw,
+            raw_items=None if raw_items is None else raw_items[played],
+            numbered=items is not None and is_range(self.arms),
+            error=LogError,
+        )
+        return int(agent.learn_history(history, batch, progress))
 
     # One row
 

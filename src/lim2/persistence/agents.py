@@ -17,7 +17,7 @@ from lim2 import state as trees
 from lim2.algorithms import ALGORITHMS, AdaptiveTS, Algorithm, linear_ts_files
 from lim2.arms import arm_names
 from lim2.checks import as_float
-from lim2.deciding import Core
+from lim2.deciding import BanditState
 from lim2.exploration import UCB, Random, Thompson
 from lim2.matching import Matching
 from lim2.persistence.container import LoadError, pack, unpack
@@ -61,28 +61,26 @@ class Counts(NamedTuple):
     rounds: Count
 
 
-def dump(
-    algorithm: Algorithm, core: Core, asked: Ints, positions: Mapping[str, Any], metadata: Mapping[str, Any]
-) -> bytes:
+def dump(algorithm: Algorithm, state: BanditState, asked: Ints, positions: Mapping[str, Any]) -> bytes:
     """Return an agent as the bytes of a file; equal agents give equal bytes."""
     if ALGORITHMS.get(algorithm.name) is not type(algorithm):
         raise ValueError(
             f"{type(algorithm).__qualname__} cannot be saved: only the agents in lim2.AGENTS can, not their subclasses"
         )
-    leaves = {f"state/{path}": leaf for path, leaf in trees.leaves(trees.canonical(core.state))}
+    leaves = {f"state/{path}": leaf for path, leaf in trees.leaves(trees.canonical(state.model))}
     arrays = {path: leaf for path, leaf in leaves.items() if isinstance(leaf, np.ndarray)}
     header = {
         "agent": algorithm.name,
-        "arms": [encoded(name, "an arm's name", CLASSES) for name in core.names],
+        "arms": [encoded(name, "an arm's name", CLASSES) for name in state.names],
         "settings": {f.name: _setting(f.name, getattr(algorithm, f.name)) for f in fields(algorithm)},
-        "rounds": core.rounds,
+        "rounds": state.rounds,
         "streams": positions,
-        "metadata": _checked_metadata(metadata),
+        "metadata": _checked_metadata(state.metadata),
         "values": {path: encoded(leaf, path, {}) for path, leaf in leaves.items() if path not in arrays},
     }
     # An arm that has been updated often enough is owed no turn, however often it was decided for.
-    turns = np.where(core.pulls < algorithm.turns, np.minimum(asked, algorithm.turns), 0)
-    return pack(header, {"pulls": core.pulls, "asked": turns, **arrays})
+    turns = np.where(state.pulls < algorithm.turns, np.minimum(asked, algorithm.turns), 0)
+    return pack(header, {"pulls": state.pulls, "asked": turns, **arrays})
 
 
 def _setting(name: str, value: Any) -> Any:

@@ -8,7 +8,7 @@ model that it publishes.
 from typing import Any, Literal
 
 from lim2.bandit import Bandit
-from lim2.bandit.deciding import NAME, with_key
+from lim2.bandit.rows import NAME, with_key
 from lim2.loading import from_bytes
 from lim2.serve.errors import ApiError, bad_request, not_found, shortened
 from lim2.serve.hosted import Hosted

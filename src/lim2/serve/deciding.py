@@ -91,11 +91,14 @@ async def choose(
     context, items, arms, exploit, size
         As for :func:`decide`.
     """
-    if size >= LONG or decider.size(items, arms) >= LARGE:
-        return await decided(lambda: decider.choose(context, items, arms=arms, exploit=exploit))
-    if not decider.chooses_items:
-        return decider.choose(context, items, arms=arms, exploit=exploit)
-    return await hosted.batcher.decide(decider, decider.ask(context, items, arms=arms, exploit=exploit))
+
+    def answer() -> Decision:
+        return decider.core.decide(decider.question(context, items, arms=arms, exploit=exploit))
+
+    candidates = max(len(part) for part in (arms or (), items or (), decider.arms or ()))
+    if size >= LONG or candidates * decider.rows.width >= LARGE:
+        return await decided(answer)
+    return await hosted.batcher.decide(decider.core, decider.question(context, items, arms=arms, exploit=exploit))
 
 
 async def record(

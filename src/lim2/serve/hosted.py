@@ -149,7 +149,7 @@ class Hosted:
             self.caught_up = self.caught_up or report.caught_up
             if report.decider is not None:
                 # The other process may have a seed, and so always the same draws.
-                report.decider.draw_like(self.decider)
+                report.decider.core.succeed(self.decider.core, draws=True)
                 self._go_on(report.decider)
 
     def unanswered(self) -> None:
@@ -286,7 +286,7 @@ class Hosted:
         return self.decider if self.leads and not self._behind else None
 
     def _swap(self, bandit: Bandit) -> None:
-        self._put(bandit.snapshot().prepared() if self.decides else bandit.snapshot())
+        self._put(bandit.snapshot(prepare=self.decides))
         self._unpublished = True
 
     def _go_on(self, decider: RawDecider) -> None:
@@ -298,7 +298,7 @@ class Hosted:
 
     def _put(self, decider: RawDecider) -> None:
         """Let a snapshot decide from now on."""
-        decider.count_turns_of(self.decider)
+        decider.core.succeed(self.decider.core)
         before, self.decider, self.rounds = self.decider, decider, decider.rounds
         if position_of(decider) != self.position or decider.metadata.get("revision") != before.metadata.get("revision"):
             self.position, self.modified = position_of(decider), time.time()
@@ -326,7 +326,7 @@ class Hosted:
             return 0
         model = self.log.model(after=self._version) if self.decides else None
         if model is not None:
-            self._go_on(self._read(model).snapshot().prepared())
+            self._go_on(self._read(model).snapshot(prepare=True))
         return 0
 
     def _read(self, model: Any) -> Bandit:
@@ -341,12 +341,12 @@ class Hosted:
             return self._own(specs.made(self.stored.spec)).snapshot()
         bandit = self._own(self._read(model))
         self.rounds, self.modified, self.position = bandit.rounds, model.time, position_of(bandit)
-        return bandit.snapshot().prepared()
+        return bandit.snapshot(prepare=True)
 
     def _own(self, bandit: Bandit) -> Bandit:
         """Return a bandit that decides from a stream of its own: no two processes draw the same numbers."""
         if self.catalog.shared or self._ask is not None:
-            bandit.agent.reseed(None)
+            bandit.reseed(None)
         return bandit
 
     def _started(self) -> Bandit:

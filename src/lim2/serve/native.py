@@ -149,7 +149,7 @@ def _slate(hosted: Hosted, id: str) -> list[Any]:
 
 def _candidates(decider: Any, own: Any) -> Any:
     """Return the features of the candidates, as the log keeps them."""
-    return decider._candidates(own.items, own.arms)
+    return decider.rows.candidates(decider.core.state, own.items, own.arms)
 
 
 def _decided(made: Any) -> wire.DecideResponse:
