@@ -1,8 +1,5 @@
 """Tables of README and of the pages on results, as Markdown, from `benchmarks.kept.Kept`."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import polars as pl
 
 from benchmarks import adaptive, past_the_paper
@@ -14,29 +11,6 @@ from lim2.experiments.stats import holm, pooled_interval, pooled_p
 from lim2.paper import ablation
 from lim2.paper.published import METHODS, RUNS
 from lim2.paper.write import claim_lines, links
-
-
-def compared(kept: Kept) -> str:
-    """Return AdaptiveTS minus its strongest rivals, problem by problem; bold is significant after Holm's correction."""
-    sides = past_the_paper.judged(kept.comparisons)
-    rows = [
-        [_with_runs(problem, rival["pairs"]), *(_lead(sides[side].get(problem)) for side in ("own", "peers"))]
-        for problem, rival in sides["own"].items()
-    ]
-    return "\n".join(table(["problem", "the best of the paper's methods", "the best of Vowpal Wabbit"], rows))
-
-
-def _with_runs(problem: str, pairs: int) -> str:
-    whole = past_the_paper.RUNS
-    return problem if pairs >= whole else f"{problem} ({pairs} of {whole} runs)"
-
-
-def _lead(rival: Mapping[str, Any] | None) -> str:
-    if rival is None:
-        return "–"
-    text = f"{rival['of_span']:+.1%} ± {rival['half_of_span']:.1%}"
-    shown = text if rival["verdict"] == "undecided" else f"**{text}**"
-    return f"{shown} {rival['agent'].removeprefix('vw:')}"
 
 
 def paper(kept: Kept) -> str:

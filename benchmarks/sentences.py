@@ -27,7 +27,7 @@ Sentences = Mapping[str, Sequence[object]]
 
 
 def rivals(kept: Kept) -> Sentences:
-    """README.md and docs/research/benchmarks.md: where AdaptiveTS stands on the paper's datasets."""
+    """docs/research/benchmarks.md: where AdaptiveTS stands on the paper's datasets."""
     sides = past_the_paper.judged(kept.comparisons)
 
     def count(side: str) -> list[object]:
@@ -48,6 +48,11 @@ def rivals(kept: Kept) -> Sentences:
             f"{LEVEL:.0%}", sum(map(len, sides.values())),
         ],
     }  # fmt: skip
+
+
+def standing(kept: Kept) -> Sentences:
+    """README.md: where AdaptiveTS stands on the paper's datasets, in short."""
+    return {text.removeprefix("A"): values for text, values in rivals(kept).items() if text.startswith("Against")}
 
 
 def worlds(kept: Kept) -> Sentences:

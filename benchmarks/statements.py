@@ -24,7 +24,7 @@ from lim2.paper.write import headline, latex_of, markdown_of
 
 # Tables by page, from the root of the checkout.
 TABLES: Mapping[str, Sequence[Callable[[Kept], str]]] = {
-    "README.md": [result_tables.compared],
+    "README.md": [],
     "docs/research/results.md": [result_tables.paper],
     "docs/research/reproduction.md": [result_tables.claims, result_tables.criteria, result_tables.pieces],
     "docs/research/benchmarks.md": [
@@ -41,7 +41,7 @@ TABLES: Mapping[str, Sequence[Callable[[Kept], str]]] = {
     "docs/guides/faq.md": [],
 }
 SENTENCES: Mapping[str, Sequence[Callable[[Kept], Sentences]]] = {
-    "README.md": [sentences.rivals, sentences.worlds],
+    "README.md": [sentences.standing, sentences.worlds],
     "docs/research/results.md": [sentences.verdict, sentences.forever],
     "docs/research/reproduction.md": [
         sentences.verdict,

@@ -10,6 +10,7 @@ from benchmarks.readme import PAGES, README, SPEED_PAGE, filled, speed_page
 
 TEXT = README.read_text()
 HOME = "https://github.com/lim2/lim2/"
+BADGES = r"/actions/workflows/|img\.shields\.io"
 RAW = "https://raw.githubusercontent.com/lim2/lim2/main/"
 
 
@@ -18,17 +19,16 @@ def test_tables_are_those_of_the_results() -> None:
     for page, parts in PAGES.items():
         assert page.read_text() == filled(page.read_text(), parts), f"{page.name}: run `python -m benchmarks.readme`"
     assert SPEED_PAGE.read_text() == speed_page(), "run `python -m benchmarks.readme`"
-    assert "| wheel |" in TEXT  # where it loses
 
 
 def test_it_is_short() -> None:
-    assert len(TEXT.splitlines()) <= 150
+    assert len(TEXT.splitlines()) <= 100
 
 
 def test_links_and_images_are_absolute_and_lead_to_files() -> None:
     """PyPI shows README without the repository around it."""
-    targets = re.findall(r"\]\((\S+?)\)", TEXT)
-    assert len(targets) > 15
+    targets = [target for target in re.findall(r"\]\((\S+?)\)", TEXT) if not re.search(BADGES, target)]
+    assert len(targets) > 10
     assert [target for target in targets if not target.startswith(("https://", "#"))] == []
     for target in targets:
         path = re.sub(r"^(blob|tree)/main/", "", target.removeprefix(HOME).removeprefix(RAW))
@@ -43,7 +43,7 @@ def test_the_address_is_that_of_the_package() -> None:
 
 def test_it_begins_with_something_that_prints() -> None:
     """tests/test_docs.py runs it."""
-    first = blocks(README)[0]
+    first = blocks(README, "python")[0]
     assert first.language == "python"
     assert "print(" in first.text
 
