@@ -14,16 +14,7 @@ Line = tuple[int, Any, dict[str, str]] | str
 
 
 class Answering:
-    """Answers requests by a script, and notes them; after its end, it answers as its last line says.
-
-    Parameters
-    ----------
-    script
-        Status, content and headers of each answer. ``"hang up"`` closes the connection without an answer; ``"silence"``
-        never answers.
-    certificate
-        A file with it and its key, for HTTPS.
-    """
+    """Answers requests by a script of answers, ``"hang up"`` and ``"silence"``, and repeats its last line at the end."""
 
     def __init__(self, *script: Line, certificate: Path | None = None) -> None:
         self.bodies: list[Any] = []

@@ -62,15 +62,7 @@ def given() -> str | None:
 
 
 class Server:
-    """The wheel's server, over files in a folder.
-
-    Parameters
-    ----------
-    folder
-        Where its files are.
-    settings
-        More lines of its configuration.
-    """
+    """The wheel's server, over files in a folder."""
 
     def __init__(self, folder: Path, settings: str = "") -> None:
         with warnings.catch_warnings():

@@ -19,15 +19,7 @@ LOST = (OSError, http.client.HTTPException)
 
 
 class Cluster:
-    """Processes that share a database.
-
-    Parameters
-    ----------
-    folder
-        For their files.
-    store
-        The address of the database.
-    """
+    """Processes that share a database."""
 
     def __init__(self, folder: Path, store: str) -> None:
         self._folder, self.store = folder, store
@@ -113,17 +105,7 @@ def is_ready(server: Running) -> bool:
 
 
 class Client(threading.Thread):
-    """Decides and rewards for visitors; a request that a process took with it is sent to another one.
-
-    Parameters
-    ----------
-    balancer
-        Says whom to ask.
-    bandit
-        The name of the bandit.
-    name
-        Its own; its decisions have ids that begin with it.
-    """
+    """Decides and rewards for visitors; a request that a process took with it is sent to another one."""
 
     def __init__(self, balancer: Balancer, bandit: str, name: str) -> None:
         super().__init__(daemon=True)

@@ -23,15 +23,7 @@ TESTS = Path(__file__).parents[2]
 
 
 class Coordinator:
-    """Talks to the parent of all attackers.
-
-    Parameters
-    ----------
-    process
-        The parent.
-    witness
-        Hears all lines.
-    """
+    """Talks to the parent of all attackers."""
 
     def __init__(self, process: subprocess.Popen[bytes], witness: Witness) -> None:
         assert process.stdin is not None

@@ -15,15 +15,7 @@ class TimerError(BaseException):
 
 
 class Timer:
-    """Interrupts calls of the main thread.
-
-    Parameters
-    ----------
-    moments
-        From which the moments are drawn.
-    interrupted
-        Called after each call that was interrupted.
-    """
+    """Interrupts calls of the main thread."""
 
     def __init__(self, moments: random.Random, interrupted: Callable[[], None]) -> None:
         self._moments, self._interrupted = moments, interrupted

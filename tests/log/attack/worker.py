@@ -70,17 +70,7 @@ def while_there(name: str, attempt: Attempt, call: Callable[[], Any]) -> tuple[b
 
 
 class Process:
-    """What all attackers have: a name, the log, a main thread that timers interrupt, and an agent that learns.
-
-    Parameters
-    ----------
-    folder
-        Where the log, the saved agents and the backups are.
-    name
-        Of the process, the same in all its lives.
-    life
-        How often it has been started before.
-    """
+    """What all attackers have: a name, the log, a main thread that timers interrupt, and an agent that learns."""
 
     def __init__(self, folder: Path, name: str, life: int) -> None:
         self.folder, self.name, self.life = folder, name, life
@@ -188,17 +178,7 @@ class Decider(Process):
 
 
 class Hand:
-    """One thread of a decider.
-
-    Parameters
-    ----------
-    owner
-        The process.
-    number
-        Of the thread.
-    attempt
-        Makes a call, perhaps with an interruption.
-    """
+    """One thread of a decider."""
 
     def __init__(self, owner: Decider, number: int, attempt: Attempt) -> None:
         self.owner, self.attempt = owner, attempt
