@@ -14,7 +14,7 @@ Line = tuple[int, Any, dict[str, str]] | str
 
 
 class Answering:
-    """Answers requests by a script of answers, ``"hang up"`` and ``"silence"``, and repeats its last line at the end."""
+    """Answers requests by a script: answers, ``"hang up"`` and ``"silence"``, and repeats its last line at the end."""
 
     def __init__(self, *script: Line, certificate: Path | None = None) -> None:
         self.bodies: list[Any] = []
