@@ -17,8 +17,8 @@ from lim2.serve.service import Service
 
 BASE = "/v1/bandits"
 ROLES = {
-    "decide": "decide reward rank decide_many reward_many activate decision whoami",
-    "read": "decision explain evaluate overview snapshot show list events whoami",
+    "decide": "decide reward rank decide_many reward_many activate decision",
+    "read": "decision explain evaluate proof overview snapshot show list events",
 }
 SOME = """
 [keys.web]
@@ -107,6 +107,8 @@ def test_a_key_for_some_bandits_sees_and_changes_no_others(limited: TestClient) 
         assert call(limited, "for-ann-alone", "GET", path).status_code == 403
     me = call(limited, "for-the-web-shop", "GET", "/v1/whoami").json()
     assert me == {"role": "decide", "name": "keys.web", "bandits": ["personalizer", "shop"]}
+    assert call(limited, None, "GET", "/v1/whoami").json() == {"role": None, "name": None, "bandits": None}
+    assert call(limited, "guessed", "GET", "/v1/whoami").status_code == 401
 
 
 def test_a_key_that_decides_does_not_open_the_dashboard(client: TestClient) -> None:

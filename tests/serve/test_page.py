@@ -192,7 +192,7 @@ def test_figures_are_those_of_the_service(page: Browser, shop: Running) -> None:
     assert page.text("#t-decisions") == f"{found['bandit']['decisions']:,}"
     assert page.text("#t-pending") == f"{found['bandit']['pending']:,}"
     assert f"mean reward {found['online']['value']:.3f}" in page.text("#c-reward-summary")
-    assert f"Without the latest {found['left_out']} decisions" in page.text("#c-reward-summary")
+    assert f"The latest {found['left_out']} decisions are excluded" in page.text("#c-reward-summary")
     assert len(page.all("#latest tr")) == len(found["latest"])
     assert found["latest"][0]["arm"] in page.text("#latest tr td.name")
     keys = page.texts("#learned tbody th")

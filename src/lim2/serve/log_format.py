@@ -7,6 +7,8 @@ from typing import Any
 
 from lim2.serve.config import Config
 
+_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
 
 class TextLines(logging.Formatter):
     """Log records as text; fields follow the message."""
@@ -14,7 +16,9 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as a line."""
         fields = getattr(record, "fields", {})
-        shown = "".join(f" {name}={json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
+        shown = "".join(
+            f" {name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in fields.items()
+        )
         first, *rest = super().format(record).split("\n", 1)  # the rest is a traceback
         return "\n".join([first + shown, *rest])
 
@@ -34,7 +38,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return _json(line)
 
 
 def log_settings(config: Config) -> dict[str, Any]:

@@ -292,7 +292,7 @@ async def change(call: Call) -> wire.BanditInfo:
     fields = msgspec.structs.asdict(call.body).items()
     settings = {name: value for name, value in fields if value is not msgspec.UNSET}
     await asyncio.to_thread(revisions.change, hosted, settings)
-    call.details.update(settings)
+    call.details.update(msgspec.to_builtins(settings))
     await call.service.stepped(hosted)
     return await asyncio.to_thread(info_of, hosted)
 

@@ -358,10 +358,13 @@ class Login(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LoginResponse(msgspec.Struct, kw_only=True):
-    """What the key may do, its name in the settings, and the bandits that it is for; null means all."""
+    """What the key may do, its name in the settings, and the bandits that it is for; null means all.
 
-    role: Role
-    name: str
+    ``role`` and ``name`` are null if the request has neither a key nor a login.
+    """
+
+    role: Role | None
+    name: str | None
     bandits: list[str] | None
 
 
