@@ -1,5 +1,6 @@
 """A control group of the service: set, changed and ended by clients, and seen in decisions, logs and proofs."""
 
+import time
 from typing import Any
 
 import pytest
@@ -90,3 +91,34 @@ def test_pin_pause_and_resume(client: TestClient, service: Service) -> None:
     assert {post(client, "shop/decide", {})["group"] for _ in range(40)} == {"control", "bandit"}
     changes = [one for one in client.get("/v1/audit").json()["entries"] if one["event"] == "changed"]
     assert len(changes) == 3
+
+
+@over_all
+def test_a_key_gets_the_same_decision_again(client: TestClient, service: Service) -> None:
+    make(client, arms=["a", "b", "c", "d"], seed=0, epsilon=1.0, sticky=3600)
+    first = post(client, "shop/decide", {"key": "ann"})
+    assert [post(client, "shop/decide", {"key": "ann", "context": {"n": n}}) for n in range(20)] == [first] * 20
+    others = {post(client, "shop/decide", {"key": f"user {n}"})["id"] for n in range(20)}
+    assert len(others) == 20 and first["id"] not in others
+    assert post(client, "shop/reward", {"id": first["id"], "reward": 1.0})["status"] == "recorded"
+    assert post(client, "shop/decide", {"key": "ann"})["id"] == first["id"]  # also after its reward
+    without = [arm for arm in "abcd" if arm != first["arm"]]
+    other = post(client, "shop/decide", {"key": "ann", "arms": without})
+    assert other["arm"] in without and other["id"] != first["id"]
+    assert post(client, "shop/decide", {"key": "ann", "arms": without}) == other
+    assert post(client, "shop/decide", {"key": "ann", "id": "mine"})["id"] == "mine"
+    service.registry.opened["shop"].log.clock = lambda: time.time() + 7300
+    assert post(client, "shop/decide", {"key": "ann"})["id"] not in (first["id"], other["id"], "mine")
+
+
+@over_all
+def test_of_two_processes_at_one_moment_one_decision_holds(
+    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither sees the other's decision when it looks: the id that both use lets the log take one of them."""
+    make(client, arms=["a", "b", "c", "d"], seed=0, epsilon=1.0, sticky=3600)
+    log = service.registry.opened["shop"].log
+    monkeypatch.setattr(log, "latest", lambda key, within: None)
+    assert len({post(client, "shop/decide", {"key": "ann"})["id"] for _ in range(10)}) == 1
+    assert len({post(client, "shop/decide", {"key": "ann"})["arm"] for _ in range(10)}) == 1
+    assert client.get(f"{BASE}/shop").json()["decisions"] == 1

@@ -289,7 +289,7 @@ def change(bandit: str, /, **settings: Any) -> Call[dict[str, Any]]:
     ----------
     **settings
         ``expire_after``, ``default_reward``, ``aggregate``, ``keep_days``, ``epsilon``, ``control``,
-        ``reward_range``, ``pin``, ``paused``.
+        ``reward_range``, ``pin``, ``paused``, ``sticky``.
     """
     return Call(Request("PATCH", _path(bandit), dump_json(as_json(settings, "a change"))), _json)
 

@@ -446,6 +446,20 @@ class DecisionLog:
         """Return a decision, with its reward if it has one."""
         return read_one(self.store, checked_id(id))
 
+    def latest(self, key: str, within: float) -> LoggedDecision | None:
+        """Return a person's latest decision, or None.
+
+        Parameters
+        ----------
+        key
+            Key that was given with the decision.
+        within
+            Its largest age in seconds.
+        """
+        since, person = self.clock() - within, checked_id(key, "a key")
+        id = self.store.look(lambda tables: tables.latest(person, since))
+        return None if id is None else read_one(self.store, id)
+
     def pending(self) -> list[LoggedDecision]:
         """Return the pending decisions, oldest first."""
         return list(entries(self.store, "pending"))

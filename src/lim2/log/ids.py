@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +23,21 @@ def new_id(now: float) -> str:
     ('018bcfe56800', 32)
     """
     return f"{max(int(now * 1000), 0) & 0xFFFFFFFFFFFF:012x}{secrets.token_hex(10)}"
+
+
+def sticky_id(log: str, key: str, now: float, seconds: float) -> str:
+    """Return the ID of a key's new decision that others get again for so many seconds.
+
+    Processes that decide for a key at the same moment give it the same ID, so that the log takes one of them.
+
+    Examples
+    --------
+    >>> sticky_id("log", "ann", 1.7e9, 3600) == sticky_id("log", "ann", 1.7e9 + 1, 3600)
+    True
+    """
+    start = now - now % seconds
+    text = f"{log}\0{start!r}\0{key}"
+    return new_id(start)[:12] + hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
 def row_id(slate: str, position: int) -> str:

@@ -214,7 +214,7 @@ class Proof:
         if not self.decisions:
             line = f"not yet: no decision against {rule} can be counted"
         elif self.verdict == "not yet":
-            known = math.isfinite(self.relative)
+            known = all(map(math.isfinite, (self.relative, *self.relative_interval)))
             value, ends = (self.relative, self.relative_interval) if known else (self.gain, self.interval)
             show = _percent if known else _signed
             word = "approximate: " if self.approximate else "not yet: "
@@ -523,7 +523,10 @@ def _proof(question: Question, evidence: Evidence, waiting: int, deleted: bool) 
     approximate = question.reward_range is None and evidence.outside > 0
     sign = 0 if approximate else evidence.sign
     gain, ends, mean = math.nan, (-scale, scale), math.nan
-    curve = [CurvePoint(number, *(scale * value for value in values)) for number, *values in evidence.curve]
+    curve = [
+        CurvePoint(number, scale * mean, max(scale * start, -scale), min(scale * end, scale))
+        for number, mean, start, end in evidence.curve
+    ]
     if approximate:
         ends, curve = (-math.inf, math.inf), []
     if n and approximate:

@@ -201,6 +201,9 @@ class Tables(Protocol):
     def newest(self, count: int) -> int:
         """Return the seq after which exactly the newest ``count`` decisions follow; 0 if there are not more."""
 
+    def latest(self, key: str, since: float) -> str | None:
+        """Return the ID of a key's latest decision since a time, slates left out, or None."""
+
     def unrewarded(self, after: int) -> int:
         """Return the number of pending or dropped decisions with a larger seq; a slate counts by its first position."""
 

@@ -1,7 +1,7 @@
 """Decisions that requests ask for: made by the snapshot of a bandit, and answered when they are on disk."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -9,10 +9,11 @@ import msgspec
 from lim2.bandit import RawDecider
 from lim2.control import controlled
 from lim2.decision import Decision
-from lim2.log import TakenIdError
+from lim2.log import StoreUnavailableError, TakenIdError
 from lim2.log.decision_input import DecisionInput
 from lim2.log.decisions import NewDecision, insert
 from lim2.log.entries import checked_attributes
+from lim2.log.ids import sticky_id
 from lim2.serve.background import decided
 from lim2.serve.hosted import Hosted
 from lim2.serve.refusals import refusals
@@ -62,12 +63,31 @@ async def decide(
         Bytes of the request.
     """
     with refusals("a decision"):
-        decider = hosted.decider
+        decider, sticky = hosted.decider, hosted.stored.spec.sticky
+        if sticky is not None and key is not None and id is None:
+            found, id = await asyncio.to_thread(_again, hosted, key, sticky, arms or items or decider.arms or ())
+            if found is not None:
+                return found
         choice = await choose(hosted, decider, context, items, arms, exploit=exploit, size=size)
         (made,) = controlled(control_of(hosted.stored.spec), [choice])
         return await record(
             hosted, made, context, items, decider, id=id, key=key, metadata=metadata, active=active, size=size
         )
+
+
+def _again(hosted: Hosted, key: str, sticky: float, eligible: Collection[Any]) -> tuple[Any, str | None]:
+    """Return the decision that a key gets again, or None, and the ID of its next one.
+
+    Another process that decides for the key at this moment uses the same ID, and then one of the two decisions holds.
+    Without the database nothing is known of earlier decisions.
+    """
+    try:
+        found = hosted.log.latest(key, sticky)
+    except StoreUnavailableError:
+        found = None
+    if found is None:
+        return None, sticky_id(hosted.log.id, key, hosted.log.clock(), sticky)
+    return (found, None) if found.arm in eligible else (None, None)
 
 
 async def choose(

@@ -77,7 +77,8 @@ class BanditSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     one, and a different second one is refused. ``keep_days``: how long decisions are kept; null means forever.
     ``control``: the control group; null means that the bandit decides alone. ``reward_range``: the smallest and the
     largest reward, for proofs; null means 0 to 1. ``pin``: an arm that all traffic gets, whatever the bandit chooses;
-    ``paused``: whether rewards are recorded, but nothing is learned from them until it is false again.
+    ``paused``: whether rewards are recorded, but nothing is learned from them until it is false again. ``sticky``:
+    seconds in which the same key gets the same decision again, as long as its arm is eligible; null means never.
     """
 
     arms: Annotated[list[ArmName], Meta(min_length=1, max_length=1000)] | dict[ArmName, dict[str, Any]] | None = None
@@ -95,6 +96,7 @@ class BanditSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reward_range: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
     pin: ArmName | None = None
     paused: bool = False
+    sticky: Annotated[float, Meta(gt=0, le=1e9)] | None = None
 
 
 class PersonalizerSettings(msgspec.Struct, frozen=True, kw_only=True):

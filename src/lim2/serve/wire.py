@@ -335,6 +335,7 @@ class SettingsRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     and learns from it; ``LoggingOnly`` also answers with it, and learns nothing until the mode changes.
     ``control``: the control group and its share; null ends it. ``reward_range``: for proofs.
     ``pin``: an arm that all traffic gets; null ends it. ``paused``: whether nothing is learned.
+    ``sticky``: seconds in which the same key gets the same decision.
     """
 
     expire_after: Annotated[float, Meta(gt=0, le=1000000000.0)] | msgspec.UnsetType | None = msgspec.UNSET
@@ -347,6 +348,7 @@ class SettingsRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     control: ControlSpec | msgspec.UnsetType | None = msgspec.UNSET
     pin: ArmName | msgspec.UnsetType | None = msgspec.UNSET
     paused: bool | msgspec.UnsetType = msgspec.UNSET
+    sticky: Annotated[float, Meta(gt=0, le=1e9)] | msgspec.UnsetType | None = msgspec.UNSET
     reward_range: Annotated[list[Finite], Meta(min_length=2, max_length=2)] | msgspec.UnsetType | None = msgspec.UNSET
     learning_mode: LearningMode | msgspec.UnsetType = msgspec.UNSET
 

@@ -109,6 +109,11 @@ DECISIONS = {
 NEWEST = """SELECT seq FROM ((SELECT seq FROM lim2.pending WHERE log = %(log)s ORDER BY seq DESC LIMIT %(limit)s)
     UNION ALL (SELECT seq FROM lim2.events WHERE log = %(log)s AND seq IS NOT NULL AND position > %(pruned)s
     ORDER BY seq DESC LIMIT %(limit)s)) d ORDER BY seq DESC OFFSET %(count)s LIMIT 1"""
+_OF_KEY = "WHERE log = %(log)s AND key = %(key)s AND slot = 0"
+# Find the latest decision with a key since a time, slates left out.
+LATEST = f"""SELECT id FROM (SELECT id, time, seq FROM lim2.pending {_OF_KEY} AND time >= %(since)s
+    UNION ALL SELECT id, decided, seq FROM lim2.events {_OF_KEY} AND decided >= %(since)s AND position > %(pruned)s) d
+    ORDER BY time DESC, seq DESC LIMIT 1"""
 # Count pending and dropped decisions.
 UNREWARDED = """SELECT (SELECT count(*) FROM lim2.pending WHERE log = %(log)s AND seq > %(after)s AND slot <= 1) +
     (SELECT count(*) FROM lim2.events WHERE log = %(log)s AND seq > %(after)s AND slot <= 1 AND kind = 'dropped'

@@ -237,6 +237,10 @@ class PostgresTables:
     def newest(self, count: int) -> int:  # noqa: D102
         return self._integer(sql.NEWEST, self._named(count=count, limit=count + 1)) or 0
 
+    def latest(self, key: str, since: float) -> str | None:  # noqa: D102
+        row = self._one(sql.LATEST, self._named(key=key, since=since))
+        return None if row is None else str(row[0])
+
     def unrewarded(self, after: int) -> int:  # noqa: D102
         return self._integer(sql.UNREWARDED, self._named(after=after)) or 0
 

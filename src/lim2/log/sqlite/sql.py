@@ -78,6 +78,8 @@ DECISIONS = {
 }
 # Find the seq after which exactly so many decisions follow.
 NEWEST = "SELECT seq FROM decisions ORDER BY seq DESC LIMIT 1 OFFSET ?"
+# Find the latest decision with a key since a time, slates left out.
+LATEST = "SELECT id FROM decisions WHERE key = ? AND time >= ? AND slot = 0 ORDER BY time DESC, seq DESC LIMIT 1"
 # Count pending and dropped decisions.
 UNREWARDED = """SELECT count(*) FROM decisions d LEFT JOIN events e ON e.position = d.settled
     WHERE d.seq > ? AND d.slot <= 1 AND coalesce(e.kind, 'pending') IN ('pending', 'dropped')"""

@@ -113,6 +113,10 @@ class SQLiteTables:
     def newest(self, count: int) -> int:  # noqa: D102
         return self._integer(sql.NEWEST, count) or 0
 
+    def latest(self, key: str, since: float) -> str | None:  # noqa: D102
+        row = self._one(sql.LATEST, key, since)
+        return None if row is None else str(row[0])
+
     def unrewarded(self, after: int) -> int:  # noqa: D102
         return self._integer(sql.UNREWARDED, after) or 0
 
