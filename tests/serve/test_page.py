@@ -345,13 +345,36 @@ def test_a_key_that_reads_sees_all_and_changes_nothing(browser: Browser, shop: R
     browser.until(lambda: browser.find("#expire_after").is_enabled(), "settings that can be changed")
 
 
+def test_the_share_of_the_rule_is_changed_after_a_question(page: Browser, shop: Running) -> None:
+    def answered(accept: bool) -> str:
+        page.click("#change button[type=submit]")
+        alert = page.driver.switch_to.alert
+        text = alert.text
+        alert.accept() if accept else alert.dismiss()
+        return str(text)
+
+    def spec() -> Any:
+        return shop.call("GET", "/v1/bandits/shop")[1]["spec"]
+
+    page.choose("#control_rule", "first")
+    page.put("#control_share", "100")
+    assert "decide for 100%" in answered(False) and spec()["control"] is None
+    answered(True)
+    page.until(lambda: "Shadow" in page.text("#ruled"), "that the rule decides for all")
+    assert spec()["control"] == {"rule": "first", "share": 1.0}
+    page.choose("#control_rule", "")
+    assert "End the control group" in answered(True)
+    page.until(lambda: not page.find("#ruled").is_displayed(), "that the bandit decides again")
+    assert spec()["control"] is None
+
+
 # Connection
 
 
 def test_it_can_be_paused(page: Browser, shop: Running) -> None:
     before = page.text("#t-decisions")
     page.click("#pause")
-    assert page.text("#state") == "Paused" and page.driver.execute_script("return state.source === null")
+    assert page.text("#state") == "Refresh stopped" and page.driver.execute_script("return state.source === null")
     visit(shop, 100, seed=9)
     assert page.text("#t-decisions") == before
     page.click("#pause")
