@@ -39,8 +39,8 @@ class Control:
     Examples
     --------
     >>> import lim2
-    >>> bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0)
-    >>> (decision,) = lim2.Control("spring", share=1.0).applied([bandit.decide({"country": "AT"})])
+    >>> bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0, control=lim2.Control("spring", share=1.0))
+    >>> decision = bandit.decide({"country": "AT"})
     >>> decision.arm, decision.group, decision.propensity
     ('spring', 'control', 1.0)
     """

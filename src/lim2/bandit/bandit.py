@@ -2,6 +2,7 @@
 
 import copy
 import os
+import random
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -12,10 +13,12 @@ from lim2 import batches
 from lim2.agent import Agent
 from lim2.agents import AGENTS
 from lim2.arms import arm_names
-from lim2.bandit.deciding import RawDecider, RawDecision, item_of
+from lim2.bandit.deciding import CONTROL, PIN, RawDecider, RawDecision, item_of
 from lim2.bandit.files import dump
 from lim2.bandit.rows import NAME, Encoding, ItemRows, RawItems, rows_of, with_key
 from lim2.batches import Progress, Size
+from lim2.checks import LARGEST
+from lim2.control import Control
 from lim2.decision import History, Slate
 from lim2.encoding import Encoder
 from lim2.evaluation import evaluate
@@ -23,9 +26,12 @@ from lim2.evaluation.evaluate import Evaluation
 from lim2.exploration.epsilon import LOGGED
 from lim2.items import ItemAgent, agent_around
 from lim2.learner import Lesson, Position, checked_reward, checked_rewards
-from lim2.log import DecisionLog, LogError, Proof
-from lim2.log.ids import position_named
+from lim2.log import DecisionLog, LogError, Proof, TakenIdError
+from lim2.log.ids import position_named, sticky_id
+from lim2.log.rules import ALWAYS
 from lim2.shells import LearningShell
+
+PAUSED, STICKY = "paused", "sticky"  # keys of the metadata
 
 # The default encoders: for contexts alone, and for contexts and items together, where width costs more.
 CONTEXT, BESIDE_ITEMS = Encoder(), Encoder(buckets=32)
@@ -65,6 +71,10 @@ class Bandit(LearningShell, RawDecider):
     epsilon
         Share of decisions that are drawn uniformly among the eligible arms or items, so that the log can be evaluated.
         None: 0.03 with ``log``; without, that of the algorithm, which is 0.
+    control
+        Control group: a rule that decides for a share of the decisions, a :class:`lim2.Control`.
+    sticky
+        With a log: seconds in which the same key gets the same decision again, as long as its arm is eligible.
     seed
         Seed of the random streams. The same seed and inputs give the same decisions.
     **settings
@@ -102,6 +112,8 @@ class Bandit(LearningShell, RawDecider):
         item_encoder: Encoding | None = None,
         log: DecisionLog | str | os.PathLike[str] | None = None,
         epsilon: float | None = None,
+        control: Control | None = None,
+        sticky: float | None = None,
         seed: int | None = None,
         **settings: Any,
     ) -> None:
@@ -128,6 +140,13 @@ class Bandit(LearningShell, RawDecider):
         if isinstance(self.rows, ItemRows) and isinstance(arms, Mapping):
             features = {name: with_key(arms[name], NAME, name) for name in arm_names(arms)}
             self.rows.set_features(self.core, features)
+        if sticky is not None and not 0 < sticky < LARGEST:
+            raise ValueError(f"sticky must be a positive number of seconds, got {sticky!r}")
+        self._note(STICKY, None if sticky is None else float(sticky))
+        if seed is not None:
+            self._chance = random.Random(seed).random
+        if control is not None:
+            self.control = control
         if log is not None:
             self.attach(log)
 
@@ -174,9 +193,21 @@ class Bandit(LearningShell, RawDecider):
         """
         if not self._logs(joint, id, key, metadata):
             return super().decide(context, items, arms=arms, exploit=exploit, joint=joint)
-        (decision,), candidates = self._ranked(context, items, 1, arms, exploit, joint)
+        log, shared, arms = self.logged("decide"), None, None if arms is None else list(arms)
+        if self.sticky is not None and key is not None and id is None:
+            found = log.latest(key, self.sticky)
+            if found is None:
+                id = shared = sticky_id(log.id, key, log.clock(), self.sticky)
+            elif found.arm in (arms or items or self.arms or ()):
+                return found
+        (decision,), candidates = self._shown(context, items, 1, arms, exploit, joint)
         options = {"raw": context, "raw_items": candidates, "id": id, "key": key, "metadata": metadata, "agent": self}
-        return self.logged("decide").record(decision, **options)
+        try:
+            return log.record(decision, **options)
+        except TakenIdError:
+            if shared is None:
+                raise
+            return log.get(shared)  # of another process, at the same moment
 
     def rank(
         self,
@@ -209,7 +240,7 @@ class Bandit(LearningShell, RawDecider):
         """
         if not self._logs(joint, id, key, metadata):
             return super().rank(context, items, k, arms=arms, exploit=exploit, joint=joint)
-        slate, candidates = self._ranked(context, items, k, arms, exploit, joint)
+        slate, candidates = self._shown(context, items, k, arms, exploit, joint)
         options = {"raw": context, "raw_items": candidates, "id": id, "key": key, "metadata": metadata, "agent": self}
         return self.logged("rank").record_slate(slate, **options)
 
@@ -318,7 +349,8 @@ class Bandit(LearningShell, RawDecider):
         """
         log = self.logged("reward")
         status = log.reward(id, reward)
-        log.apply(self)
+        if not self.paused:
+            log.apply(self)
         return status
 
     def attach(self, log: DecisionLog | str | os.PathLike[str]) -> None:
@@ -356,6 +388,61 @@ class Bandit(LearningShell, RawDecider):
             Further arguments of :meth:`lim2.DecisionLog.proof`.
         """
         return self.logged("proof").proof(against, **options)
+
+    # Control
+
+    @property
+    def control(self) -> Control | None:
+        """The control group, or an arm that is pinned; None: the bandit decides alone. It is saved with the bandit."""
+        return super().control
+
+    @control.setter
+    def control(self, control: Control | None) -> None:
+        if control is not None:
+            control.check_arms(self.arms)
+        self._note(CONTROL, None if control is None else [control.rule, control.share])
+
+    def pin(self, arm: Hashable) -> None:
+        """Give every decision one arm from now on, whatever the bandit chooses; :meth:`resume` ends it.
+
+        Examples
+        --------
+        >>> import lim2
+        >>> bandit = lim2.Bandit(arms=["spring", "shoes"], seed=0)
+        >>> bandit.pin("shoes")
+        >>> bandit.decide({"country": "AT"}).arm
+        'shoes'
+        """
+        rule = f"{ALWAYS}:{arm}"
+        Control(rule, 1.0).check_arms(self.arms)
+        self._note(PIN, rule)
+
+    def pause(self) -> None:
+        """Stop learning: with a log, rewards are recorded, and learned after :meth:`resume`."""
+        self._note(PAUSED, True)
+
+    def resume(self) -> None:
+        """Undo :meth:`pin` and :meth:`pause`, and learn all rewards that have arrived."""
+        self._note(PIN, None)
+        self._note(PAUSED, None)
+        if self.log is not None:
+            self.log.apply(self)
+
+    @property
+    def sticky(self) -> float | None:
+        """Seconds in which the same key gets the same decision again; None: never."""
+        sticky: float | None = self.metadata.get(STICKY)
+        return sticky
+
+    @property
+    def paused(self) -> bool:
+        """Whether learning is paused."""
+        return PAUSED in self.metadata
+
+    def _note(self, name: str, value: Any) -> None:
+        """Keep a value with the bandit; None removes it."""
+        rest = {key: kept for key, kept in self.metadata.items() if key != name}
+        self.metadata = rest if value is None else {**rest, name: value}
 
     def logged(self, what: str) -> DecisionLog:
         """Return the log; raise a LogError if there is none."""

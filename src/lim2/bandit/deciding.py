@@ -7,12 +7,15 @@ from typing import Any
 
 from lim2.bandit.explaining import Reason, reasons
 from lim2.bandit.rows import Candidates, RawItems, Rows
+from lim2.control import Control, by_chance, controlled
 from lim2.deciding import Question
 from lim2.decision import Decision, Slate
 from lim2.log.ids import new_id
 from lim2.log.serialization import as_json
 from lim2.shells import Shell
 from lim2.state import Array
+
+PIN, CONTROL = "pin", "control"  # keys of the metadata, which are saved with a bandit
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,6 +50,7 @@ class RawDecider(Shell):
 
     keeps_raw = True
     rows: Rows
+    _chance = staticmethod(by_chance)  # assigns decisions to groups
 
     def decide(
         self,
@@ -72,7 +76,7 @@ class RawDecider(Shell):
         joint
             Draw the scores of all items jointly, see :meth:`lim2.ItemAgent.act`. The decision then has no propensities.
         """
-        (decision,), candidates = self._ranked(context, items, 1, arms, exploit, joint)
+        (decision,), candidates = self._shown(context, items, 1, arms, exploit, joint)
         return _raw(decision, new_id(time.time()), as_json(context), candidates, 0, self._next_number())
 
     def rank(
@@ -96,7 +100,7 @@ class RawDecider(Shell):
         k
             Number of positions. None: one for each candidate.
         """
-        decisions, candidates = self._ranked(context, items, k, arms, exploit, joint)
+        decisions, candidates = self._shown(context, items, k, arms, exploit, joint)
         id, raw, number = new_id(time.time()), as_json(context), self._next_number()
         positions = enumerate(decisions, start=1)
         return Slate(id, tuple(_raw(one, f"{id}/{at}", raw, candidates, at, number) for at, one in positions))
@@ -189,6 +193,21 @@ class RawDecider(Shell):
                 raise ValueError("arms without features have separate posteriors: leave out joint=True")
             question = question._replace(joint=True)
         return self.core.rank(question, k), candidates
+
+    def _shown(
+        self, context: Any, items: RawItems | None, k: int | None, arms: Any, exploit: bool, joint: bool
+    ) -> tuple[list[Decision], Candidates]:
+        """Return the same under the control."""
+        decisions, candidates = self._ranked(context, items, k, arms, exploit, joint)
+        return controlled(self.control, decisions, self._chance), candidates
+
+    @property
+    def control(self) -> Control | None:
+        """The control group, or an arm that is pinned; None: the bandit decides alone."""
+        pin, control = (self.metadata.get(name) for name in (PIN, CONTROL))
+        if pin is not None:
+            return Control(pin, 1.0)
+        return None if control is None else Control(*control)
 
     def _next_number(self) -> int:
         """Return the number of a new decision; only a bandit counts."""

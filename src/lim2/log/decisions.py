@@ -86,7 +86,7 @@ def decide(
     """
     input, attributes = _input(agent, context, items, raw, raw_items), checked_attributes(key, metadata, active)
     _check_free(log.store, id)
-    (decision,) = agent.decide_logged(input, arms, exploit)
+    (decision,) = _controlled(agent, agent.decide_logged(input, arms, exploit))
     return _insert_one(log, NewDecision(decision, input, id, attributes), agent)
 
 
@@ -116,7 +116,7 @@ def decide_many(
     names, attributes = _each("ids", ids, n), _attributes(n, keys, metadata)
     for id in names:
         _check_free(log.store, id)
-    decisions = [agent.decide_logged(input, arms, exploit)[0] for input in inputs]
+    decisions = [_controlled(agent, agent.decide_logged(input, arms, exploit))[0] for input in inputs]
     return _insert(log, list(map(NewDecision, decisions, inputs, names, attributes)), agent)
 
 
@@ -143,7 +143,8 @@ def rank(
     """
     input, attributes = _input(agent, context, items, raw, raw_items), checked_attributes(key, metadata, active)
     _check_free(log.store, id)
-    return _insert_slate(log, agent.decide_logged(input, None, False, k), input, id, attributes, agent)
+    slate = _controlled(agent, agent.decide_logged(input, None, False, k))
+    return _insert_slate(log, slate, input, id, attributes, agent)
 
 
 def record(
@@ -242,6 +243,12 @@ def insert(log: Log, decision: NewDecision, agent: Any) -> Transaction[str]:
 
 
 # What they are made of
+
+
+def _controlled(agent: Any, decisions: list[Decision]) -> list[Decision]:
+    """Return decisions under the agent's control group, if it has one."""
+    control = getattr(agent, "control", None)
+    return decisions if control is None else control.applied(decisions)
 
 
 def _input(agent: Any, context: Any, items: Any, raw: Any, raw_items: Any) -> DecisionInput:
