@@ -72,6 +72,7 @@ attack: prepare ## the long forms of the attacks and fuzzes, one after another: 
 	LIM2_SERVE_KILLS=50 LIM2_SERVE_CASES=2000 $(BIN)/pytest tests/serve/test_killed.py tests/serve/test_openapi.py
 	LIM2_REPLICA_KILLS=50 LIM2_RAY_BANDITS=200 $(BIN)/pytest tests/serve/test_replicas.py tests/serve/test_on_ray.py
 	LIM2_FUZZ=1 LIM2_STATLOG=1 $(BIN)/pytest -n 2 tests/persistence tests/bandit/test_files.py tests/test_statlog.py
+	LIM2_VARIANTS=1 $(BIN)/pytest -n 2 tests/agent tests/algorithms tests/log/test_every_agent.py tests/test_state.py
 	LIM2_GOLDEN=1 LIM2_REPLAYS=1 OPENBLAS_CORETYPE=Haswell $(BIN)/pytest -n 2 tests/golden tests/test_statements.py
 
 bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results and docs/research/speed.md

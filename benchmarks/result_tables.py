@@ -10,6 +10,7 @@ from lim2.experiments.report.texts import p_value
 from lim2.experiments.stats import holm, pooled_interval, pooled_p
 from lim2.paper import ablation
 from lim2.paper.published import METHODS, RUNS
+from lim2.paper.run import EXPERIMENTS
 from lim2.paper.write import claim_lines, links
 
 
@@ -30,6 +31,28 @@ def paper(kept: Kept) -> str:
             cells.append(text if published is None else f"{text} ({published:.2f})")
         rows.append(cells)
     return "\n".join(table(["", *METHODS], rows))
+
+
+def artifact(kept: Kept) -> str:
+    """Return what each experiment costs and gives, from its kept runs."""
+    rows = []
+    for name, section in kept.sections.items():
+        if name == "text":
+            continue  # its runs are a part of the table's
+        runs = kept.tables[EXPERIMENTS[name].folder].runs
+        files = [f"`tables/{sheet.name}.csv`" for sheet in section.sheets]
+        files += [f"`figures/{figure.name}.svg`" for figure in section.figures]
+        seconds = runs["seconds"].to_numpy()
+        rows.append(
+            [
+                f"`lim2 paper {name}`",
+                f"{runs.height:,}",
+                f"{seconds.sum() / 3600:.2f}",
+                f"{seconds.max() / 60:.1f}",
+                ", ".join(files),
+            ]
+        )
+    return "\n".join(table(["command", "runs", "core hours", "longest run, minutes", "gives"], rows))
 
 
 def claims(kept: Kept) -> str:

@@ -25,6 +25,7 @@ from lim2.paper.write import headline, latex_of, markdown_of
 # Tables by page, from the root of the checkout.
 TABLES: Mapping[str, Sequence[Callable[[Kept], str]]] = {
     "README.md": [],
+    "ARTIFACT.md": [result_tables.artifact],
     "docs/research/results.md": [result_tables.paper],
     "docs/research/reproduction.md": [result_tables.claims, result_tables.criteria, result_tables.pieces],
     "docs/research/benchmarks.md": [
@@ -42,6 +43,7 @@ TABLES: Mapping[str, Sequence[Callable[[Kept], str]]] = {
 }
 SENTENCES: Mapping[str, Sequence[Callable[[Kept], Sentences]]] = {
     "README.md": [sentences.standing, sentences.worlds],
+    "ARTIFACT.md": [],
     "docs/research/results.md": [sentences.verdict, sentences.forever],
     "docs/research/reproduction.md": [
         sentences.verdict,

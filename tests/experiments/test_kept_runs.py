@@ -42,9 +42,11 @@ def test_keys_are_those_that_are_computed_today(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_every_run_says_what_code_made_it(name: str) -> None:
+def test_every_run_says_what_code_made_it_and_the_commit_is_known(name: str) -> None:
+    commits = json.loads((RESULTS / "commits.json").read_text())
     for code, modules in read([RESULTS / "runs" / f"{name}.parquet"]).select("code", "modules").iter_rows():
         assert code == digest_of({part["name"]: part["digest"] for part in modules})
+        assert code in commits
 
 
 @needs_data

@@ -1,5 +1,6 @@
 """Small agents of every kind, with the settings that change how a round goes: the common suite runs on all of them."""
 
+import os
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -49,7 +50,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
         "AdaptiveTS",
         {**ADAPTIVE, "change_threshold": 0.0, "train_every": 1, "reward_range": (-2.0, 3.0)},
     ),
-    **torch_variants(N_FEATURES),
     "AdaptiveTS, linear": (
         "AdaptiveTS",
         {**ADAPTIVE, "hidden": (), "buffer": 40, "change_threshold": 1e9},
@@ -60,7 +60,9 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, settings) for na
     "Naive in phases": ("NeuralLinearNaive", {**BUFFER, **PHASES}),
     "NeuralTS, standardized": ("NeuralTS", {**GRADIENT, "standardize": True}),
     EXAMPLE: (own_algorithm.LinUCB.__name__, {}),  # of docs/research/adding-an-algorithm.md
+    **torch_variants(N_FEATURES),
 }
+BUFFERED = ("LiM2", "NeuralLinearMM", "NeuralLinearNaive", "NeuralLinearNTK", VARIANT)
 UNBOUNDED = ("NeuralLinear", "NeuralUCB", "NeuralTS")
 GRADIENT_BANDITS = ("NeuralUCB", "NeuralTS")
 NO_START = (
@@ -68,7 +70,20 @@ NO_START = (
 )  # fmt: skip
 NO_DRAWS = ("LiM2 by UCB", "NeuralUCB", EXAMPLE)
 
-every_agent = pytest.mark.parametrize("variant", VARIANTS)
+
+def selected() -> list[str]:
+    """Return the first and the last variant of each family; all of them where LIM2_VARIANTS is set (`make attack`)."""
+    if os.environ.get("LIM2_VARIANTS"):
+        return list(VARIANTS)
+    families: dict[str, list[str]] = {}
+    for variant, (name, _) in VARIANTS.items():
+        family = "buffered" if name in BUFFERED else "gradient" if name in GRADIENT_BANDITS else name
+        families.setdefault(family, []).append(variant)
+    ends = {variant for family in families.values() for variant in (family[0], family[-1])}
+    return [variant for variant in VARIANTS if variant in ends]
+
+
+every_agent = pytest.mark.parametrize("variant", selected())
 
 
 def make(variant: str, seed: int | None = 0, **settings: Any) -> lim2.Agent:

@@ -120,7 +120,7 @@ def _claims(section: Section) -> Table:
     table.add_column("here", no_wrap=True)
     table.add_column("evidence")
     for claim in section.claims:
-        table.add_row(f"{claim.text} ({claim.source})", claim.verdict, claim.evidence, style=STYLES[claim.verdict])
+        table.add_row(f"{claim.text} ({claim.source})", claim.attributed, claim.evidence, style=STYLES[claim.verdict])
     for claim in section.criteria:
         table.add_row(f"Required here: {claim.text}", claim.word, claim.evidence, style=STYLES[claim.verdict])
     for finding in section.findings:
@@ -159,6 +159,7 @@ HELP = {
     "text": "Sentiment analysis with the convolutional network (needs PyTorch).",
     "ablation": "Ablation: LiM2 with its components removed one by one.",
     "complexity": "Time per round and memory over 60,000 rounds, LiM2 against full memory.",
+    "collapse": "Why NeuralUCB and NeuralTS differ from the paper: diverged training plays arm 0.",
 }
 for _name, _text in HELP.items():
     app.command(_name)(_command([_name], _text))

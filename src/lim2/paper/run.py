@@ -17,6 +17,7 @@ from lim2.experiments.store import Store, read
 from lim2.experiments.summary import summarize
 from lim2.experiments.tables import Tables
 from lim2.paper.ablation import ABLATION
+from lim2.paper.collapse import COLLAPSE
 from lim2.paper.complexity import COMPLEXITY
 from lim2.paper.drift import DRIFT
 from lim2.paper.experiment import Experiment, Scale
@@ -27,10 +28,10 @@ from lim2.paper.table import TABLE, TEXT_EXPERIMENT
 
 EXPERIMENTS = {
     experiment.name: experiment
-    for experiment in (TABLE, FORGETTING, DRIFT, MEMORY, TEXT_EXPERIMENT, ABLATION, COMPLEXITY)
+    for experiment in (TABLE, FORGETTING, DRIFT, MEMORY, TEXT_EXPERIMENT, ABLATION, COMPLEXITY, COLLAPSE)
 }
-# Their runs are explored elsewhere in the report, or are of a policy that plays at random.
-NOT_EXPLORED = ("text", "drift")
+# Their runs are explored elsewhere in the report, or are of policies without an agent of lim2.
+NOT_EXPLORED = ("text", "drift", "collapse")
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,17 @@ class Claim:
     evidence: str
     source: str = ""  # empty for what is asked for here
     shown: Sequence[str] = ()  # "figure-NAME" or "table-NAME" on the same page
+    cause: str = ""  # what a failure is attributed to
 
     @property
     def verdict(self) -> str:
         """A word for it, where the paper says it."""
         return {True: "reproduced", False: "not reproduced", None: "open"}[self.holds]
+
+    @property
+    def attributed(self) -> str:
+        """The verdict, with what a failure is attributed to."""
+        return f"{self.verdict}: {self.cause}" if self.holds is False and self.cause else self.verdict
 
     @property
     def word(self) -> str:

@@ -152,7 +152,7 @@ def markdown_of(sections: Sequence[Section], commands: Sequence[str], provenance
 
 def claim_lines(claims: Sequence[Claim], page: str = "") -> list[str]:
     """Return claims of the paper as a table in Markdown, each with links to its figure and its numbers."""
-    rows = [[claim.text, claim.source, claim.verdict, claim.evidence, links(claim, page)] for claim in claims]
+    rows = [[claim.text, claim.source, claim.attributed, claim.evidence, links(claim, page)] for claim in claims]
     return markdown.table(["claim of the paper", "where in the paper", "verdict", "evidence", "shown by"], rows, left=5)
 
 
