@@ -43,13 +43,7 @@ def all_operations() -> list[Operation]:
 
 
 def operations_of(role: str) -> list[Operation]:
-    """Return what a service does: one that only learns says how it is, and nothing else.
-
-    Parameters
-    ----------
-    role
-        Of the service.
-    """
+    """Return what a service does: one that only learns says how it is, and nothing else."""
     return [own for own in all_operations() if role != "learn" or own.name in site.ALWAYS]
 
 
@@ -58,11 +52,6 @@ def application(service: Service) -> ASGIApp:
 
     Paths that are always the same are looked up, without the layers around Starlette's routes: an `Endpoint` answers
     whatever goes wrong itself.
-
-    Parameters
-    ----------
-    service
-        What answers.
     """
     gone = [] if service.config.role == "learn" else [own for dialect in DIALECTS for own in removed(dialect)]
 

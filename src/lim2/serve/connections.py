@@ -17,13 +17,7 @@ HEAD = 65_536  # bytes of a request line and its headers
 
 
 class Joined:
-    """What an answer is written to: its head waits for the first part of its body, and both are sent as one.
-
-    Parameters
-    ----------
-    transport
-        Of the connection.
-    """
+    """What an answer is written to: its head waits for the first part of its body, and both are sent as one."""
 
     def __init__(self, transport: Any) -> None:
         self._transport, self._head, self._begun = transport, b"", False

@@ -29,21 +29,7 @@ class ErrorResponse(msgspec.Struct):
 
 
 class ApiError(Exception):
-    """Something that the client did, or that the service cannot do; it becomes an answer.
-
-    Parameters
-    ----------
-    status
-        The HTTP status.
-    code
-        One of Personalizer's error codes.
-    message
-        What was wrong, what was expected, and what to do.
-    target
-        The part of the request that was wrong.
-    headers
-        Further headers of the answer.
-    """
+    """Something that the client did, or that the service cannot do; it becomes an answer."""
 
     def __init__(
         self, status: int, code: str, message: str, target: str | None = None, headers: dict[str, str] | None = None
@@ -60,15 +46,6 @@ class ApiError(Exception):
 def bad_request(message: str, target: str | None = None, code: str = "BadRequest") -> ApiError:
     """Return the error of a request that cannot be understood.
 
-    Parameters
-    ----------
-    message
-        What was wrong, what was expected, and what to do.
-    target
-        The part of the request that was wrong.
-    code
-        Personalizer's error code.
-
     Examples
     --------
     >>> msgspec.json.encode(bad_request("actions is empty", "actions").body()).decode()
@@ -78,27 +55,11 @@ def bad_request(message: str, target: str | None = None, code: str = "BadRequest
 
 
 def not_found(message: str, code: str = "ResourceNotFound") -> ApiError:
-    """Return the error of a request for what is not there.
-
-    Parameters
-    ----------
-    message
-        What is not there.
-    code
-        Personalizer's error code.
-    """
+    """Return the error of a request for what is not there."""
     return ApiError(404, code, message)
 
 
 def shortened(value: Any, most: int = 80) -> str:
-    """Return a value for a message, cut where it is long: what a client sends may be of any length.
-
-    Parameters
-    ----------
-    value
-        What to show.
-    most
-        Characters.
-    """
+    """Return a value for a message, cut where it is long: what a client sends may be of any length."""
     text = repr(value)
     return text if len(text) <= most else f"{text[:most]}..."

@@ -55,13 +55,6 @@ BODIES: dict[Any, Any] = {
 def in_path(own: Operation, name: str) -> str:
     """Return an example of a part of an operation's path.
 
-    Parameters
-    ----------
-    own
-        The operation.
-    name
-        Name of the part.
-
     Examples
     --------
     >>> from lim2.serve.app import all_operations

@@ -17,19 +17,7 @@ class Recent(NamedTuple):
 
 
 def recent(log: DecisionLog, last: int, *, features: bool = False, most: int | None = None) -> Recent:
-    """Return up to ``last`` of the newest decisions; fewer if they have many candidates.
-
-    Parameters
-    ----------
-    log
-        Log of the decisions.
-    last
-        Largest number of decisions.
-    features
-        Whether contexts and features of candidates are needed.
-    most
-        As for :func:`lim2.log.reading.newest`; None: ``MOST``.
-    """
+    """Return up to ``last`` of the newest decisions; fewer if they have many candidates."""
     return Recent(*newest(log.store, last, MOST if most is None else most, features=features))
 
 
@@ -37,13 +25,6 @@ def complete(decisions: Sequence[LoggedDecision], default_reward: float | None) 
     """Return the decisions before the first one that still waits, where a default reward stands in for missing ones.
 
     Later ones are a biased sample: a click that has come is known, one that will not come is not.
-
-    Parameters
-    ----------
-    decisions
-        Decisions, in the order in which they were made.
-    default_reward
-        Default reward of the log. None: decisions without a reward are left out, and nothing is cut off.
     """
     if default_reward is None:
         return decisions
@@ -52,24 +33,12 @@ def complete(decisions: Sequence[LoggedDecision], default_reward: float | None) 
 
 
 def only(count: int) -> str:
-    """Return what to say when only some of the decisions that were asked for fit in memory.
-
-    Parameters
-    ----------
-    count
-        How many did.
-    """
+    """Return what to say when only some of the decisions that were asked for fit in memory."""
     return f"only the newest {count} decisions were used: more do not fit in memory, since they have many candidates"
 
 
 def too_few(count: int) -> str:
-    """Return what to say when too few rewards are known for an evaluation.
-
-    Parameters
-    ----------
-    count
-        How many are known.
-    """
+    """Return what to say when too few rewards are known for an evaluation."""
     return (
         f"at least 4 decisions whose rewards are known are needed, there are {count}; a decision that still waits for "
         f"its reward does not count, nor do those after it, until it is there or the wait is over"

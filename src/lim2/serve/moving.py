@@ -33,15 +33,6 @@ def need(source: FileCatalog, target: PostgresCatalog, name: str) -> Need:
     """Return what is to be done with a bandit; raise a ValueError if the database has another one of its name.
 
     Every service has a bandit for Personalizer's endpoints. One that was never used gives way.
-
-    Parameters
-    ----------
-    source
-        The folder, which no other process uses.
-    target
-        The database.
-    name
-        Name of the bandit.
     """
     there, stored = _there(target, name), source.read(name)
     if there is None:
@@ -64,13 +55,8 @@ def need(source: FileCatalog, target: PostgresCatalog, name: str) -> Need:
 def move(source: FileCatalog, target: PostgresCatalog, name: str, check: Check) -> str:
     """Move a bandit that needs it, and return what was moved; a ValueError if another one got its name meanwhile.
 
-    Parameters
-    ----------
-    source, target, name
-        As for `need`.
-    check
-        Lets a small bandit learn from the log and from its copy, before anybody can use the copy. It raises an error
-        if the results differ, and else returns a message.
+    ``check`` lets a small bandit learn from the log and from its copy, before anybody can use the copy; it raises an
+    error if the results differ, and else returns a message.
     """
     there, stored = _there(target, name), source.read(name)
     if there is not None:

@@ -19,13 +19,7 @@ logger = logging.getLogger("lim2.serve")
 
 @contextlib.contextmanager
 def refusals(what: str) -> Iterator[None]:
-    """Answer what a log or an encoder refuses as an error of the client, and a broken file as one of the service.
-
-    Parameters
-    ----------
-    what
-        What is asked for, in a message.
-    """
+    """Answer what a log or an encoder refuses as an error of the client, and a broken file as one of the service."""
     try:
         yield
     except (ApiError, StoreUnavailableError, GoneLogError):  # others answer these

@@ -14,19 +14,7 @@ UNKNOWN = "Object contains unknown field "
 
 
 async def read_body(headers: Mapping[bytes, bytes], receive: Any, most: int, patience: float | None) -> bytes:
-    """Return the body of a request; an ApiError if it is too long, or comes too slowly.
-
-    Parameters
-    ----------
-    headers
-        Of the request.
-    receive
-        From the server.
-    most
-        Bytes.
-    patience
-        Seconds; None: all of it is there.
-    """
+    """Return the body of a request; an ApiError if it is too long, or comes too slowly; ``patience`` in seconds."""
     announced = headers.get(b"content-length")
     if announced is not None and announced.isdigit() and int(announced[:20]) > most:
         raise _too_long(most)
@@ -61,15 +49,7 @@ def _too_long(most: int) -> ApiError:
 
 
 def decoded(decoder: Any, content: bytes) -> Any:
-    """Return the value of a JSON body; an ApiError that names the place if it is not of the type.
-
-    Parameters
-    ----------
-    decoder
-        Of msgspec, for the type.
-    content
-        The body.
-    """
+    """Return the value of a JSON body; an ApiError that names the place if it is not of the type."""
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
@@ -82,15 +62,7 @@ def decoded(decoder: Any, content: bytes) -> Any:
 
 
 def query_of(text: bytes, kind: Any) -> Any:
-    """Return the value of a query string.
-
-    Parameters
-    ----------
-    text
-        What follows the question mark.
-    kind
-        Its type.
-    """
+    """Return the value of a query string."""
     try:
         return msgspec.convert(_pairs(text), kind, strict=False)
     except msgspec.ValidationError as error:
@@ -100,15 +72,7 @@ def query_of(text: bytes, kind: Any) -> Any:
 
 
 def check_version(text: bytes, version: str) -> None:
-    """Refuse a query that names another version of the protocol: its answers may have another form.
-
-    Parameters
-    ----------
-    text
-        What follows the question mark.
-    version
-        The one that is supported.
-    """
+    """Refuse a query that names another version of the protocol: its answers may have another form."""
     given = _pairs(text).get("api-version", version) if text else version
     if given != version:
         message = f"the api-version {shortened(given)} is not supported: use {version}, or a path with /v1.0"
@@ -123,15 +87,7 @@ def _pairs(text: bytes) -> dict[str, str]:
 
 
 def mistake(error: msgspec.ValidationError, kind: Any) -> ApiError:
-    """Return the answer to a body or a query that is not of its type: what is wrong, and where.
-
-    Parameters
-    ----------
-    error
-        What msgspec says.
-    kind
-        The type.
-    """
+    """Return the answer to a body or a query that is not of its type: what is wrong, and where."""
     message, _, where = str(error).partition(" - at ")
     target = where.strip("`").removeprefix("$").removeprefix(".") or None
     if message.startswith("Invalid enum value"):

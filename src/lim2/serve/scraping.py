@@ -14,13 +14,7 @@ logger = logging.getLogger("lim2.serve")
 
 
 class MetricsServer:
-    """Answers ``GET /metrics`` in a thread of its own. Of several processes one gets the port, and counts for all.
-
-    Parameters
-    ----------
-    service
-        The service whose metrics are served.
-    """
+    """Answers ``GET /metrics`` in a thread of its own. Of several processes one gets the port, and counts for all."""
 
     def __init__(self, service: Service) -> None:
         config = service.config

@@ -11,11 +11,6 @@ def merged(features: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
 
     Dictionaries under the same key are merged. Another value under a key that is there already gets a key of its own.
 
-    Parameters
-    ----------
-    features
-        As a client sent them.
-
     Examples
     --------
     >>> merged([{"user": {"age": 31, "_id": 7}}, {"user": {"plan": None}}, {"_note": "x", "hour": [0.2, 0.5]}])
@@ -31,13 +26,6 @@ def merged(features: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
 
 def of_action(name: str, features: Sequence[dict[str, Any]] | None) -> dict[str, Any]:
     """Return the features of an action; one without any is known by its id.
-
-    Parameters
-    ----------
-    name
-        The action's id.
-    features
-        As a client sent them.
 
     Examples
     --------
