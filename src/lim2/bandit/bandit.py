@@ -28,7 +28,7 @@ from lim2.items import ItemAgent, agent_around
 from lim2.learner import Lesson, Position, checked_reward, checked_rewards
 from lim2.log import DecisionLog, LogError, Proof, TakenIdError
 from lim2.log.ids import position_named, sticky_id
-from lim2.log.rules import ALWAYS
+from lim2.log.rules import ALWAYS, FIRST
 from lim2.shells import LearningShell
 
 PAUSED, STICKY = "paused", "sticky"  # keys of the metadata
@@ -377,17 +377,20 @@ class Bandit(LearningShell, RawDecider):
         """
         return evaluate(self.logged("evaluate"), self.snapshot() if policy is None else policy, **options)
 
-    def proof(self, against: Any, **options: Any) -> Proof:
+    def proof(self, against: Any = None, **options: Any) -> Proof:
         """Compare the logged decisions with a rule, by an interval that is valid however often one looks at it.
 
         Parameters
         ----------
         against
-            The rule, as for :meth:`lim2.DecisionLog.proof`.
+            The rule, as for :meth:`lim2.DecisionLog.proof`. None: that of the control group, or without one the first
+            candidate.
         **options
             Further arguments of :meth:`lim2.DecisionLog.proof`.
         """
-        return self.logged("proof").proof(against, **options)
+        group = self.metadata.get(CONTROL)
+        rule = (FIRST if group is None else group[0]) if against is None else against
+        return self.logged("proof").proof(rule, **options)
 
     # Control
 

@@ -367,6 +367,8 @@ class Hosted:
         """Return the start of the revision, and the position of the log after which it learns."""
         stored = self.stored
         fresh = specs.made(stored.spec) if stored.start_file is None else self._start(stored.start_file)
+        fresh.control = None  # an uploaded model may have one; here it is part of the description
+        fresh.resume()
         position = max(stored.start, self.log.state.pruned)
         begin_at(fresh, self.log, position, stored.revision)
         return fresh, position
