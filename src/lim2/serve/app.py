@@ -28,7 +28,7 @@ OFTEN = ("rank", "reward", "decide")  # routes are tried in order
 
 NATIVE = [*native.OPERATIONS, *site.OPERATIONS]
 NATIVE.append(site.description("openapi", "/openapi.json", NATIVE, "Decisions that learn: the native protocol."))
-PERSONALIZER = [own for dialect in DIALECTS for own in operations(dialect)]
+PERSONALIZER = [operation for dialect in DIALECTS for operation in operations(dialect)]
 PERSONALIZER.append(
     site.description(
         "personalizer.openapi", "/personalizer/openapi.json", PERSONALIZER,
@@ -39,12 +39,12 @@ PERSONALIZER.append(
 
 def all_operations() -> list[Operation]:
     """Return everything that the service does; what is asked for most often comes first."""
-    return sorted([*NATIVE, *PERSONALIZER], key=lambda own: own.name.rpartition(".")[2] not in OFTEN)
+    return sorted([*NATIVE, *PERSONALIZER], key=lambda operation: operation.name.rpartition(".")[2] not in OFTEN)
 
 
 def operations_of(role: str) -> list[Operation]:
     """Return what a service does: one that only learns says how it is, and nothing else."""
-    return [own for own in all_operations() if role != "learn" or own.name in site.ALWAYS]
+    return [operation for operation in all_operations() if role != "learn" or operation.name in site.ALWAYS]
 
 
 def application(service: Service) -> ASGIApp:
@@ -53,7 +53,8 @@ def application(service: Service) -> ASGIApp:
     Paths that are always the same are looked up, without the layers around Starlette's routes: an `Endpoint` answers
     whatever goes wrong itself.
     """
-    gone = [] if service.config.role == "learn" else [own for dialect in DIALECTS for own in removed(dialect)]
+    learns = service.config.role == "learn"
+    gone = [] if learns else [operation for dialect in DIALECTS for operation in removed(dialect)]
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -66,18 +67,20 @@ def application(service: Service) -> ASGIApp:
         metrics.close()
         await service.stop()
 
-    endpoints = [(own, Endpoint(own, service)) for own in (*operations_of(service.config.role), *gone)]
-    routes = [Route(own.path, endpoint, methods=[own.method]) for own, endpoint in endpoints]
+    endpoints = [
+        (operation, Endpoint(operation, service)) for operation in (*operations_of(service.config.role), *gone)
+    ]
+    routes = [Route(operation.path, endpoint, methods=[operation.method]) for operation, endpoint in endpoints]
     routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _unrouted(service)})
     routed.router.redirect_slashes = False  # behind a proxy with TLS a redirect would be to plain HTTP, with the key
-    direct = {(own.method, own.path): endpoint for own, endpoint in endpoints if "{" not in own.path}
+    direct = {(one.method, one.path): endpoint for one, endpoint in endpoints if "{" not in one.path}
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        found = None
+        endpoint = None
         if scope["type"] == "http":
             current.set(trace_of(dict(scope["headers"])))
-            found = direct.get((scope["method"], scope["path"]))
-        await (routed if found is None else found)(scope, receive, send)
+            endpoint = direct.get((scope["method"], scope["path"]))
+        await (routed if endpoint is None else endpoint)(scope, receive, send)
 
     return answer
 
@@ -115,9 +118,9 @@ def _unrouted(service: Service) -> Any:
     async def answer(request: Request, error: Any) -> Response:
         path = request.url.path[:200]
         message = f"{request.method} {path}: {error.detail}; GET {_document(path)} lists what there is"
-        made = ApiError(error.status_code, codes.get(error.status_code, "BadRequest"), message)
-        reply = refusal(made)
-        service.metrics.bad(made.code)
+        answered = ApiError(error.status_code, codes.get(error.status_code, "BadRequest"), message)
+        reply = refusal(answered)
+        service.metrics.bad(answered.code)
         log_access(service, request.scope, error.status_code)
         ids = {name.decode(): value.decode() for name, value in current.get().headers()}
         headers = {**reply.headers, **(error.headers or {}), **ids}

@@ -60,13 +60,13 @@ class AuditLog:
 
     def latest(self, limit: int) -> list[AuditEntry]:
         """Return the newest entries, the latest first."""
-        found = list(self._unwritten)
+        entries = list(self._unwritten)
         for name in (CHANGES, *FILES.values()):
             lines = [line for path in (f"{name}.1", name) for line in _lines(self._folder / path)]
             for line in lines[-limit:]:
                 with contextlib.suppress(msgspec.MsgspecError):  # cut off by a crash
-                    found.append(msgspec.json.decode(line, type=AuditEntry))
-        return sorted(found, key=lambda entry: -entry.time)[:limit]
+                    entries.append(msgspec.json.decode(line, type=AuditEntry))
+        return sorted(entries, key=lambda entry: -entry.time)[:limit]
 
     def _append(self, path: Path, line: bytes) -> None:
         with self._writing:

@@ -52,16 +52,16 @@ BODIES: dict[Any, Any] = {
 }
 
 
-def in_path(own: Operation, name: str) -> str:
+def in_path(operation: Operation, name: str) -> str:
     """Return an example of a part of an operation's path.
 
     Examples
     --------
     >>> from lim2.serve.app import all_operations
-    >>> find = {own.name: own for own in all_operations()}
-    >>> in_path(find["decide"], "name"), in_path(find["v1.1-preview.3.multislot.reward"], "event")
+    >>> operations = {operation.name: operation for operation in all_operations()}
+    >>> in_path(operations["decide"], "name"), in_path(operations["v1.1-preview.3.multislot.reward"], "event")
     ('banner', 'page 1')
     """
-    if "/multislot/" in own.path:
+    if "/multislot/" in operation.path:
         return PAGE
     return {"name": "banner", "arm": "books"}.get(name, VISIT)

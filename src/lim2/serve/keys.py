@@ -60,11 +60,11 @@ class Keys:
         return self._matching(signature, lambda known: _signed(known, until).encode())
 
     def _matching(self, text: str, form: Callable[[bytes], bytes]) -> Access | None:
-        found, sent = None, text.encode("utf-8", "surrogatepass")
+        match, sent = None, text.encode("utf-8", "surrogatepass")
         for key, access in self._keys:
-            if hmac.compare_digest(form(key), sent) and found is None:
-                found = access
-        return found
+            if hmac.compare_digest(form(key), sent) and match is None:
+                match = access
+        return match
 
 
 def _signed(key: bytes, until: str) -> str:
@@ -110,8 +110,10 @@ def keys_of(config: Config, catalog: Catalog) -> tuple[Keys, str]:
             name = setting if number == 1 else f"{setting} {number}"
             listed.append((name, KeySettings(key=key, role=role)))  # type: ignore[arg-type]
     known: dict[str, Access] = {}
-    for name, own in (*listed, *((f"keys.{name}", own) for name, own in config.keys.items())):
-        if own.key in known:
-            raise ConfigError(f"{known[own.key].name} and {name} are the same key: each key has one role")
-        known[own.key] = Access(name, own.role, None if own.bandits is None else frozenset(own.bandits))
+    for name, settings in (*listed, *((f"keys.{name}", settings) for name, settings in config.keys.items())):
+        if settings.key in known:
+            raise ConfigError(f"{known[settings.key].name} and {name} are the same key: each key has one role")
+        known[settings.key] = Access(
+            name, settings.role, None if settings.bandits is None else frozenset(settings.bandits)
+        )
     return Keys(known), first[0]

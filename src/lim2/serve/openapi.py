@@ -37,13 +37,15 @@ def document(operations: Sequence[Operation], description: str) -> dict[str, Any
 
 @cache
 def _document(operations: tuple[Operation, ...], description: str) -> dict[str, Any]:
-    kinds = dict.fromkeys([ErrorResponse, *(kind for own in operations for kind in (own.body, own.answer))])
+    kinds = dict.fromkeys(
+        [ErrorResponse, *(kind for operation in operations for kind in (operation.body, operation.answer))]
+    )
     structs = [kind for kind in kinds if kind not in (None, bytes, str, dict)]
     schemas, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
     known = dict(zip(structs, schemas, strict=True))
     paths: dict[str, Any] = {}
-    for own in operations:
-        paths.setdefault(plain_path(own.path), {})[own.method.lower()] = _operation(own, known)
+    for operation in operations:
+        paths.setdefault(plain_path(operation.path), {})[operation.method.lower()] = _operation(operation, known)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -53,7 +55,7 @@ def _document(operations: tuple[Operation, ...], description: str) -> dict[str, 
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "/", "description": "The service that has sent this document."}],
-        "tags": [{"name": name} for name in dict.fromkeys(own.tag for own in operations)],
+        "tags": [{"name": name} for name in dict.fromkeys(operation.tag for operation in operations)],
         "paths": paths,
         "components": {
             "schemas": {name: _for_generators(schema) for name, schema in components.items()},
@@ -73,14 +75,14 @@ def _for_generators(schema: Any) -> Any:
         return [_for_generators(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {name: _for_generators(part) for name, part in schema.items()}
-    if made.get("type") == "object" and "properties" not in made:
-        made.setdefault("additionalProperties", True)
-    for field in made.get("properties", {}).values():
+    adapted = {name: _for_generators(part) for name, part in schema.items()}
+    if adapted.get("type") == "object" and "properties" not in adapted:
+        adapted.setdefault("additionalProperties", True)
+    for field in adapted.get("properties", {}).values():
         default = field.pop("default", None)
         if default not in (None, {}, []):
             field["description"] = f"Default: {msgspec.json.encode(default).decode()}."
-    return made
+    return adapted
 
 
 def plain_path(path: str) -> str:
@@ -94,76 +96,80 @@ def plain_path(path: str) -> str:
     return re.sub(r"\{(\w+):\w+\}", r"{\1}", path)
 
 
-def _operation(own: Operation, known: dict[Any, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "operationId": own.name,
-        "summary": own.summary,
-        "tags": [own.tag],
-        "parameters": _parameters(own),
-        "responses": _responses(own, known),
+def _operation(operation: Operation, known: dict[Any, Any]) -> dict[str, Any]:
+    description: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "parameters": _parameters(operation),
+        "responses": _responses(operation, known),
     }
-    if own.open:
-        made["security"] = []
-    if own.body is bytes:
-        made["requestBody"] = {"required": True, "content": {"application/octet-stream": {}}}
-    elif own.body is not None:
-        content = {"schema": known[own.body], "example": BODIES[own.body]}
-        made["requestBody"] = {"required": True, "content": {"application/json": content}}
-    return made
+    if operation.open:
+        description["security"] = []
+    if operation.body is bytes:
+        description["requestBody"] = {"required": True, "content": {"application/octet-stream": {}}}
+    elif operation.body is not None:
+        content = {"schema": known[operation.body], "example": BODIES[operation.body]}
+        description["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return description
 
 
-def _parameters(own: Operation) -> list[dict[str, Any]]:
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
     text = {"type": "string", "minLength": 1, "maxLength": 256}
-    found = [
-        {"name": name, "in": "path", "required": True, "schema": text, "example": in_path(own, name)}
-        for name in re.findall(r"\{(\w+)(?::\w+)?\}", own.path)
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": text, "example": in_path(operation, name)}
+        for name in re.findall(r"\{(\w+)(?::\w+)?\}", operation.path)
     ]
-    if own.version is not None:
-        found.append({"name": "api-version", "in": "query", "required": False, "schema": {"enum": [own.version]}})
-    if own.query is None:
-        return found
-    schema = msgspec.json.schema_components([own.query])[1][own.query.__name__]
+    if operation.version is not None:
+        parameters.append(
+            {"name": "api-version", "in": "query", "required": False, "schema": {"enum": [operation.version]}}
+        )
+    if operation.query is None:
+        return parameters
+    schema = msgspec.json.schema_components([operation.query])[1][operation.query.__name__]
     required = schema.get("required", ())
-    found += [
+    parameters += [
         {"name": name, "in": "query", "required": name in required, "schema": part}
         for name, part in schema["properties"].items()
     ]
-    return found
+    return parameters
 
 
-def _responses(own: Operation, known: dict[Any, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {str(own.status): {"description": own.summary, **_content(own, known)}}
-    if own.name in ("create", "add_arm"):
-        made["200"] = {"description": "It exists already, and nothing has changed.", **_content(own, known)}
-    for status in statuses(own):
-        ready = own.name == "readyz" and status == 503
-        content = {"application/json": {"schema": known[own.answer if ready else ErrorResponse]}}
-        made[str(status)] = {"description": REASONS[status], "content": content}
-    return made
+def _responses(operation: Operation, known: dict[Any, Any]) -> dict[str, Any]:
+    responses: dict[str, Any] = {
+        str(operation.status): {"description": operation.summary, **_content(operation, known)}
+    }
+    if operation.name in ("create", "add_arm"):
+        responses["200"] = {"description": "It exists already, and nothing has changed.", **_content(operation, known)}
+    for status in statuses(operation):
+        ready = operation.name == "readyz" and status == 503
+        content = {"application/json": {"schema": known[operation.answer if ready else ErrorResponse]}}
+        responses[str(status)] = {"description": REASONS[status], "content": content}
+    return responses
 
 
-def statuses(own: Operation) -> list[int]:
+def statuses(operation: Operation) -> list[int]:
     """Return the statuses of the errors that an operation may have."""
-    found = {500, 503, *own.errors}
-    if own.body is not None or own.query is not None or "{" in own.path:
-        found.add(400)
-    if own.body is not None:
-        found |= {408, 413}
-    if not own.open:
-        found |= {401, 403}
-        if "{" in own.path:
-            found.add(404)
-        if own.method != "GET":
-            found.add(409)
-    return sorted(found)
+    errors = {500, 503, *operation.errors}
+    if operation.body is not None or operation.query is not None or "{" in operation.path:
+        errors.add(400)
+    if operation.body is not None:
+        errors |= {408, 413}
+    if not operation.open:
+        errors |= {401, 403}
+        if "{" in operation.path:
+            errors.add(404)
+        if operation.method != "GET":
+            errors.add(409)
+    return sorted(errors)
 
 
-def _content(own: Operation, known: dict[Any, Any]) -> dict[str, Any]:
-    if own.answer is None:
+def _content(operation: Operation, known: dict[Any, Any]) -> dict[str, Any]:
+    if operation.answer is None:
         return {}
-    if own.answer is bytes:
+    if operation.answer is bytes:
         return {"content": {"application/octet-stream": {}}}
-    if own.name in TEXT:
-        return {"content": {TEXT[own.name]: {"schema": {"type": "string"}}}}
-    schema = known.get(own.answer, {"type": "object", "additionalProperties": True})
+    if operation.name in TEXT:
+        return {"content": {TEXT[operation.name]: {"schema": {"type": "string"}}}}
+    schema = known.get(operation.answer, {"type": "object", "additionalProperties": True})
     return {"content": {"application/json": {"schema": schema}}}

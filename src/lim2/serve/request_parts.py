@@ -73,9 +73,9 @@ def query_of(text: bytes, kind: Any) -> Any:
 
 def check_version(text: bytes, version: str) -> None:
     """Refuse a query that names another version of the protocol: its answers may have another form."""
-    given = _pairs(text).get("api-version", version) if text else version
-    if given != version:
-        message = f"the api-version {shortened(given)} is not supported: use {version}, or a path with /v1.0"
+    sent = _pairs(text).get("api-version", version) if text else version
+    if sent != version:
+        message = f"the api-version {shortened(sent)} is not supported: use {version}, or a path with /v1.0"
         raise bad_request(message, "api-version", "UnsupportedApiVersion")
 
 
@@ -92,7 +92,8 @@ def mistake(error: msgspec.ValidationError, kind: Any) -> ApiError:
     target = where.strip("`").removeprefix("$").removeprefix(".") or None
     if message.startswith("Invalid enum value"):
         fields = getattr(msgspec.inspect.type_info(kind), "fields", ())
-        types = [one for own in fields if own.encode_name == target for one in getattr(own.type, "types", (own.type,))]
+        kinds = [field.type for field in fields if field.encode_name == target]
+        types = [one for kind in kinds for one in getattr(kind, "types", (kind,))]
         allowed = [str(value) for one in types for value in getattr(one, "values", ())]
         message = f"{message}: use {', '.join(allowed)}" if allowed else message
     if message.startswith(UNKNOWN) and (name := message.removeprefix(UNKNOWN).strip("`")) in FORMER:

@@ -53,10 +53,10 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
         server_version, sys_version = "lim2", ""  # not those of Python
 
         def do_GET(self) -> None:
-            found = self.path.partition("?")[0] == "/metrics"
-            body = scraped(service) if found else b"GET /metrics\n"
-            self.send_response(200 if found else 404)
-            self.send_header("content-type", CONTENT_TYPE if found else "text/plain")
+            is_metrics = self.path.partition("?")[0] == "/metrics"
+            body = scraped(service) if is_metrics else b"GET /metrics\n"
+            self.send_response(200 if is_metrics else 404)
+            self.send_header("content-type", CONTENT_TYPE if is_metrics else "text/plain")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -19,11 +19,11 @@ class Trace(NamedTuple):
     flags: str = ""
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """Return the headers of the answer; this service is a span of its own in the trace."""
-        found = [(b"x-request-id", self.request.encode())]
+        """Return the headers of the answer; this service is a new span of the trace."""
+        headers = [(b"x-request-id", self.request.encode())]
         if self.trace:
-            found.append((b"traceparent", f"00-{self.trace}-{secrets.token_hex(8)}-{self.flags}".encode()))
-        return found
+            headers.append((b"traceparent", f"00-{self.trace}-{secrets.token_hex(8)}-{self.flags}".encode()))
+        return headers
 
 
 NO_REQUEST = Trace("")
@@ -39,8 +39,8 @@ def trace_of(headers: Mapping[bytes, bytes]) -> Trace:
     'abc'
     """
     sent, parent = headers.get(b"x-request-id"), headers.get(b"traceparent")
-    found = None if parent is None else TRACEPARENT.fullmatch(parent)
-    trace, flags = ("", "") if found is None else (found[1].decode(), found[2].decode())
+    match = None if parent is None else TRACEPARENT.fullmatch(parent)
+    trace, flags = ("", "") if match is None else (match[1].decode(), match[2].decode())
     known = sent is not None and SENT_ID.fullmatch(sent)
     return Trace(sent.decode() if sent is not None and known else trace or secrets.token_hex(8), trace, flags)
 

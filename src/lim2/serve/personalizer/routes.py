@@ -65,13 +65,13 @@ def operations(dialect: Dialect) -> list[Operation]:
 
     Examples
     --------
-    >>> [own.path for own in operations(V1_0)][0]
+    >>> operations(V1_0)[0].path
     '/personalizer/v1.0/rank'
     """
-    found: list[Operation] = []
+    offered: list[Operation] = []
 
     def add(name: str, path: str, handler: Handler, summary: str, status: int = 204, **rest: Any) -> None:
-        found.append(
+        offered.append(
             Operation(
                 name=f"{dialect.name}.{name}", method="POST", path=dialect.prefix + path, handler=handler,
                 summary=summary, status=status, tag=f"Personalizer {dialect.name}", plain_codes=dialect is V1_0,
@@ -93,7 +93,7 @@ def operations(dialect: Dialect) -> list[Operation]:
             "Report the rewards of slots of an event.", body=wire.MultiSlotRewardRequest)  # fmt: skip
         add("multislot.activate", "/multislot/events/{event:path}/activate", multislot.activate,
             "Report that the actions of a deferred event were shown.")  # fmt: skip
-    return found
+    return offered
 
 
 def removed(dialect: Dialect) -> list[Operation]:
