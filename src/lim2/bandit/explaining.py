@@ -21,15 +21,7 @@ class Reason(NamedTuple):
 
 
 def reasons(sources: Sequence[Source], mean_of: Callable[[Array], Array]) -> list[Reason]:
-    """Return the contribution of each key, largest first: the score minus the same score without the key.
-
-    Parameters
-    ----------
-    sources
-        The raw parts of the encoded row, in the order of its columns.
-    mean_of
-        Function that returns the expected scores of rows.
-    """
+    """Return the contribution of each key, largest first: the score minus the same score without the key."""
     parts: list[tuple[str, Any, str]] = []
     without: list[tuple[int, dict[int, float]]] = []  # where a source's columns begin, and what a key adds to them
     vectors, start = [], 0

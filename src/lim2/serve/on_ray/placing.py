@@ -11,11 +11,6 @@ def bandit_of(path: str) -> str | None:
 
     Every replica has the bandit behind Personalizer's endpoints open, so that any of them may answer.
 
-    Parameters
-    ----------
-    path
-        Path of a request.
-
     Examples
     --------
     >>> bandit_of("/v1/bandits/shop-17/decide"), bandit_of("/v1/bandits"), bandit_of("/personalizer/v1.0/rank")
@@ -30,13 +25,6 @@ def preferred(name: str, replicas: list[str]) -> list[str]:
     """Return replicas in the order in which they should answer for a bandit.
 
     Rendezvous hashing: every sender finds the same order, and when a replica comes or goes, only its bandits move.
-
-    Parameters
-    ----------
-    name
-        Name of the bandit.
-    replicas
-        Ids of the replicas.
 
     Examples
     --------

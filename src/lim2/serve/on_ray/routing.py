@@ -17,13 +17,7 @@ Application = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 
 
 def path_of(request: Any) -> str:
-    """Return the path of an HTTP request; empty if it is none.
-
-    Parameters
-    ----------
-    request
-        What a proxy sends to replicas: an HTTP request of Ray, pickled by the same process.
-    """
+    """Return the path of an HTTP request; empty if it is none."""
     found = pickle.loads(request) if isinstance(request, bytes) else request
     return str(getattr(found, "asgi_scope", {}).get("path", ""))
 
@@ -32,15 +26,7 @@ class ByBandit(RequestRouter):
     """Routes requests about a bandit by its name, and other requests to the less busy of two replicas."""
 
     async def choose_replicas(self, candidate_replicas: list[Any], pending_request: Any = None) -> list[list[Any]]:
-        """Return replicas in groups; a group is asked when all replicas of the groups before are full.
-
-        Parameters
-        ----------
-        candidate_replicas
-            The replicas that are running.
-        pending_request
-            The request. Its first argument is the HTTP request.
-        """
+        """Return replicas in groups; a group is asked when all replicas of the groups before are full."""
         name = None
         if pending_request is not None:
             pending_request.routing_context.should_backoff = True  # before all of them are asked again
