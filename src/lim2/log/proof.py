@@ -211,8 +211,12 @@ class Proof:
 
     def __str__(self) -> str:
         rule, unit = _shown(self.rule), "reward per decision"
-        if not self.decisions:
-            line = f"not yet: no decision against {rule} can be counted"
+        if not self.decisions and self.uncovered:
+            line = (
+                f"not yet: in none of {_count(self.uncovered, 'decision')} could both the bandit and {rule} be chosen"
+            )
+        elif not self.decisions:
+            line = f"not yet: no decision can be compared with {rule}"
         elif self.verdict == "not yet":
             known = all(map(math.isfinite, (self.relative, *self.relative_interval)))
             value, ends = (self.relative, self.relative_interval) if known else (self.gain, self.interval)
