@@ -22,6 +22,9 @@ A decision in which the rule's arm had propensity 0 says nothing. That is known 
 is no bias. One that was dropped or discarded is left out, too, and the proof says how many were. The order is that of
 decisions, up to the first whose reward is still open: otherwise clicks, which come at once, would count before the
 zeros of the same time.
+
+Two processes may insert decisions in PostgreSQL so that the later number is visible first. One that becomes visible
+after a later one was counted stays out, whatever its reward will be.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ ROWS_PER_STEP = 1000
 STEPS_PER_WRITE = 20  # after which a long proof keeps what it has
 MAX_KEPT = 16  # rules of a log whose sums are kept
 MIN_EFFECTIVE_REWARDED = 50  # below, intervals by normal approximation miss: `python -m benchmarks.proof rare`
+MAX_WAITING = 100  # decisions that may wait without a warning
 MAX_MISSING_SHARE = 0.05  # of decisions without a reward
 CONTROL_SHARES = (0.05, 0.1, 0.2, 0.5)  # of which a proof may recommend one
 MAX_MORE = 10_000_000  # decisions: what would take longer is called undecidable
@@ -182,8 +186,11 @@ class Proof:
                 f"the rule is rarely followed, so the interval stays wide: with a control group of {share:.0%} of "
                 f"traffic, a verdict would take about {decisions:,} decisions"
             )
-        if self.waiting and not self.decisions:
-            texts.append("the first decision still waits for its reward: set expire_after and default_reward")
+        if self.waiting > max(self.decisions, MAX_WAITING):
+            texts.append(
+                f"{self.waiting:,} decisions do not count yet, because the first of them still waits for its reward: "
+                f"set expire_after and default_reward"
+            )
         if self.deleted:
             texts.append("decisions have been pruned or erased from the log: the sums keep those that had been counted")
         if self.skipped:
