@@ -11,7 +11,7 @@ from lim2 import batches
 from lim2.algorithms.base import Algorithm
 from lim2.arms import arm_names
 from lim2.batches import Progress, Size
-from lim2.checks import plain, positive_int
+from lim2.checks import LARGEST, plain, positive_int
 from lim2.decision import History
 from lim2.learner import Learner, Lesson, Position, checked_reward, checked_rewards
 from lim2.shells import LearningShell
@@ -109,7 +109,8 @@ class Agent(LearningShell, ArmDecider):
                 raise ValueError("decided is for one reward: leave it out for many")
             self.learn_history(History(arm, reward, context), batch)
             return
-        x, index, value = core.row(context), core.arm(arm), checked_reward(reward)
+        x, index = core.row(context), core.arm(arm)
+        value = reward if type(reward) is float and abs(reward) < LARGEST else checked_reward(reward)
         number = positive_int("decided", decided) if decided is not None else None
         if number is None and core.algorithm.dated:
             number = core.pending.pop(x, core.state.names[index])

@@ -16,7 +16,7 @@ from lim2.state import Array
 # still finite.
 LARGEST = 1e30
 
-_norm = blas.dnrm2
+norm = blas.dnrm2  # of one axis of floats; NaN if one is NaN
 
 
 def plain(value: Any) -> Any:
@@ -134,7 +134,7 @@ def size_of(x: NDArray[Any]) -> float:
     """Return the norm of all values, NaN if one is NaN; integers are always finite and small enough."""
     if x.dtype.kind in "iub":
         return 0.0
-    return float(_norm(x if x.ndim == 1 else x.ravel()))
+    return float(norm(x if x.ndim == 1 else x.ravel()))
 
 
 def why_not(x: NDArray[Any], label: str) -> str:

@@ -16,7 +16,7 @@ from lim2 import streams
 from lim2._blas import one_thread
 from lim2.algorithms.base import Algorithm, Diagnostics
 from lim2.arms import describe, is_same
-from lim2.checks import LARGEST, shown, size_of, why_not
+from lim2.checks import LARGEST, norm, shown, size_of, why_not
 from lim2.decision import Decision
 from lim2.encoding import EncoderState
 from lim2.exploration import StudentT, Thompson
@@ -201,7 +201,7 @@ class Decider:
                 f"{self.policy!r} does not give its propensities, so only `act` works: give it a method "
                 "`propensities(score)`, see lim2.exploration.KnowsPropensities"
             )
-        return with_uniform(chances, self.epsilon)
+        return with_uniform(chances, self.epsilon) if self.epsilon else chances
 
     def _propensities_of_many(self, scores: list[StudentT], questions: Sequence[Question]) -> list[Array]:
         """Return the propensities of several decisions; those among as many candidates are computed together."""
@@ -268,6 +268,8 @@ class Decider:
         """Return a context as an array; raise a ValueError if it is none."""
         if type(context) is np.ndarray and context.dtype is FLOAT64 and self._takes_floats:
             x: NDArray[Any] = context
+            if x.ndim == 1 and x.shape == self._shape and norm(x) < LARGEST:  # nearly always
+                return x
         else:
             x = self.algorithm.read(self.state.model, context, "a context")
         if x.shape != self._shape:

@@ -6,8 +6,11 @@ snapshot is a reference.
 
 import copy
 import logging
+from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
 from functools import partial
+from itertools import starmap
+from operator import setitem
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -130,7 +133,8 @@ class Learner(Decider):
                     if self._shared:  # by a snapshot that came in between: what it sees must stay
                         model, pulls, writes = trees.written(trees.Writes(model, writes)), pulls.copy(), []
                     state = BanditState(names, places, model, pulls, rounds, latest, encoders, features, metadata)
-                    trees.put([*writes, (pulls, pulled, count), (self.__dict__, "state", state)])  # one call
+                    changes = [*writes, (pulls, pulled, count), (self.__dict__, "state", state)]
+                    deque(starmap(setitem, changes), maxlen=0)  # one call: no interrupt comes between rows and swap
             except BaseException:
                 if drawn is not None and self.state is old:
                     rng.bit_generator.state = drawn

@@ -85,9 +85,10 @@ def observe_number(moments: NumberMoments, x: float) -> NumberMoments:
 
 def number_scaling(moments: NumberMoments) -> NumberScaling:
     """Return the map to mean 0 and variance 1."""
-    mean, std = moments.mean, moments.std
+    weight, origin, offset, squares = moments
+    mean, std = origin + offset, math.sqrt(squares / weight) if weight else 0.0
     varies = std > ROUNDING * abs(mean)
-    return NumberScaling(mean, 1.0 / std if varies else 0.0, math.sqrt(moments.weight))
+    return NumberScaling(mean, 1.0 / std if varies else 0.0, math.sqrt(weight))
 
 
 def scaled_number(scaling: NumberScaling, x: float) -> float:

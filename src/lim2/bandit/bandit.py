@@ -3,6 +3,7 @@
 import copy
 import os
 import random
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -13,7 +14,7 @@ from lim2 import batches
 from lim2.agent import Agent
 from lim2.agents import AGENTS
 from lim2.arms import arm_names
-from lim2.bandit.deciding import CONTROL, PIN, RawDecider, RawDecision, item_of
+from lim2.bandit.deciding import CONTROL, PIN, RawDecider, RawDecision, raw_decision
 from lim2.bandit.files import dump
 from lim2.bandit.rows import NAME, Encoding, ItemRows, RawItems, rows_of, with_key
 from lim2.batches import Progress, Size
@@ -27,8 +28,9 @@ from lim2.exploration.epsilon import LOGGED
 from lim2.items import ItemAgent, agent_around
 from lim2.learner import Lesson, Position, checked_reward, checked_rewards
 from lim2.log import DecisionLog, LogError, Proof, TakenIdError
-from lim2.log.ids import position_named, sticky_id
+from lim2.log.ids import new_id, position_named, sticky_id
 from lim2.log.rules import ALWAYS, FIRST
+from lim2.log.serialization import as_json
 from lim2.shells import LearningShell
 
 PAUSED, STICKY = "paused", "sticky"  # keys of the metadata
@@ -191,9 +193,12 @@ class Bandit(LearningShell, RawDecider):
         RawDecision or LoggedDecision
             The decision: ``decision.arm`` is the chosen name, ``decision.id`` its ID. With a log, a LoggedDecision.
         """
-        if not self._logs(joint, id, key, metadata):
-            return super().decide(context, items, arms=arms, exploit=exploit, joint=joint)
-        log, shared, arms = self.logged("decide"), None, None if arms is None else list(arms)
+        if self.log is not None or id is not None or key is not None or metadata is not None:
+            self._check_logs(joint)
+        if self.log is None:
+            (decision,), candidates = self._shown(context, items, 1, arms, exploit, joint)
+            return raw_decision(decision, new_id(time.time()), as_json(context), candidates, 0, self._next_number())
+        log, shared, arms = self.log, None, None if arms is None else list(arms)
         if self.sticky is not None and key is not None and id is None:
             found = log.latest(key, self.sticky)
             if found is None:
@@ -238,26 +243,27 @@ class Bandit(LearningShell, RawDecider):
         Slate
             One decision per position. The propensity of each is the probability that its arm or item comes first.
         """
-        if not self._logs(joint, id, key, metadata):
+        if self.log is None and id is None and key is None and metadata is None:
             return super().rank(context, items, k, arms=arms, exploit=exploit, joint=joint)
+        self._check_logs(joint)
         slate, candidates = self._shown(context, items, k, arms, exploit, joint)
         options = {"raw": context, "raw_items": candidates, "id": id, "key": key, "metadata": metadata, "agent": self}
         return self.logged("rank").record_slate(slate, **options)
 
-    def _logs(self, joint: bool, *attributes: Any) -> bool:
-        """Return whether decisions are recorded; raise a ValueError if an argument does not fit."""
-        if self.log is None and any(value is not None for value in attributes):
+    def _check_logs(self, joint: bool) -> None:
+        """Raise a ValueError unless decisions can be recorded."""
+        if self.log is None:
             raise ValueError(
                 "id, key and metadata need a decision log, and this bandit has none: make it with log='decisions.db'"
             )
-        if self.log is not None and joint:
+        if joint:
             raise ValueError(
                 "joint=True gives no propensities, and a decision log needs them: leave out joint=True, or use no log"
             )
-        return self.log is not None
 
     def _next_number(self) -> int:
-        newest = self.algorithm.newest(self.core.state.model)
+        core = self.core
+        newest = core.algorithm.newest(core.state.model) if core.algorithm.dated else 0
         self._numbered = max(self._numbered, newest) + 1
         return self._numbered
 
@@ -295,8 +301,9 @@ class Bandit(LearningShell, RawDecider):
 
     def _lesson(self, decision: Any, reward: Any, position: int) -> Lesson:
         """Return the lesson of a decision."""
-        core, value = self.core, checked_reward(reward)
-        index, parts = self.rows.parts(core, decision.context, decision.arm, item_of(decision), position)
+        core = self.core
+        value = reward if type(reward) is float and abs(reward) < LARGEST else checked_reward(reward)
+        index, parts = self.rows.parts(core, decision.context, decision.arm, decision.item, position)
         encoders, row = self.rows.learned(core.state, [[part] for part in parts])
         return Lesson(row[0], index, value, decision.number or None, encoders)
 

@@ -77,7 +77,7 @@ class RawDecider(Shell):
             Draw the scores of all items jointly, see :meth:`lim2.ItemAgent.act`. The decision then has no propensities.
         """
         (decision,), candidates = self._shown(context, items, 1, arms, exploit, joint)
-        return _raw(decision, new_id(time.time()), as_json(context), candidates, 0, self._next_number())
+        return raw_decision(decision, new_id(time.time()), as_json(context), candidates, 0, self._next_number())
 
     def rank(
         self,
@@ -103,7 +103,7 @@ class RawDecider(Shell):
         decisions, candidates = self._shown(context, items, k, arms, exploit, joint)
         id, raw, number = new_id(time.time()), as_json(context), self._next_number()
         positions = enumerate(decisions, start=1)
-        return Slate(id, tuple(_raw(one, f"{id}/{at}", raw, candidates, at, number) for at, one in positions))
+        return Slate(id, tuple(raw_decision(one, f"{id}/{at}", raw, candidates, at, number) for at, one in positions))
 
     def propensities(
         self,
@@ -241,6 +241,9 @@ def item_of(decision: Any) -> Any:
     return None if items is None else items[decision.arm]
 
 
-def _raw(decision: Decision, id: str, context: Any, candidates: Candidates, position: int, number: int) -> RawDecision:
+def raw_decision(
+    decision: Decision, id: str, context: Any, candidates: Candidates, position: int, number: int
+) -> RawDecision:
+    """Return a decision with its raw context and the raw features of its choice."""
     item = None if candidates is None else as_json(candidates[decision.arm], "an item")
     return RawDecision(**decision.__dict__, id=id, context=context, item=item, position=position, number=number)

@@ -92,13 +92,14 @@ class ArmRows(Rows):
         self, core: Decider, context: Any, items: RawItems | None, arms: Iterable[Hashable] | None, exploit: bool
     ) -> tuple[Question, Candidates]:
         """Return a question, and the raw features of its candidates: none."""
-        self.candidates(core.state, items, arms)
+        if items is not None:
+            self.candidates(core.state, items, arms)
         (encoder,), (known,) = self.encoders, core.state.encoders
         return core.question(core.row(encoder.encode(known, context)), arms, exploit), None
 
     def parts(self, core: Decider, context: Any, arm: Hashable, item: Any, position: int) -> tuple[int, list[Any]]:  # noqa: ARG002
         """Return the index of an arm, and the context."""
-        return core.arm(arm), [placed(context, position)]
+        return core.arm(arm), [context if position == 1 else with_key(context, POSITION, str(position))]
 
     def candidates(self, state: BanditState, items: RawItems | None, arms: Iterable[Hashable] | None) -> None:  # noqa: ARG002
         """Refuse items."""
@@ -138,7 +139,7 @@ class ItemRows(Rows):
         """Return the index of the one arm of all items, and the context and the item."""
         if item is None:
             item = self.candidates(core.state, None, [arm])[arm]
-        return 0, [context, placed(item, position)]
+        return 0, [context, item if position == 1 else with_key(item, POSITION, str(position))]
 
     def arms(self, state: BanditState) -> Mapping[Hashable, Any] | None:
         """Return the features of the arms by name; None if items come with every call."""
@@ -209,11 +210,6 @@ class ItemRows(Rows):
 def rows_of(encoder: Encoding, item_encoder: Encoding | None) -> Rows:
     """Return what makes rows with these encoders; None: arms have no features."""
     return ArmRows(encoder) if item_encoder is None else ItemRows(encoder, item_encoder)
-
-
-def placed(raw: Any, position: int) -> Any:
-    """Return a context or an item with its position in a slate; the first position is left out."""
-    return raw if position == 1 else with_key(raw, POSITION, str(position))
 
 
 def with_key(raw: Any, key: str, value: Any) -> Any:

@@ -156,8 +156,7 @@ class Encoder:
         for path, kind, content in values:
             column, fitting = columns.get(path), True
             if kind in MEASURED:
-                size = size_of(kind, content)
-                if column is None and used + size <= self.numbers:
+                if column is None and used + (size := size_of(kind, content)) <= self.numbers:
                     column = new_column(kind, used, size)
                     used += size
                 fitting = column is None or fits(column, kind, content)

@@ -56,7 +56,7 @@ def observe(old: Measure, x: float, trusted: bool = False) -> Measure:
     moments = observe_number(old.moments, x)
     fresh = number_scaling(moments)
     varied = old.varied + (old.varied > 0 or fresh.factor > 0.0)
-    above = x > moments.mean
+    above = x > fresh.center
     low, high, falls, rises = old.low, old.high, old.falls, old.rises
     if not old.moments.weight:
         low = high = x

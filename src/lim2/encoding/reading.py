@@ -88,19 +88,16 @@ def _flatten(nested: Mapping[Any, Any], prefix: str, depth: int, leaves: dict[st
         if type(value) not in _LEAVES:
             inner = value if type(value) is dict else _mapping(value)
             if inner is not None:
-                _check_depth(path, depth)
+                if len(path) > LENGTH:
+                    check_path(path)
+                if depth == DEPTH:
+                    raise ValueError(f"{path} is nested too deeply: at most {DEPTH} levels of dictionaries are allowed")
                 _flatten(inner, f"{path}.", depth + 1, leaves)
                 continue
             value = plain(path, value)
         if path in leaves:
             raise ValueError(f"{path[:LENGTH]} appears twice, as a key with a dot and as a nested key: remove one")
         leaves[path] = value
-
-
-def _check_depth(path: str, depth: int) -> None:
-    check_path(path)
-    if depth == DEPTH:
-        raise ValueError(f"{path} is nested too deeply: at most {DEPTH} levels of dictionaries are allowed")
 
 
 def _mapping(raw: Any) -> Mapping[Any, Any] | None:

@@ -94,7 +94,8 @@ def updated_column(old: Column, content: Any, trusted: bool) -> Column:
     if old.kind == EMBEDDING:
         return old
     x = content if old.kind == NUMBER else content.age
-    return new_column(old.kind, old.at, old.size, observe(old.measure, x, trusted))
+    measure = observe(old.measure, x, trusted)
+    return Column(old.kind, old.at, old.size, measure, measure.map)
 
 
 def count_value(keys: dict[str, Key], path: str, kind: str, update: int, fits: bool = True, new: int = 0) -> None:

@@ -36,7 +36,7 @@ def read(path: str, value: Any, dated: bool = True) -> tuple[str, Any]:
         check_path(path)
     kind = type(value)
     if kind is float or kind is int:
-        return NUMBER, number(path, value)
+        return NUMBER, float(value) if -LARGEST < value < LARGEST else number(path, value)
     if kind is str:
         at = times.read(value) if dated else None
         return (CATEGORY, value) if at is None else (TIME, at)
