@@ -1,4 +1,4 @@
-"""`python -m benchmarks.walk`: what a reader walks through to follow one act and one update of each agent.
+"""`python -m benchmarks.walk`: what a reader walks through to follow one act and one update of each agent and bandit.
 
 Counts the functions of lim2 that are called, the files they are in, and the calls from one file into another, by
 tracing one call of an agent whose buffer is full.
@@ -66,6 +66,15 @@ def rows() -> list[tuple[str, str, Walk]]:
         context = contexts[0]
         out.append((name, "act", walked(lambda agent=agent, context=context: agent.act(context))))  # type: ignore[misc]
         out.append((name, "update", walked(lambda agent=agent, context=context: agent.update(context, 0, 1.0))))  # type: ignore[misc]
+    context = {"country": "AT", "age": 31, "basket": {"items": 3, "total": 80.5}, "device": None}
+    for name in ("LinearTS", "AdaptiveTS"):
+        bandit = lim2.Bandit(arms=range(N_ARMS), algorithm=name, seed=0)
+        for t in range(400):
+            bandit.update(bandit.decide({**context, "age": t % 50}), float(t % 2))
+        decision = bandit.decide(context)
+        out.append((f"Bandit, {name}", "decide", walked(lambda bandit=bandit: bandit.decide(context))))  # type: ignore[misc]
+        call = lambda bandit=bandit, decision=decision: bandit.update(decision, 1.0)  # noqa: E731
+        out.append((f"Bandit, {name}", "update", walked(call)))
     return out
 
 

@@ -9,7 +9,7 @@ import pytest
 from helpers.waiting import PATIENCE
 from starlette.testclient import TestClient
 
-from lim2.bandit.rows import ArmRows, ItemRows
+from lim2.bandit.rows import ItemRows, Rows
 from lim2.deciding import Decider
 from lim2.log.microbatching import MAX_DECISIONS
 from lim2.serve.deciding import decide
@@ -41,7 +41,7 @@ class Gate:
 def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
     """Let every decision wait before it is computed."""
     made = Gate()
-    for kind in (ArmRows, ItemRows):
+    for kind in (Rows, ItemRows):
 
         def waiting(*parts: Any, question: Any = kind.question, **options: Any) -> Any:
             made.wait()

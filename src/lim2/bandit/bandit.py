@@ -16,7 +16,7 @@ from lim2.agents import AGENTS
 from lim2.arms import arm_names
 from lim2.bandit.deciding import CONTROL, PIN, RawDecider, RawDecision, raw_decision
 from lim2.bandit.files import dump
-from lim2.bandit.rows import NAME, Encoding, ItemRows, RawItems, rows_of, with_key
+from lim2.bandit.rows import NAME, Arms, Encoding, ItemRows, Items, rows_of, with_key
 from lim2.batches import Progress, Size
 from lim2.checks import LARGEST
 from lim2.control import Control
@@ -157,9 +157,9 @@ class Bandit(LearningShell, RawDecider):
     def decide(
         self,
         context: Any,
-        items: RawItems | None = None,
+        items: Items = None,
         *,
-        arms: Iterable[Hashable] | None = None,
+        arms: Arms = None,
         exploit: bool = False,
         joint: bool = False,
         id: str | None = None,
@@ -217,10 +217,10 @@ class Bandit(LearningShell, RawDecider):
     def rank(
         self,
         context: Any,
-        items: RawItems | None = None,
+        items: Items = None,
         k: int | None = None,
         *,
-        arms: Iterable[Hashable] | None = None,
+        arms: Arms = None,
         exploit: bool = False,
         joint: bool = False,
         id: str | None = None,

@@ -1,12 +1,12 @@
 """Decisions on raw contexts: base class of bandits and their snapshots."""
 
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 from lim2.bandit.explaining import Reason, reasons
-from lim2.bandit.rows import Candidates, RawItems, Rows
+from lim2.bandit.rows import Arms, Candidates, Items, Rows
 from lim2.control import Control, by_chance, controlled
 from lim2.deciding import Question
 from lim2.decision import Decision, Slate
@@ -53,13 +53,7 @@ class RawDecider(Shell):
     _chance = staticmethod(by_chance)  # assigns decisions to groups
 
     def decide(
-        self,
-        context: Any,
-        items: RawItems | None = None,
-        *,
-        arms: Iterable[Hashable] | None = None,
-        exploit: bool = False,
-        joint: bool = False,
+        self, context: Any, items: Items = None, *, arms: Arms = None, exploit: bool = False, joint: bool = False
     ) -> RawDecision:
         """Choose an arm or an item for a context.
 
@@ -82,10 +76,10 @@ class RawDecider(Shell):
     def rank(
         self,
         context: Any,
-        items: RawItems | None = None,
+        items: Items = None,
         k: int | None = None,
         *,
-        arms: Iterable[Hashable] | None = None,
+        arms: Arms = None,
         exploit: bool = False,
         joint: bool = False,
     ) -> Slate[RawDecision]:
@@ -105,14 +99,7 @@ class RawDecider(Shell):
         positions = enumerate(decisions, start=1)
         return Slate(id, tuple(raw_decision(one, f"{id}/{at}", raw, candidates, at, number) for at, one in positions))
 
-    def propensities(
-        self,
-        context: Any,
-        items: RawItems | None = None,
-        *,
-        arms: Iterable[Hashable] | None = None,
-        exploit: bool = False,
-    ) -> Array:
+    def propensities(self, context: Any, items: Items = None, *, arms: Arms = None, exploit: bool = False) -> Array:
         """Return the probability that the next decision chooses each candidate; it draws and changes nothing.
 
         Parameters
@@ -157,14 +144,7 @@ class RawDecider(Shell):
         sources = list(zip(rows.sources, parts, rows.encoders, core.state.encoders, strict=True))
         return reasons(sources, lambda xs: core.posterior(xs).mean[:, index])
 
-    def question(
-        self,
-        context: Any,
-        items: RawItems | None = None,
-        *,
-        arms: Iterable[Hashable] | None = None,
-        exploit: bool = False,
-    ) -> Question:
+    def question(self, context: Any, items: Items = None, *, arms: Arms = None, exploit: bool = False) -> Question:
         """Return a checked and encoded question, which ``core.decide`` answers.
 
         Parameters
@@ -184,7 +164,7 @@ class RawDecider(Shell):
         return arms is not None and arm not in arms
 
     def _ranked(
-        self, context: Any, items: RawItems | None, k: int | None, arms: Any, exploit: bool, joint: bool
+        self, context: Any, items: Items, k: int | None, arms: Any, exploit: bool, joint: bool
     ) -> tuple[list[Decision], Candidates]:
         """Return decisions for the first k candidates, and the raw features of all by name."""
         question, candidates = self.rows.question(self.core, context, items, arms, exploit)

@@ -1,6 +1,5 @@
 """Rows of raw contexts, for arms, or of raw contexts and items."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,15 +15,16 @@ from lim2.log.serialization import as_json
 from lim2.state import Array
 
 Encoding = Encoder | Columns
-RawItems = Mapping[Any, Any]  # features by name: dictionaries, rows or dataclasses
+Items = Mapping[Any, Any] | None  # features by name: dictionaries, rows or dataclasses; None: those of the arms
+Arms = Iterable[Hashable] | None  # names of the eligible arms or items; None: all are eligible
 Candidates = dict[Hashable, Any] | None  # raw features by name; None if arms have none
 
 POSITION = "position in the slate"  # the key of a feature: from the second position on, an item has it
 NAME = "name of the arm"  # the key of another: arms with features have it
 
 
-class Rows(ABC):
-    """Encoders that make rows; their states are in the state of the bandit."""
+class Rows:
+    """Rows of contexts, for arms without features. The states of encoders are in the state of the bandit."""
 
     def __init__(self, *encoders: Encoding) -> None:
         self.encoders = encoders
@@ -58,38 +58,8 @@ class Rows(ABC):
             blocks.append(encoder.encode_many(after, leaves) if many else encoder.encode(after, leaves[0])[None])
         return tuple(known), blocks[0] if len(blocks) == 1 else np.hstack(blocks)
 
-    @abstractmethod
     def question(
-        self, core: Decider, context: Any, items: RawItems | None, arms: Iterable[Hashable] | None, exploit: bool
-    ) -> tuple[Question, Candidates]:
-        """Return a question, and the raw features of its candidates."""
-
-    @abstractmethod
-    def candidates(self, state: BanditState, items: RawItems | None, arms: Iterable[Hashable] | None) -> Any:
-        """Return the raw features of the candidates by name; None if arms have none."""
-
-    @abstractmethod
-    def parts(self, core: Decider, context: Any, arm: Hashable, item: Any, position: int) -> tuple[int, list[Any]]:
-        """Return the index of an arm, and what its row is encoded from: a context, or a context and an item."""
-
-    @abstractmethod
-    def arms(self, state: BanditState) -> Mapping[Hashable, Any] | None:
-        """Return a mapping from the names of the arms; None if items come with every call."""
-
-    @abstractmethod
-    def add_arm(self, core: Learner, name: Hashable, like: Any, features: Any, position: Position | None) -> None:
-        """Add an arm."""
-
-    @abstractmethod
-    def remove_arm(self, core: Learner, name: Hashable, position: Position | None) -> None:
-        """Remove an arm."""
-
-
-class ArmRows(Rows):
-    """Rows of contexts, for arms without features."""
-
-    def question(
-        self, core: Decider, context: Any, items: RawItems | None, arms: Iterable[Hashable] | None, exploit: bool
+        self, core: Decider, context: Any, items: Items, arms: Arms, exploit: bool
     ) -> tuple[Question, Candidates]:
         """Return a question, and the raw features of its candidates: none."""
         if items is not None:
@@ -101,15 +71,15 @@ class ArmRows(Rows):
         """Return the index of an arm, and the context."""
         return core.arm(arm), [context if position == 1 else with_key(context, POSITION, str(position))]
 
-    def candidates(self, state: BanditState, items: RawItems | None, arms: Iterable[Hashable] | None) -> None:  # noqa: ARG002
-        """Refuse items."""
+    def candidates(self, state: BanditState, items: Items, arms: Arms) -> Any:  # noqa: ARG002
+        """Return no features; refuse items."""
         if items is not None:
             raise ValueError(
                 "this bandit was made with arms that have no features, so it takes no items: name the eligible "
                 "arms as arms=, or make a bandit without arms"
             )
 
-    def arms(self, state: BanditState) -> Mapping[Hashable, Any]:
+    def arms(self, state: BanditState) -> Mapping[Hashable, Any] | None:
         """Return a mapping from the names of the arms."""
         return state.places
 
@@ -128,7 +98,7 @@ class ItemRows(Rows):
     """Rows of contexts and items: those of a call, or arms with features."""
 
     def question(
-        self, core: Decider, context: Any, items: RawItems | None, arms: Iterable[Hashable] | None, exploit: bool
+        self, core: Decider, context: Any, items: Items, arms: Arms, exploit: bool
     ) -> tuple[Question, Candidates]:
         """Return a question, and the raw features of its candidates."""
         candidates = self.candidates(core.state, items, arms)
@@ -172,9 +142,7 @@ class ItemRows(Rows):
         self._items(core.state, features)
         core.set_features(features, position)
 
-    def candidates(
-        self, state: BanditState, items: RawItems | None, arms: Iterable[Hashable] | None
-    ) -> dict[Hashable, Any]:
+    def candidates(self, state: BanditState, items: Items, arms: Arms) -> dict[Hashable, Any]:
         """Return the raw features of the candidates by name."""
         if items is None:
             if state.features is None:
@@ -209,7 +177,7 @@ class ItemRows(Rows):
 
 def rows_of(encoder: Encoding, item_encoder: Encoding | None) -> Rows:
     """Return what makes rows with these encoders; None: arms have no features."""
-    return ArmRows(encoder) if item_encoder is None else ItemRows(encoder, item_encoder)
+    return Rows(encoder) if item_encoder is None else ItemRows(encoder, item_encoder)
 
 
 def with_key(raw: Any, key: str, value: Any) -> Any:
