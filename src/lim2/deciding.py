@@ -78,7 +78,7 @@ class Decider:
             first = self._unscored(question)
         if first is None:
             with one_thread:
-                first = int(self._drawn(self.scores(question.rows), question).argmax())
+                first = int(self._drawn(self._scores(question.rows), question).argmax())
         return first
 
     def act_many(self, question: Question) -> Ints:
@@ -89,7 +89,7 @@ class Decider:
             chosen[0] = self.act(question._replace(rows=rows[0]))
         elif len(rows):
             with one_thread:
-                mean, scale, freedom = self.scores(rows)
+                mean, scale, freedom = self._scores(rows)
                 while row < len(rows) and not exploit and (self._starting or self.epsilon):
                     first = self._unscored(question)
                     if first is None:
@@ -113,14 +113,14 @@ class Decider:
         elif isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= candidates:
             raise ValueError(f"k must be from 1 to the number of candidates, {candidates}, got {k!r}")
         with one_thread:
-            return self._ordered(question, self.scores(question.rows), None, int(k))
+            return self._ordered(question, self._scores(question.rows), None, int(k))
 
     def decide_many(self, questions: Sequence[Question]) -> list[Decision]:
         """Return the decisions of :meth:`decide`, one after the other, up to rounding; faster for items."""
         if len(questions) == 1 or not self._of_items:
             return [self.decide(question) for question in questions]
         with one_thread:
-            whole = self.scores(np.concatenate([question.rows for question in questions]), len(questions))
+            whole = self._scores(np.concatenate([question.rows for question in questions]), len(questions))
             bounds = itertools.pairwise(itertools.accumulate((len(one.names) for one in questions), initial=0))
             scores = [StudentT(*(part[slice(*pair)] for part in whole)) for pair in bounds]
             chances = self._propensities_of_many(scores, questions)
@@ -129,17 +129,21 @@ class Decider:
     def propensities(self, question: Question) -> Array:
         """Return the probability that each candidate comes next, (k,), or (n, k) for n contexts; nothing is drawn."""
         with one_thread:
-            score, arms = self.scores(question.rows), question.arms
+            score, arms = self._scores(question.rows), question.arms
             turn = None if question.exploit else self._turn(arms)
             return self._propensities(score if arms is None else score.of(arms), question, turn)
 
-    def scores(self, rows: NDArray[Any], decisions: int = 1) -> StudentT:
-        """Return the scores of rows x arms, flat; rows of items are those of so many decisions."""
+    def scores(self, rows: NDArray[Any]) -> StudentT:
+        """Return the scores of the candidates of one decision."""
         with one_thread:
-            if rows.ndim == self.axes or not self._of_items:
-                return self.algorithm.score(self.state.model, rows)
-            mean, scale, freedom = self.algorithm.score_items(self.item_model, rows, decisions)
-            return StudentT(mean[:, 0], scale[:, 0], freedom.repeat(len(mean)))
+            return self._scores(rows)
+
+    def _scores(self, rows: NDArray[Any], decisions: int = 1) -> StudentT:
+        """Return the scores of rows x arms, flat; rows of items are those of so many decisions."""
+        if rows.ndim == self.axes or not self._of_items:
+            return self.algorithm.score(self.state.model, rows)
+        mean, scale, freedom = self.algorithm.score_items(self.item_model, rows, decisions)
+        return StudentT(mean[:, 0], scale[:, 0], freedom.repeat(len(mean)))
 
     def posterior(self, rows: NDArray[Any]) -> StudentT:
         """Return the scores of every arm, for one row or several, whatever their contexts."""

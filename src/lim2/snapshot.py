@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lim2.arms import is_range
+from lim2.deciding import Question
 from lim2.decision import Decision
 from lim2.exploration import StudentT
 from lim2.shells import Shell
@@ -40,9 +41,10 @@ class ArmDecider(Shell):
         """
         core = self.core
         x = core.row(context)
-        question = core.question(x, arms, exploit)
+        question = Question(core.state.names, x, None, exploit) if arms is None else core.question(x, arms, exploit)
         arm = question.names[core.act(question)]
-        self._note(x, (arm,))
+        if core.algorithm.dated:
+            self._note(x, (arm,))
         return arm
 
     def act_many(
