@@ -65,7 +65,7 @@ class Decider:
     def configure(self, algorithm: Algorithm) -> None:
         """Take over settings, and what follows from them."""
         self.algorithm, self.policy, self.epsilon = algorithm, algorithm.policy, float(algorithm.epsilon)
-        self._shape, self.axes, self._takes_floats = algorithm.shape, len(algorithm.shape), algorithm.takes_floats
+        self._shape, self.axes, self.takes_floats = algorithm.shape, len(algorithm.shape), algorithm.takes_floats
         self._of_items = algorithm.crossing is not None
         self._turns = 0 if self._of_items else algorithm.turns
 
@@ -270,7 +270,7 @@ class Decider:
 
     def row(self, context: ArrayLike) -> NDArray[Any]:
         """Return a context as an array; raise a ValueError if it is none."""
-        if type(context) is np.ndarray and context.dtype is FLOAT64 and self._takes_floats:
+        if type(context) is np.ndarray and context.dtype is FLOAT64 and self.takes_floats:
             x: NDArray[Any] = context
             if x.ndim == 1 and x.shape == self._shape and norm(x) < LARGEST:  # nearly always
                 return x

@@ -175,11 +175,13 @@ class RawDecider(Shell):
         return self.core.rank(question, k), candidates
 
     def _shown(
-        self, context: Any, items: RawItems | None, k: int | None, arms: Any, exploit: bool, joint: bool
+        self, context: Any, items: Items, k: int | None, arms: Any, exploit: bool, joint: bool
     ) -> tuple[list[Decision], Candidates]:
         """Return the same under the control."""
         decisions, candidates = self._ranked(context, items, k, arms, exploit, joint)
-        return controlled(self.control, decisions, self._chance), candidates
+        if self.core.state.metadata:  # where a control would be
+            decisions = controlled(self.control, decisions, self._chance)
+        return decisions, candidates
 
     @property
     def control(self) -> Control | None:

@@ -65,7 +65,8 @@ class Rows:
         if items is not None:
             self.candidates(core.state, items, arms)
         (encoder,), (known,) = self.encoders, core.state.encoders
-        return core.question(core.row(encoder.encode(known, context)), arms, exploit), None
+        x = encoder.encode(known, context)
+        return core.question(x if core.takes_floats else core.row(x), arms, exploit), None
 
     def parts(self, core: Decider, context: Any, arm: Hashable, item: Any, position: int) -> tuple[int, list[Any]]:  # noqa: ARG002
         """Return the index of an arm, and the context."""
