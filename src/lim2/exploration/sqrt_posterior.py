@@ -18,6 +18,8 @@ from lim2.state import Array, Write
 
 _dtrmm = blas.dtrmm
 
+PIECE = 256  # rows that are scored at a time, so that what is computed of them stays in the cache
+
 
 class SqrtPosterior(NamedTuple):
     """Normal-inverse-gamma posterior over the linear weights of every arm, with roots of the covariances."""
@@ -89,14 +91,19 @@ def score(posterior: Scorer, z: Array) -> StudentT:
     """Return the score z'w of every arm, for one feature vector (g,) or rows of them (n, g); a triangle takes rows."""
     mu, root, a, b = posterior
     if isinstance(posterior, TriangularPosterior):
-        whitened = _dtrmm(1.0, root[0], z.T).T
-        return StudentT(z @ mu.T, np.sqrt(np.vecdot(whitened, whitened) * (b / a))[:, None], a + a)
+        spread = np.empty((len(z), 1))
+        for start in range(0, len(z), PIECE):
+            whitened = _dtrmm(1.0, root[0], z[start : start + PIECE].T).T
+            np.vecdot(whitened, whitened, out=spread[start : start + PIECE, 0])
+        return StudentT(z @ mu.T, np.sqrt(spread * (b / a)), a + a)
     if z.ndim == 1:
         return StudentT(*_kernels.score(mu, root, a, b, z))
     mean, spread = z @ mu.T, np.empty((len(z), len(mu)))
-    for arm, matrix in enumerate(root):
-        whitened = z @ matrix.T
-        np.vecdot(whitened, whitened, out=spread[:, arm])
+    for start in range(0, len(z), PIECE):
+        rows = z[start : start + PIECE]
+        for arm, matrix in enumerate(root):
+            whitened = rows @ matrix.T
+            np.vecdot(whitened, whitened, out=spread[start : start + PIECE, arm])
     return StudentT(mean, np.sqrt(spread * (b / a)), a + a)
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple, cast
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from lim2.state import Array
+from lim2.state import Array, Ints
 
 _potrf, _trtri, _trsv = lapack.dpotrf, lapack.dtrtri, blas.dtrsv
 
@@ -76,6 +76,12 @@ def fit(precision: Array, sums: Sums) -> tuple[Array, Array]:
     >>> mean.tolist(), (root.T @ root).tolist()
     ([3.0], [[0.25]])
     """
+    seen = _seen(sums)
+    if len(seen) < len(precision):  # what the data say nothing of keeps its prior
+        mean, root = np.zeros(len(precision)), np.diag(1.0 / np.sqrt(precision))
+        if len(seen):
+            mean[seen], root[np.ix_(seen, seen)] = fit(precision[seen], _of_features(sums, seen))
+        return mean, root
     factor, failed = _factor(precision, sums)
     if failed:  # features so large that the start is lost in rounding: it bounds the eigenvalues from below
         values, vectors = np.linalg.eigh(sums.gram + np.diag(precision))
@@ -148,7 +154,7 @@ def width_evidence(precision: Array, noise: float, sums: Sums, widths: Array) ->
     >>> width_evidence(np.ones(2), 1.0, sums_of(Z, np.ones(40)), np.array([1.0, 0.01])).round(2).tolist()
     [-1.86, -0.17]
     """
-    gram, cross, _, weight = sums
+    gram, cross, _, weight = _of_features(sums, np.append(_seen(sums, -1), -1))
     count, towards = float(weight) + float(precision[-1]) * noise, gram[:-1, -1]  # the constant is integrated out
     values, vectors = np.linalg.eigh(gram[:-1, :-1] - np.multiply.outer(towards, towards) / count)
     values = np.maximum(values, 0.0)
@@ -174,6 +180,9 @@ def constant_evidence(precision: Array, noise: float, sums: Sums, widths: Array)
     [-1.86, -0.17]
     [17.66, 5.55]
     """
+    seen = np.append(_seen(sums, -1), -1)
+    if len(seen) > 1:
+        precision, sums = precision[seen], _of_features(sums, seen)
     factor, failed = _factor(precision[:-1] * noise, sums._replace(gram=sums.gram[:-1, :-1]))
     if failed:
         return np.zeros(len(widths))
@@ -207,6 +216,16 @@ def change(densities: Array, weights: Array) -> tuple[float, Array]:
     if alone > alike.max():
         return alone, np.where(single > 0.0, weights[gains.argmax(axis=1)], 1.0)
     return float(alike.max()), np.full(n_arms, weights[alike.argmax()])
+
+
+def _seen(sums: Sums, end: int | None = None) -> Ints:
+    """Return the features before one that were not 0 in all data of an arm: the others do not change anything."""
+    return np.flatnonzero(sums.gram.diagonal()[:end])
+
+
+def _of_features(sums: Sums, features: Ints) -> Sums:
+    """Return the sums of one arm over some features."""
+    return sums._replace(gram=sums.gram[np.ix_(features, features)], cross=sums.cross[features])
 
 
 def _factor(precision: Array, sums: Sums) -> tuple[Array, int]:
