@@ -89,13 +89,13 @@ if not TYPE_CHECKING:  # a type checker knows the names from above, and reports 
 
     def __getattr__(name: str) -> "Any":
         if name in _HOMES:
-            found = getattr(import_module(f"lim2.{_HOMES[name]}"), name)
+            value = getattr(import_module(f"lim2.{_HOMES[name]}"), name)
         elif name in _PACKAGES or name in _MODULES:
-            found = import_module(f"lim2.{name}")
+            value = import_module(f"lim2.{name}")
         else:
             raise AttributeError(f"module 'lim2' has no attribute {name!r}")
-        globals()[name] = found
-        return found
+        globals()[name] = value
+        return value
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__, *_PACKAGES})

@@ -61,9 +61,9 @@ class OneThread:
             set_(before)
 
     def __enter__(self) -> None:
-        own = get_ident()
+        thread = get_ident()
         with self._lock:
-            if self._forks and own not in self._inside:
+            if self._forks and thread not in self._inside:
                 self._changed.wait_for(lambda: not self._forks, PATIENCE)
             if not self._inside:
                 if self._switches is None:
@@ -73,16 +73,16 @@ class OneThread:
                     if before != 1:
                         self._restore.append((set_, before))
                         set_(1)
-            self._inside[own] = self._inside.get(own, 0) + 1
+            self._inside[thread] = self._inside.get(thread, 0) + 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        own = get_ident()
+        thread = get_ident()
         with self._lock:
-            depth = self._inside.pop(own) - 1
+            depth = self._inside.pop(thread) - 1
             if depth:
-                self._inside[own] = depth
+                self._inside[thread] = depth
                 return
             if not self._inside and self._restore:
                 self._give_back()
@@ -91,10 +91,10 @@ class OneThread:
 
     def before_fork(self) -> None:
         """Let no other thread enter, and wait until none is inside; not for long, since it may wait for this one."""
-        own = get_ident()
+        thread = get_ident()
         self._forks += 1
         if self._lock.acquire(timeout=PATIENCE):
-            self._changed.wait_for(lambda: self._inside.keys() <= {own}, PATIENCE)
+            self._changed.wait_for(lambda: self._inside.keys() <= {thread}, PATIENCE)
             self._lock.release()
 
     def after_fork(self) -> None:
@@ -106,11 +106,11 @@ class OneThread:
 
     def _in_child(self) -> None:
         """Forget all other threads: they do not exist here, and may have held the lock."""
-        own = get_ident()
-        depth = self._inside.get(own)
+        thread = get_ident()
+        depth = self._inside.get(thread)
         self._begin()
         if depth:
-            self._inside[own] = depth
+            self._inside[thread] = depth
         else:
             self._give_back()
 

@@ -63,6 +63,6 @@ class Info:
     changes: int | None = None
 
     def __repr__(self) -> str:
-        known = ((field.name, getattr(self, field.name)) for field in fields(self))
-        shown = (f"{name}={v:.4g}" if isinstance(v, float) else f"{name}={v!r}" for name, v in known if v is not None)
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        shown = (f"{name}={v:.4g}" if isinstance(v, float) else f"{name}={v!r}" for name, v in values if v is not None)
         return f"Info({', '.join(shown)})"

@@ -17,21 +17,21 @@ INTERFACE = 2  # of extension.c: an extension of other sources is not used
 CHOICES = {"avx2": "compiled, AVX2 and FMA", "baseline": "compiled", "numpy": "NumPy"}
 
 
-def _choose(wanted: str | None) -> tuple[str, ModuleType]:
+def _choose(name: str | None) -> tuple[str, ModuleType]:
     """Return a description of the kernels, and their module."""
-    if wanted and wanted not in CHOICES:
-        raise ValueError(f"LIM2_KERNELS must be one of {', '.join(CHOICES)}, got {wanted!r}")
-    if wanted == "numpy":
+    if name and name not in CHOICES:
+        raise ValueError(f"LIM2_KERNELS must be one of {', '.join(CHOICES)}, got {name!r}")
+    if name == "numpy":
         return f"{CHOICES['numpy']}, as LIM2_KERNELS says", reference
     try:
         baseline = import_module("lim2._kernels.baseline")
         if baseline.INTERFACE != INTERFACE:
             raise ImportError("compiled from other sources, install lim2 again")
-        if wanted == "avx2" or (not wanted and baseline.has_avx2()):
+        if name == "avx2" or (not name and baseline.has_avx2()):
             return CHOICES["avx2"], import_module("lim2._kernels.avx2")
     except ImportError as error:
-        if wanted:
-            raise ImportError(f"LIM2_KERNELS is {wanted}, but these kernels cannot be used: {error}") from error
+        if name:
+            raise ImportError(f"LIM2_KERNELS is {name}, but these kernels cannot be used: {error}") from error
         missing = isinstance(error, ModuleNotFoundError)
         return f"{CHOICES['numpy']}; the extension is missing" if missing else f"{CHOICES['numpy']}; {error}", reference
     return CHOICES["baseline"], baseline

@@ -200,11 +200,11 @@ class Bandit(LearningShell, RawDecider):
             return raw_decision(decision, new_id(time.time()), as_json(context), candidates, 0, self._next_number())
         log, shared, arms = self.log, None, None if arms is None else list(arms)
         if self.sticky is not None and key is not None and id is None:
-            found = log.latest(key, self.sticky)
-            if found is None:
+            earlier = log.latest(key, self.sticky)
+            if earlier is None:
                 id = shared = sticky_id(log.id, key, log.clock(), self.sticky)
-            elif found.arm in (arms or items or self.arms or ()):
-                return found
+            elif earlier.arm in (arms or items or self.arms or ()):
+                return earlier
         (decision,), candidates = self._shown(context, items, 1, arms, exploit, joint)
         options = {"raw": context, "raw_items": candidates, "id": id, "key": key, "metadata": metadata, "agent": self}
         try:
@@ -451,7 +451,7 @@ class Bandit(LearningShell, RawDecider):
 
     def _note(self, name: str, value: Any) -> None:
         """Keep a value with the bandit; None removes it."""
-        rest = {key: kept for key, kept in self.metadata.items() if key != name}
+        rest = {key: entry for key, entry in self.metadata.items() if key != name}
         self.metadata = rest if value is None else {**rest, name: value}
 
     def logged(self, what: str) -> DecisionLog:
@@ -563,6 +563,6 @@ def _maker(algorithm: str | Callable[..., Any]) -> Callable[..., Any]:
     if callable(algorithm):
         return algorithm
     if algorithm not in AGENTS:
-        known = ", ".join(AGENTS)
-        raise ValueError(f"algorithm must be one of {known}, or a function such as lim2.LinearTS, got {algorithm!r}")
+        names = ", ".join(AGENTS)
+        raise ValueError(f"algorithm must be one of {names}, or a function such as lim2.LinearTS, got {algorithm!r}")
     return AGENTS[algorithm]

@@ -212,7 +212,7 @@ class RawDecider(Shell):
     def columns(self) -> dict[str, tuple[Any, ...]]:
         """Summary of the encoders' keys: of contexts and, if there are any, of items."""
         parts = zip(self.rows.sources, self.rows.encoders, self.core.state.encoders, strict=True)
-        return {source: encoder.columns(known) for source, encoder, known in parts}
+        return {source: encoder.columns(state) for source, encoder, state in parts}
 
 
 def item_of(decision: Any) -> Any:

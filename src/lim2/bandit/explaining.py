@@ -25,11 +25,11 @@ def reasons(sources: Sequence[Source], mean_of: Callable[[Array], Array]) -> lis
     parts: list[tuple[str, Any, str]] = []
     without: list[tuple[int, dict[int, float]]] = []  # where a source's columns begin, and what a key adds to them
     vectors, start = [], 0
-    for source, raw, encoder, known in sources:
-        vectors.append(encoder.encode(known, raw))
+    for source, raw, encoder, state in sources:
+        vectors.append(encoder.encode(state, raw))
         by_key: dict[str, dict[int, float]] = {}
         values: dict[str, Any] = {}
-        for path, value, _, column, encoded in encoder.explain(known, raw):
+        for path, value, _, column, encoded in encoder.explain(state, raw):
             values[path] = value
             columns = by_key.setdefault(path, {})
             if column is not None:
@@ -44,5 +44,5 @@ def reasons(sources: Sequence[Source], mean_of: Callable[[Array], Array]) -> lis
         for column, encoded in columns.items():
             rows[at, begin + column] -= encoded
     means = mean_of(rows)
-    found = [Reason(*part, float(means[0] - mean)) for part, mean in zip(parts, means[1:], strict=True)]
-    return sorted(found, key=lambda reason: -abs(reason.contribution))
+    contributions = [Reason(*part, float(means[0] - mean)) for part, mean in zip(parts, means[1:], strict=True)]
+    return sorted(contributions, key=lambda reason: -abs(reason.contribution))

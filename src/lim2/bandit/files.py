@@ -34,8 +34,8 @@ def dump(
     content = agents.dump(algorithm, state, asked, positions)
     arrays: dict[str, NDArray[Any]] = {_AGENT: np.frombuffer(content, dtype=np.uint8)}
     values = []
-    for place, known in enumerate(state.encoders):
-        value, moments = to_parts(known)
+    for place, encoder_state in enumerate(state.encoders):
+        value, moments = to_parts(encoder_state)
         values.append(value)
         arrays |= {f"{place}/{name}": array for name, array in moments.items()}
     features = state.features
@@ -76,12 +76,13 @@ def _parsed(
     rows, crossing = rows_of(*encoders), core.algorithm.crossing
     if len(parts["learned"]) != len(rows.encoders):
         raise LoadError("the file must have exactly one state per encoder")
-    known = [_known(encoder, parts["learned"][place], arrays, place) for place, encoder in enumerate(rows.encoders)]
+    saved = zip(rows.encoders, parts["learned"], strict=True)
+    states = [_encoder_state(encoder, values, arrays, place) for place, (encoder, values) in enumerate(saved)]
     widths = tuple(encoder.width for encoder in rows.encoders)
     expected = core.algorithm.shape if crossing is None else (crossing.context, crossing.item)
     if widths != expected:
         raise LoadError(f"the encoders return vectors of widths {widths}, but the agent expects {expected}")
-    core.state = core.state._replace(encoders=tuple(known))
+    core.state = core.state._replace(encoders=tuple(states))
     features = _features(parts["features"])
     if isinstance(rows, ItemRows) and features is not None:
         rows.set_features(core, features)
@@ -90,11 +91,12 @@ def _parsed(
     return core, rows
 
 
-def _known(encoder: Any, values: Any, arrays: Mapping[str, NDArray[Any]], place: int) -> EncoderState:
-    own = {name.removeprefix(f"{place}/"): array for name, array in arrays.items() if name.startswith(f"{place}/")}
-    known = from_parts(encoder, values, own, of_items=place == 1)
-    encoder.check(known)
-    return known
+def _encoder_state(encoder: Any, values: Any, arrays: Mapping[str, NDArray[Any]], place: int) -> EncoderState:
+    prefix = f"{place}/"
+    moments = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    state = from_parts(encoder, values, moments, of_items=place == 1)
+    encoder.check(state)
+    return state
 
 
 def _features(listed: Any) -> dict[Any, Any] | None:

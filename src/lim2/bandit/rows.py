@@ -48,15 +48,15 @@ class Rows:
 
         ``parts`` are the contexts of all rows and, with items, the items of all rows.
         """
-        known, blocks = [], []
+        states, blocks = [], []
         for encoder, before, raws in zip(self.encoders, state.encoders, parts, strict=True):
             leaves, after = [leaves_of(raw) for raw in raws], before
             for values in leaves:
                 after = encoder.observe(after, values)
-            known.append(after)
+            states.append(after)
             many = len(leaves) > 1
             blocks.append(encoder.encode_many(after, leaves) if many else encoder.encode(after, leaves[0])[None])
-        return tuple(known), blocks[0] if len(blocks) == 1 else np.hstack(blocks)
+        return tuple(states), blocks[0] if len(blocks) == 1 else np.hstack(blocks)
 
     def question(
         self, core: Decider, context: Any, items: Items, arms: Arms, exploit: bool
@@ -64,8 +64,8 @@ class Rows:
         """Return a question, and the raw features of its candidates: none."""
         if items is not None:
             self.candidates(core.state, items, arms)
-        (encoder,), (known,) = self.encoders, core.state.encoders
-        x = encoder.encode(known, context)
+        (encoder,), (encoder_state,) = self.encoders, core.state.encoders
+        x = encoder.encode(encoder_state, context)
         return core.question(x if core.takes_floats else core.row(x), arms, exploit), None
 
     def parts(self, core: Decider, context: Any, arm: Hashable, item: Any, position: int) -> tuple[int, list[Any]]:  # noqa: ARG002
@@ -118,25 +118,27 @@ class ItemRows(Rows):
 
     def add_arm(self, core: Learner, name: Hashable, like: Any, features: Any, position: Position | None) -> None:
         """Add an arm with features."""
-        known = core.state.features
-        if known is None:
+        features_of = core.state.features
+        if features_of is None:
             raise ValueError("this bandit has no arms to add to: pass the item in items= of the next call")
         if like is not None or features is None:
             raise ValueError(
                 f"the arms of this bandit have features: give the new arm features= and leave out like=, "
                 f"got features={features!r} and like={like!r}"
             )
-        name = arm_names((*known, name))[-1]
-        self.set_features(core, {**known, name: with_key(features, NAME, name)}, position)
+        name = arm_names((*features_of, name))[-1]
+        self.set_features(core, {**features_of, name: with_key(features, NAME, name)}, position)
 
     def remove_arm(self, core: Learner, name: Hashable, position: Position | None) -> None:
         """Remove an arm with its features."""
-        known = core.state.features
-        if known is None:
+        features_of = core.state.features
+        if features_of is None:
             raise ValueError("this bandit has no arms to remove: leave the item out of items= in the next call")
-        if name not in list(known) or len(known) == 1:  # a list, for what is not hashable
-            raise ValueError(f"cannot remove {name!r}: name one of the arms {list(known)!r}, of which one must remain")
-        core.set_features({key: value for key, value in known.items() if key != name}, position)
+        if name not in list(features_of) or len(features_of) == 1:  # a list, for what is not hashable
+            raise ValueError(
+                f"cannot remove {name!r}: name one of the arms {list(features_of)!r}, of which one must remain"
+            )
+        core.set_features({key: value for key, value in features_of.items() if key != name}, position)
 
     def set_features(self, core: Learner, features: Mapping[Hashable, Any], position: Position | None = None) -> None:
         """Replace the raw features of the arms; raise a ValueError if they cannot be encoded."""
@@ -164,13 +166,13 @@ class ItemRows(Rows):
 
     def _items(self, state: BanditState, candidates: Mapping[Hashable, Any]) -> Array:
         """Return the vectors of items."""
-        encoder, known = self.encoders[1], state.encoders[1]
+        encoder, encoder_state = self.encoders[1], state.encoders[1]
         try:
-            return encoder.encode_many(known, candidates.values())
+            return encoder.encode_many(encoder_state, candidates.values())
         except ValueError:
             for name, item in candidates.items():  # to say which
                 try:
-                    encoder.encode(known, item)
+                    encoder.encode(encoder_state, item)
                 except ValueError as error:
                     raise ValueError(f"the item {name!r}: {error}") from error
             raise

@@ -71,15 +71,15 @@ def _here(data: Path | None) -> Table:
     table.add_column("on this machine")
     table.add_column("size", justify="right", no_wrap=True)
     for entry, facts in datasets():
-        found = presence(facts, data)
+        files_here = presence(facts, data)
         rows = f"{facts.published.rows:,}" if facts.published else ""
         table.add_row(
             entry.name,
             str(facts.n_features),
             str(facts.n_arms) if facts.n_item_features is None else f"{facts.n_arms} items",
             rows,
-            _state(facts, found.state, copies(facts, found.paths)),
-            size_text(found.size),
+            _state(facts, files_here.state, copies(facts, files_here.paths)),
+            size_text(files_here.size),
         )
     return table
 
@@ -144,9 +144,9 @@ def fetch_command(
 
 
 def _fetch_one(out: Console, name: str, facts: Facts, folder: Path, data: Path | None, *, again: bool) -> None:
-    found = presence(facts, data)
-    if found.state == "here" and not again:
-        out.print(f"{name}: already here, {', '.join(str(path) for path in found.paths)}", soft_wrap=True)
+    files_here = presence(facts, data)
+    if files_here.state == "here" and not again:
+        out.print(f"{name}: already here, {', '.join(str(path) for path in files_here.paths)}", soft_wrap=True)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=out, transient=True) as bars:
@@ -158,8 +158,8 @@ def _fetch_one(out: Console, name: str, facts: Facts, folder: Path, data: Path |
                 progress=lambda had, total, task=task: bars.update(task, completed=had, total=total),  # type: ignore[misc]
                 again=again,
             )
-            known = "checksum verified" if SOURCES[file].sha256 else "no published checksum"
-            bars.console.print(f"{name}: {path} ({size_text(path.stat().st_size)}, {known})", soft_wrap=True)
+            checksum = "checksum verified" if SOURCES[file].sha256 else "no published checksum"
+            bars.console.print(f"{name}: {path} ({size_text(path.stat().st_size)}, {checksum})", soft_wrap=True)
 
 
 @app.command("check")

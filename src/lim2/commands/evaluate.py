@@ -99,19 +99,19 @@ def _carry_out(
     chooser = policy_named(policy)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OverlapWarning)  # they are in the result
-        found = estimated(table, chooser, level=level, model=model, reward_range=range_of(reward_range))
-    remarks = list(found.warnings)
+        evaluation = estimated(table, chooser, level=level, model=model, reward_range=range_of(reward_range))
+    remarks = list(evaluation.warnings)
     if log_id is not None and getattr(chooser, "metadata", {}).get("log_id") == log_id:
         remarks.append("the agent has learned from this log: it looks better than it is. Replay one part of the log, "
                        "and evaluate on another")  # fmt: skip
     if as_json:
-        print_json({**asdict(found), "policy": policy, "warnings": remarks})
+        print_json({**asdict(evaluation), "policy": policy, "warnings": remarks})
         return
     show(
         f"What {policy} would have earned per decision",
-        shown(found),
-        f"{found.n:,} decisions, effective sample size {found.effective_size:,.0f}; weights: mean "
-        f"{number(found.mean_weight)}, largest {number(found.max_weight)}",
+        shown(evaluation),
+        f"{evaluation.n:,} decisions, effective sample size {evaluation.effective_size:,.0f}; weights: mean "
+        f"{number(evaluation.mean_weight)}, largest {number(evaluation.max_weight)}",
     )
     for text in remarks:
         note(f"warning: {text}")
@@ -150,14 +150,14 @@ def range_of(text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
-def shown(found: Evaluation) -> Grid:
+def shown(evaluation: Evaluation) -> Grid:
     """Return an evaluation as a table."""
     table = Grid()
     table.add_column("", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     for end in ("from", "to"):
-        table.add_column(f"{100 * found.level:.4g}% {end}", justify="right", no_wrap=True)
+        table.add_column(f"{100 * evaluation.level:.4g}% {end}", justify="right", no_wrap=True)
     for name, label in LABELS.items():
-        one = getattr(found, name)
+        one = getattr(evaluation, name)
         table.add_row(label, *map(number, (one.value, one.low, one.high)))
     return table

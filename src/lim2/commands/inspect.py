@@ -22,7 +22,7 @@ from lim2.state import Array
 
 LATEST = 1000  # largest number of stored contexts to average over
 GIVEN = "those in the given context"
-SHOWN = 30  # rows of a table on the screen; --json has all
+MAX_ROWS = 30  # rows of a table on the screen; --json has all
 POSITION = ("log_id", "log_position", "log_event")  # of an agent's metadata
 
 
@@ -52,14 +52,14 @@ def inspect(
         if not path.is_file():
             raise ValueError(f"there is no file {path}: give the path of an agent that was saved by agent.save(path)")
         agent = load(path)
-        found = described(agent)
-        found = {"file": str(path), "bytes": path.stat().st_size, **found}
+        summary = described(agent)
+        summary = {"file": str(path), "bytes": path.stat().st_size, **summary}
         if context is not None:
-            found["beliefs"] = _in_context(agent, _parsed("--context", context), _parsed("--items", items))
+            summary["beliefs"] = _in_context(agent, _parsed("--context", context), _parsed("--items", items))
     if as_json:
-        print_json(found)
+        print_json(summary)
     else:
-        _show(found)
+        _show(summary)
 
 
 def described(agent: Any) -> dict[str, Any]:
@@ -111,8 +111,8 @@ def _keys(bandit: Bandit) -> list[dict[str, Any]]:
     """Return the keys that have their own columns."""
     return [
         {"of": source, "key": one.name, "kind": one.kind, "mean": one.mean, "std": one.std, "count": one.count}
-        for source, known in bandit.columns.items()
-        for one in known
+        for source, columns in bandit.columns.items()
+        for one in columns
     ]
 
 
@@ -157,42 +157,42 @@ def _parsed(option: str, text: str | None) -> Any:
 # On the screen
 
 
-def _show(found: dict[str, Any]) -> None:
-    beliefs = found["beliefs"]
+def _show(summary: dict[str, Any]) -> None:
+    beliefs = summary["beliefs"]
     remark = "Its memory has no contexts: give --context for expected rewards in one."
     if beliefs is not None:
         remark = f"Expected rewards are {beliefs['where']}."
-    show(found["file"], facts(_overview(found)))
+    show(summary["file"], facts(_overview(summary)))
     if beliefs is not None and "of_items" in beliefs:
         one = beliefs["of_items"]
         estimate = f"{number(one['mean'])}, from {number(one['low'])} to {number(one['high'])} for 90% of them"
         show("Expected rewards", facts({"expected reward": estimate, "its std": number(one["std"])}), remark)
-    elif beliefs is not None or found["arms"] is not None:
-        _show_arms(found["arms"] or [], beliefs, remark)
+    elif beliefs is not None or summary["arms"] is not None:
+        _show_arms(summary["arms"] or [], beliefs, remark)
     else:
         console().print(remark, style="dim", soft_wrap=True)
-    if found["keys"]:
-        _show_keys(found["keys"])
+    if summary["keys"]:
+        _show_keys(summary["keys"])
 
 
-def _overview(found: dict[str, Any]) -> dict[str, Any]:
-    memory, log = found["memory"], found["log"]
-    changed = ", ".join(f"{name}={found['settings'][name]!r}" for name in found["changed"] if name != "arms")
+def _overview(summary: dict[str, Any]) -> dict[str, Any]:
+    memory, log = summary["memory"], summary["log"]
+    changed = ", ".join(f"{name}={summary['settings'][name]!r}" for name in summary["changed"] if name != "arms")
     held = None if memory is None else f"{memory['held']:,} tuples"
     if memory is not None and memory["capacity"] is not None:
         held = f"{held}, at most {memory['capacity']:,}"
     position = None if log["position"] is None else f"{log['position']:,} of log {log['id']}"
     return {
-        "kind": found["kind"],
-        "algorithm": found["algorithm"],
+        "kind": summary["kind"],
+        "algorithm": summary["algorithm"],
         "settings": changed or "defaults",
-        "arms": "items, passed with every call" if found["arms"] is None else f"{len(found['arms']):,}",
-        "context": _shape(found["context"]),
-        "rounds": f"{found['rounds']:,}",
+        "arms": "items, passed with every call" if summary["arms"] is None else f"{len(summary['arms']):,}",
+        "context": _shape(summary["context"]),
+        "rounds": f"{summary['rounds']:,}",
         "memory": held,
-        "size": f"{decimal(found['bytes'])} of file, {decimal(found['state_bytes'])} of state",
+        "size": f"{decimal(summary['bytes'])} of file, {decimal(summary['state_bytes'])} of state",
         "log position": position or "none, it has not learned from a log",
-        "metadata": json.dumps(found["metadata"], ensure_ascii=False) if found["metadata"] else None,
+        "metadata": json.dumps(summary["metadata"], ensure_ascii=False) if summary["metadata"] else None,
     }
 
 
@@ -216,7 +216,7 @@ def _show_arms(arms: list[dict[str, Any]], beliefs: dict[str, Any] | None, remar
         *(("expected reward", "std", "propensity" if in_context else "best in") if beliefs else ()),
     ):
         table.add_column(column, justify="right", no_wrap=True)
-    for one in rows[:SHOWN]:
+    for one in rows[:MAX_ROWS]:
         count = pulls.get(repr(one["arm"]))
         cells = [str(one["arm"]), "-" if count is None else f"{count:,}"]
         if beliefs is not None:
@@ -236,10 +236,10 @@ def _show_keys(keys: list[dict[str, Any]]) -> None:
         table.add_column(column, overflow="fold")
     for column in ("values", "mean", "std"):
         table.add_column(column, justify="right", no_wrap=True)
-    for one in keys[:SHOWN]:
+    for one in keys[:MAX_ROWS]:
         table.add_row(one["of"], one["key"], one["kind"], f"{one['count']:,}", number(one["mean"]), number(one["std"]))
     show("Keys with their own columns", table, *_rest(keys))
 
 
 def _rest(rows: list[Any]) -> list[str]:
-    return [f"{len(rows) - SHOWN:,} more: use --json to see all."] if len(rows) > SHOWN else []
+    return [f"{len(rows) - MAX_ROWS:,} more: use --json to see all."] if len(rows) > MAX_ROWS else []

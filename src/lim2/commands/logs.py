@@ -37,29 +37,29 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 def state(address: Address, as_json: Json = False) -> None:
     """Show the counts, settings and size of a log."""
     with plain_errors(*ERRORS), opened(address) as log:
-        found, settings, model, now = log.state, log.settings, log.model(), log.clock()
+        counts, settings, model, now = log.state, log.settings, log.model(), log.clock()
         name, log_id = log.store.name, log.id
     published = None if model is None else {"version": model.version, "position": model.position, "time": model.time}
     if as_json:
-        print_json({"log": name, "id": log_id, **asdict(found), "settings": settings._asdict(), "model": published})
+        print_json({"log": name, "id": log_id, **asdict(counts), "settings": settings._asdict(), "model": published})
         return
-    waits = f", the oldest for {span(found.oldest_pending)}" if found.oldest_pending is not None else ""
+    waits = f", the oldest for {span(counts.oldest_pending)}" if counts.oldest_pending is not None else ""
     expire, default = settings.expire_after, settings.default_reward
     rows = {
         "id": log_id,
-        "waiting": f"{found.pending:,} decisions{waits}",
-        "rewarded": f"{found.rewards:,}",
-        "by default": f"{found.defaults:,}",
-        "dropped": f"{found.dropped:,}",
-        "discarded": f"{found.discarded:,}",
-        "erased": f"{found.erased:,}",
-        "late rewards": f"{found.late:,}",
-        "position": f"{found.position:,}" + (f", deleted up to {found.pruned:,}" if found.pruned else ""),
+        "waiting": f"{counts.pending:,} decisions{waits}",
+        "rewarded": f"{counts.rewards:,}",
+        "by default": f"{counts.defaults:,}",
+        "dropped": f"{counts.dropped:,}",
+        "discarded": f"{counts.discarded:,}",
+        "erased": f"{counts.erased:,}",
+        "late rewards": f"{counts.late:,}",
+        "position": f"{counts.position:,}" + (f", deleted up to {counts.pruned:,}" if counts.pruned else ""),
         "expiry": "never" if expire is None else f"after {span(expire)}, then {_default(default)}",
         "several rewards": settings.aggregate or "an error",
         "published": None if model is None else f"version {model.version}, at position {model.position:,}, "
         f"{span(max(now - model.time, 0.0))} ago",
-        "size": decimal(found.nbytes),
+        "size": decimal(counts.nbytes),
     }  # fmt: skip
     show(name, facts(rows))
 
@@ -151,11 +151,13 @@ def proof(
     Example: lim2 log proof decisions.db always:spring
     """
     with plain_errors(*ERRORS), opened(address) as log:
-        found = log.proof(evaluating.policy_named(rule), reward_range=evaluating.range_of(reward_range), level=level)
+        proof_of_log = log.proof(
+            evaluating.policy_named(rule), reward_range=evaluating.range_of(reward_range), level=level
+        )
     if as_json:
-        print_json(found.to_dict())
+        print_json(proof_of_log.to_dict())
         return
-    first, *rest = str(found).splitlines()
+    first, *rest = str(proof_of_log).splitlines()
     console().print(first, soft_wrap=True, markup=False)
     for text in rest:
         note(text)
@@ -279,11 +281,11 @@ def _ask(question: str, yes: bool) -> None:
 
 
 def _keep(text: str) -> int | timedelta:
-    found = re.fullmatch(r"(\d+)([smhd]?)", text)
-    if found is None:
+    match = re.fullmatch(r"(\d+)([smhd]?)", text)
+    if match is None:
         raise ValueError(f"--keep must be a number of decisions, or a time such as 30d, 12h, 90m or 45s, got {text!r}")
-    amount = int(found[1])
-    return timedelta(seconds=amount * UNITS[found[2]]) if found[2] else amount
+    amount = int(match[1])
+    return timedelta(seconds=amount * UNITS[match[2]]) if match[2] else amount
 
 
 def _learned(log: DecisionLog, position: str | None) -> int:
