@@ -4,7 +4,7 @@ import contextlib
 import time
 from pathlib import Path
 
-LEARNER = b"lim2.serve.learner_main"
+LEARNER = b"lim2.serve.learner"
 
 
 def cpu_of(pid: int) -> float:

@@ -1,10 +1,16 @@
 """`python -m benchmarks.walk`: what a reader walks through to follow one act and one update of each agent and bandit.
 
 Counts the functions of lim2 that are called, the files they are in, and the calls from one file into another, by
-tracing one call of an agent whose buffer is full.
+tracing one call of an agent whose buffer is full. `--serve` does the same for the service: from the request with a
+reward to the snapshot that decides after it, and the calls of an idle second.
 """
 
+import asyncio
+import json
 import sys
+import tempfile
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -47,11 +53,13 @@ def walked(call: Callable[[], object]) -> Walk:
         caller = frame.f_back
         jumps += caller is not None and caller.f_code.co_filename not in (code.co_filename, __file__)
 
+    threading.settrace(trace)
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(None)
+        threading.settrace(None)
     return Walk(functions, jumps)
 
 
@@ -78,8 +86,88 @@ def rows() -> list[tuple[str, str, Walk]]:
     return out
 
 
+# The service
+
+
+def served() -> tuple[Walk, int]:
+    """Return the walk from a reward to a new snapshot, and the calls of an idle second with two bandits."""
+    from lim2.serve import native
+    from lim2.serve.catalog import open_catalog
+    from lim2.serve.config import load
+    from lim2.serve.learner import Learner
+    from lim2.serve.limits import most_logs
+    from lim2.serve.operations import Endpoint
+    from lim2.serve.service import Service
+    from lim2.serve.spec import BanditSpec
+
+    with tempfile.TemporaryDirectory() as folder:
+        config = load(environment={}, given={"data": folder, "api_key": "a-key-for-this"})
+        service = Service(config)
+        learner = Learner(open_catalog(config), config.open_bandits, most_logs(), service.metrics, poll=config.poll)
+        service.bandits.create("shop", BanditSpec(arms=["a", "b"], algorithm="LinearTS"))
+        endpoints = {own.name: Endpoint(own, service) for own in native.OPERATIONS}
+
+        def ask(name: str, body: object) -> dict[str, Any]:
+            answer = bytearray()
+
+            async def receive() -> dict[str, Any]:
+                return {"type": "http.request", "body": json.dumps(body).encode()}
+
+            async def send(message: dict[str, Any]) -> None:
+                answer.extend(message.get("body", b""))
+
+            scope = {
+                "type": "http", "method": "POST", "path": f"/v1/bandits/shop/{name}", "query_string": b"",
+                "path_params": {"name": "shop"}, "headers": [(b"authorization", b"Bearer a-key-for-this")],
+            }  # fmt: skip
+            asyncio.run(endpoints[name](scope, receive, send))
+            found: dict[str, Any] = json.loads(answer)
+            return found
+
+        def reward() -> None:
+            made = ids.pop()
+            ask("reward", {"id": made, "reward": 1.0})
+            while learner.step({"shop"}) or learner.opened["shop"].has_news:
+                pass
+            service.follower.look({"shop"})
+
+        ids = [ask("decide", {})["id"] for _ in range(9)]
+        for _ in range(8):
+            reward()
+        before = service.bandits.opened["shop"].rounds
+        walk = walked(reward)
+        assert service.bandits.opened["shop"].rounds == before + 1
+        calls = [0]
+
+        def count(frame: FrameType, event: str, _: Any) -> None:
+            calls[0] += event == "call" and frame.f_code.co_filename.startswith(PACKAGE)
+
+        threading.setprofile(count)
+        service.follower.start()
+        learner.start()
+        time.sleep(5.0)  # until they have come to rest
+        before = calls[0]
+        time.sleep(10.0)
+        idle = (calls[0] - before) // 10
+        threading.setprofile(None)
+        service.follower.stop()
+        learner.stop()
+        learner.catalog.close()
+        service.bandits.close()
+        service.catalog.close()
+    return walk, idle
+
+
 def main() -> None:
     """Print a table; with an agent's name, also the functions in it."""
+    if "--serve" in sys.argv:
+        walk, idle = served()
+        print(f"from a reward to a new snapshot: {len(walk.functions)} functions in {len(walk.files)} files")
+        print(f"an idle second with two bandits: {idle} calls")
+        if "--functions" in sys.argv:
+            for file, function in sorted(walk.functions):
+                print(f"{Path(file).relative_to(PACKAGE)}: {function}")
+        return
     table = Table("agent", "call", "functions", "files", "calls between files")
     asked = sys.argv[1:]
     for name, call, walk in rows():

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from serve.learning import learning
 from serve.running import DECIDE, KEY, READ, Running
 from serve.stores import fresh_database
 from starlette.testclient import TestClient
@@ -44,5 +45,6 @@ def service(tmp_path: Path, store: str | None) -> Service:
 @pytest.fixture
 def client(service: Service) -> Iterator[TestClient]:
     headers = {"Ocp-Apim-Subscription-Key": KEY}
-    with TestClient(application(service), headers=headers, raise_server_exceptions=False) as made:
+    app = TestClient(application(service), headers=headers, raise_server_exceptions=False)
+    with learning(service.config), app as made:
         yield made

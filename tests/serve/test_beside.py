@@ -1,13 +1,12 @@
 """Two processes over one catalog, played by two services: each survives what the other does to a bandit."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from serve.linked import answered
+from serve.learning import learn, learner_of
 from serve.running import KEY
 from serve.stores import over_all
 from starlette.testclient import TestClient
@@ -15,7 +14,7 @@ from starlette.testclient import TestClient
 import lim2
 from lim2.serve.app import application
 from lim2.serve.config import load
-from lim2.serve.hosted import Hosted
+from lim2.serve.learner import Learner
 from lim2.serve.service import Service
 from lim2.serve.spec import Stored
 
@@ -26,29 +25,45 @@ ITEMS = {"a": {"kind": "x"}, "b": {"kind": "y"}}
 ACTIONS = [{"id": "a", "features": [{"kind": "x"}]}, {"id": "b", "features": [{"kind": "y"}]}]
 
 
+def answered(client: TestClient, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    """Return status and content of an answer; JSON as a value."""
+    content = {"content": body} if isinstance(body, bytes) else {} if body is None else {"json": body}
+    answer = client.request(method, path, **content)
+    kind = answer.headers.get("content-type", "")
+    return answer.status_code, answer.json() if kind.startswith("application/json") else answer.content
+
+
 class Process(NamedTuple):
-    """A service whose learner looks only when a test says so, and a client of it."""
+    """A service and a learner that look only when a test says so, and a client."""
 
     service: Service
+    learner: Learner
     client: TestClient
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         return answered(self.client, method, path, body)
 
     def look(self) -> None:
-        self.service.learner.look()
+        self.service.follower.look()
+
+    def learn(self) -> None:
+        learn(self.learner)
 
 
 @pytest.fixture
 def processes(tmp_path: Path, store: str | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Process, Process]]:
-    monkeypatch.setattr("lim2.serve.learner.Learner._run", lambda self: self._wake.wait())
-    monkeypatch.setattr(Hosted, "due", True)  # whether or not word of something new has arrived
+    monkeypatch.setattr("lim2.serve.bandits.Follower.start", lambda _: None)
+    monkeypatch.setattr("lim2.serve.bandits.Follower.alive", True)
+    monkeypatch.setattr("lim2.serve.bandits.PATIENCE", 0.0)  # nobody learns while a request waits
     given = {"api_key": KEY, "data": str(tmp_path), "synchronous": "normal", "store": store, "workers": 2}
-    services = [Service(load(environment={}, given={**given, "poll": 0.001})) for _ in range(2)]
+    services = [Service(load(environment={}, given=given)) for _ in range(2)]
+    learners = [learner_of(service.catalog) for service in services]
     headers = {"Ocp-Apim-Subscription-Key": KEY}
     clients = [TestClient(application(own), headers=headers, raise_server_exceptions=False) for own in services]
     with clients[0], clients[1]:
-        yield Process(services[0], clients[0]), Process(services[1], clients[1])
+        yield Process(services[0], learners[0], clients[0]), Process(services[1], learners[1], clients[1])
+        for learner in learners:
+            learner.close()
 
 
 @pytest.mark.parametrize(
@@ -111,8 +126,6 @@ def test_a_bandit_made_anew_has_its_own_arms_in_all_processes(processes: tuple[P
     one.call("PUT", SHOP, {"arms": ["b"], "algorithm": "LinearTS"})
     two.look()
     assert two.call("POST", f"{SHOP}/decide", {})[1]["arm"] == "b"
-    one.look()
-    assert sorted(own.service.registry.opened["shop"].leads for own in processes) == [False, True]
 
 
 def test_the_process_that_makes_a_bandit_anew_forgets_the_one_that_another_has_deleted(
@@ -127,25 +140,31 @@ def test_the_process_that_makes_a_bandit_anew_forgets_the_one_that_another_has_d
     assert one.call("POST", f"{SHOP}/reward", {"id": "new", "reward": 1.0}) == (200, {"status": "recorded"})
 
 
-def test_what_was_closed_never_learns_again(processes: tuple[Process, Process]) -> None:
-    one, _ = processes
-    one.call("PUT", SHOP, {})
-    closed: Hosted = one.service.registry.opened["shop"]
-    one.call("DELETE", SHOP)
-    one.call("PUT", SHOP, {})
-    assert closed.step() == 0 and not closed.leads  # as the learner's pass does that began before
-    one.look()
-    assert one.service.registry.opened["shop"].leads
+def test_a_learner_forgets_a_bandit_that_was_deleted_and_learns_another_one_of_its_name(
+    processes: tuple[Process, Process],
+) -> None:
+    one, two = processes
+    for number in range(2):
+        one.call("PUT", SHOP, {})
+        two.call("POST", f"{SHOP}/decide", {"items": ITEMS, "id": "d"})
+        for _ in range(2):
+            one.learn()
+        two.call("POST", f"{SHOP}/reward", {"id": "d", "reward": 1.0})
+        one.learn()
+        two.look()
+        assert two.call("GET", SHOP)[1]["rounds"] == 1, number
+        two.call("DELETE", SHOP)
+    assert "shop" not in one.learner.failures
 
 
 def test_letting_go_of_a_bandit_spares_another_one_of_its_name(processes: tuple[Process, Process]) -> None:
     one, _ = processes
     one.call("PUT", SHOP, {})
-    before = one.service.registry.opened["shop"]
+    before = one.service.bandits.opened["shop"]
     one.call("DELETE", SHOP)
     one.call("PUT", SHOP, {})
-    one.service.registry.let_go(before, publish=False)
-    assert one.service.registry.opened["shop"].log.position == 0
+    one.service.bandits.let_go(before)
+    assert one.service.bandits.opened["shop"].log.position == 0
 
 
 def test_a_bandit_that_goes_while_it_is_opened_does_not_keep_others_from_being_looked_at(
@@ -164,9 +183,10 @@ def test_a_bandit_that_goes_while_it_is_opened_does_not_keep_others_from_being_l
         return log
 
     monkeypatch.setattr(two.service.catalog, "open_log", opened)
-    two.service.registry._looked = -math.inf
+    for name in ("gone", "shop"):
+        two.call("POST", f"/v1/bandits/{name}/decide", {"items": ITEMS})
     two.look()
-    assert set(two.service.registry.opened) == {"personalizer", "shop"}
+    assert set(two.service.bandits.opened) == {"personalizer", "shop"}
 
 
 P = "/personalizer/v1.1-preview.3"
@@ -180,6 +200,7 @@ def rank(process: Process, event: str) -> int:
 def learned(process: Process, event: str) -> None:
     assert rank(process, event) == 201
     assert process.call("POST", f"{P}/events/{event}/reward", {"value": 1})[0] == 204
+    process.learn()
     process.look()
 
 
@@ -190,40 +211,39 @@ def test_a_model_that_was_put_by_one_process_is_what_another_one_gives_and_keeps
     for event in ("a", "b"):
         learned(one, event)
     two.look()
-    assert (one.service.personalizer.leads, two.service.personalizer.leads) == (True, False)
+    assert one.service.personalizer.rounds == two.service.personalizer.rounds == 2
     fresh = lim2.Bandit(algorithm="LinearTS", seed=5).to_bytes()
     assert two.call("PUT", SNAPSHOT, fresh)[0] == 204
-    for process in (two, one):  # before the one that learns has looked, and afterwards
+    for process in (two, one):  # before the learner has looked, and afterwards
         given = lim2.from_bytes(process.call("GET", SNAPSHOT)[1])
         assert (given.rounds, given.agent.algorithm.name) == (0, "LinearTS")
+    one.learn()
     one.look()
-    assert one.service.personalizer.rounds == 0 and "LinearTS" in repr(one.service.personalizer._bandit)
+    assert one.service.personalizer.rounds == 0 and one.service.personalizer.decider.name == "LinearTS"
 
 
-@pytest.mark.parametrize("looks", [False, True])
+@pytest.mark.parametrize("learns", [False, True])
 def test_a_start_that_another_process_has_replaced_is_read_again(
-    processes: tuple[Process, Process], looks: bool
+    processes: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch, learns: bool
 ) -> None:
     one, two = processes
     contents = [lim2.Bandit(algorithm="LinearTS", seed=seed).to_bytes() for seed in range(2)]
-    one.service.personalizer.step = lambda: 0  # type: ignore[method-assign]  # it publishes nothing
     assert one.call("PUT", SNAPSHOT, contents[0])[0] == 204
-    hosted = two.service.personalizer
-    refreshed = hosted._refresh
+    documents, replaced = two.service.catalog.documents, list[int]()
 
-    def overtaken() -> None:  # another process puts a model between two steps of this one
-        refreshed()
-        if hosted.stored.revision == 1:
-            assert one.call("PUT", SNAPSHOT, contents[1])[0] == 204
+    def overtaken(name: str, kind: str) -> Any:  # another process puts a model before this one reads its own
+        if not replaced:
+            replaced.append(one.call("PUT", SNAPSHOT, contents[1])[0])
+        return documents(name, kind)
 
-    hosted._refresh = overtaken  # type: ignore[method-assign]
-    if looks:
-        two.look()
-        assert hosted.failure is None
-        two.look()
+    monkeypatch.setattr(two.service.catalog, "documents", overtaken)
+    if learns:
+        two.learn()
+        assert two.learner.failures == {}
     else:
         assert two.call("GET", SNAPSHOT)[0] == 200
-    assert hosted.stored.revision == 2
+    two.look()
+    assert replaced == [204] and two.service.personalizer.stored.revision == 2
 
 
 def test_a_description_of_the_same_bandit_keeps_it_open(processes: tuple[Process, Process]) -> None:

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import pytest
+from serve.learning import learned
 from serve.stores import over_all
 from serve.test_native import BASE, make, post
 from starlette.testclient import TestClient
@@ -82,11 +83,11 @@ def test_pin_pause_and_resume(client: TestClient, service: Service) -> None:
     change(client, 400, pin="zebra")
     change(client, paused=True)
     post(client, "shop/reward", {"id": pinned[0]["id"], "reward": 1.0})
-    service.registry.opened["shop"].step()
+    service.follower.look()
     info = client.get(f"{BASE}/shop").json()
     assert (info["rewards"], info["rounds"], info["lag"]) == (1, 0, 1)
     change(client, pin=None, paused=False)
-    service.registry.opened["shop"].step()
+    learned(service)
     assert client.get(f"{BASE}/shop").json()["rounds"] == 1
     assert {post(client, "shop/decide", {})["group"] for _ in range(40)} == {"control", "bandit"}
     changes = [one for one in client.get("/v1/audit").json()["entries"] if one["event"] == "changed"]
@@ -107,7 +108,7 @@ def test_a_key_gets_the_same_decision_again(client: TestClient, service: Service
     assert other["arm"] in without and other["id"] != first["id"]
     assert post(client, "shop/decide", {"key": "ann", "arms": without}) == other
     assert post(client, "shop/decide", {"key": "ann", "id": "mine"})["id"] == "mine"
-    service.registry.opened["shop"].log.clock = lambda: time.time() + 7300
+    service.bandits.opened["shop"].log.clock = lambda: time.time() + 7300
     assert post(client, "shop/decide", {"key": "ann"})["id"] not in (first["id"], other["id"], "mine")
 
 
@@ -117,7 +118,7 @@ def test_of_two_processes_at_one_moment_one_decision_holds(
 ) -> None:
     """Neither sees the other's decision when it looks: the id that both use lets the log take one of them."""
     make(client, arms=["a", "b", "c", "d"], seed=0, epsilon=1.0, sticky=3600)
-    log = service.registry.opened["shop"].log
+    log = service.bandits.opened["shop"].log
     monkeypatch.setattr(log, "latest", lambda key, within: None)
     assert len({post(client, "shop/decide", {"key": "ann"})["id"] for _ in range(10)}) == 1
     assert len({post(client, "shop/decide", {"key": "ann"})["arm"] for _ in range(10)}) == 1

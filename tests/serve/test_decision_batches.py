@@ -46,7 +46,7 @@ def test_concurrent_decisions_are_made_and_written_together(service: Service, mo
         assert (kept.arm, kept.raw, kept.raw_items) == (one.arm, {"n": int(one.id[1:])}, ITEMS)
         assert kept.propensities.sum() == pytest.approx(1.0)
         assert kept.propensity == one.propensities[one.arms.index(one.arm)]
-    service.registry.close()
+    service.bandits.close()
 
 
 def test_a_snapshot_that_comes_in_between_decides_only_what_was_asked_of_it(service: Service) -> None:
@@ -73,4 +73,4 @@ def test_a_snapshot_that_comes_in_between_decides_only_what_was_asked_of_it(serv
     assert first.arm in ITEMS and third.arm in ITEMS
     assert isinstance(second, ValueError) and "asked 1 questions" in str(second)
     assert isinstance(cancelled, asyncio.CancelledError)
-    service.registry.close()
+    service.bandits.close()

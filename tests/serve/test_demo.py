@@ -21,7 +21,7 @@ def test_it_opens_again_when_its_settings_were_changed(client: TestClient, servi
 
 def test_it_sends_nobody_to_a_bandit_that_is_not_its_own(client: TestClient, service: Service) -> None:
     assert client.put(f"/v1/bandits/{demo.NAME}", json={"arms": ["a", "b"]}).status_code == 201
-    with pytest.raises(ApiError, match="with another description"):
+    with pytest.raises(ApiError, match="with different settings"):
         demo.opened(service)
 
 
@@ -32,12 +32,12 @@ def test_it_closes_when_its_bandit_is_deleted(
 
     async def visited() -> None:
         shop = asyncio.create_task(demo.shop(service))
-        while demo.NAME not in service.registry.opened or not service.registry.opened[demo.NAME].log.state.pending:
+        while demo.NAME not in service.bandits.opened or not service.bandits.opened[demo.NAME].log.state.pending:
             await asyncio.sleep(0.001)
-        await asyncio.to_thread(service.registry.delete, demo.NAME)
+        await asyncio.to_thread(service.bandits.delete, demo.NAME)
         await asyncio.wait_for(shop, 30)
 
     with caplog.at_level(logging.WARNING, "lim2.serve"):
         asyncio.run(visited())
-    service.registry.close()
+    service.bandits.close()
     assert [one.getMessage().partition(":")[0] for one in caplog.records] == ["the simulated shop has closed"]

@@ -67,4 +67,4 @@ def test_an_answer_that_is_cut_off_asks_to_come_again(service: Service) -> None:
     start, body = asyncio.run(answered(ending=True))
     assert start["status"] == 503 and (b"retry-after", b"1") in start["headers"]
     assert "ending" in json.loads(body["body"])["error"]["message"]
-    service.registry.close()
+    service.bandits.close()

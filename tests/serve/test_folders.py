@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lim2.serve.bandits import Bandits
 from lim2.serve.catalog import FileCatalog
 from lim2.serve.config import load
 from lim2.serve.errors import ApiError
-from lim2.serve.registry import Registry
 from lim2.serve.spec import BanditSpec, Stored
 
 STORED = Stored(spec=BanditSpec(arms=["a", "b"], algorithm="LinearTS"), created=1.0, log="log.db")
@@ -33,9 +33,9 @@ def test_a_log_without_a_description_is_never_overwritten(catalog: FileCatalog, 
     description = catalog.folder("shop") / "bandit.json"
     description.rename(tmp_path / "bandit.json")
     before = (catalog.folder("shop") / "log.db").read_bytes()
-    registry = Registry(load(environment={}, given={"data": str(tmp_path)}), catalog)
+    bandits = Bandits(load(environment={}, given={"data": str(tmp_path)}), catalog, 10)
     with pytest.raises(ApiError, match=r"has a log but no bandit.json.* Put bandit.json back") as refused:
-        registry.create("shop", STORED.spec)
+        bandits.create("shop", STORED.spec)
     assert refused.value.status == 409
     assert (catalog.folder("shop") / "log.db").read_bytes() == before
     shutil.copy(tmp_path / "bandit.json", description)

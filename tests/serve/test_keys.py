@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serve.learning import learning
 from serve.running import DECIDE, KEY, READ, Running
 from starlette.testclient import TestClient
 
@@ -42,7 +43,8 @@ def limited(tmp_path: Path) -> Iterator[TestClient]:
     file = tmp_path / "shop.toml"
     file.write_text(SOME)
     service = Service(load(file, {}, {"api_key": KEY, "data": str(tmp_path / "data"), "synchronous": "normal"}))
-    with TestClient(application(service)) as client:
+    app = TestClient(application(service))
+    with learning(service.config), app as client:
         for name in ("shop", "other"):
             assert call(client, KEY, "PUT", f"{BASE}/{name}", {"arms": ["a", "b"]}).status_code == 201
         yield client

@@ -108,14 +108,14 @@ def test_large_groups_are_decided_beside_the_loop(service: Service, monkeypatch:
 
     made = asyncio.run(main())
     assert [one.id for one in made] == [f"d{place}" for place in range(MAX_DECISIONS - 1)]
-    service.registry.close()
+    service.bandits.close()
 
 
 @pytest.mark.parametrize("arms", [None, ITEMS, list(ITEMS)])
 def test_a_large_decision_is_that_of_the_snapshot(arms: Any, client: TestClient, service: Service) -> None:
     assert client.put("/v1/bandits/shop", json={"arms": arms, "epsilon": 0.1, "seed": 0}).status_code == 201
     given = {"context": {"n": 1}} | ({"items": ITEMS} if arms is None else {})
-    decider = service.registry.opened["shop"].decider
+    decider = service.bandits.opened["shop"].decider
     chances = decider.propensities(given["context"], given.get("items")).tolist()
     made = client.post("/v1/bandits/shop/decide", json=given).json()
     assert made["arms"] == list(ITEMS)

@@ -1,9 +1,7 @@
 """The process that learns is killed, stopped, and left alone: requests are answered, and nothing is learned twice."""
 
 import contextlib
-import errno
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,11 +19,10 @@ from serve.running import Running
 from serve.test_processes import ITEMS, is_free
 
 import lim2
-from lim2.serve import learner_process
-from lim2.serve.config import ConfigError, load
-from lim2.serve.learner_process import LearnerProcess
+from lim2.serve.config import load
+from lim2.serve.learner import LearnerProcess
 
-SHOP, LEARNER = "/v1/bandits/shop", b"lim2.serve.learner_main"
+SHOP, LEARNER = "/v1/bandits/shop", b"lim2.serve.learner"
 
 
 def learner_of(server: Running) -> int:
@@ -80,7 +77,7 @@ def test_a_process_that_learns_and_dies_is_started_again(tmp_path: Path, workers
         assert log.replay(fresh) == known == model.rounds
     question = ({"x": 1.0}, ITEMS)
     assert model.decide(*question, exploit=True).means.tolist() == fresh.decide(*question, exploit=True).means.tolist()
-    assert "the process that learns has ended with status -9, and is started again" in server.errors.read_text()
+    assert "the learner has ended with status -9, and is started again" in server.errors.read_text()
 
 
 def test_requests_are_answered_while_the_process_that_learns_stands_still(tmp_path: Path) -> None:
@@ -127,6 +124,7 @@ def test_the_process_that_learns_ends_with_one_that_is_killed(tmp_path: Path) ->
 def test_requests_that_change_a_bandit_wait_only_a_little_for_a_process_that_stands_still(tmp_path: Path) -> None:
     with Running(tmp_path / "data", synchronous="normal") as server:
         server.call("PUT", SHOP, {})
+        rewarded(server, range(1))
         until(lambda: server.call("GET", SHOP)[1]["leads"], "it learns")
         learner = learner_of(server)
         os.kill(learner, signal.SIGSTOP)
@@ -146,17 +144,17 @@ def test_requests_that_change_a_bandit_wait_only_a_little_for_a_process_that_sta
 
 def test_a_process_that_learns_and_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load(environment={}, given={"data": str(tmp_path / "data"), "api_key": "a-key-for-the-tests"})
-    monkeypatch.setattr(learner_process, "END", 0.1)
+    monkeypatch.setattr("lim2.serve.learner.END_SECONDS", 0.1)
     process = LearnerProcess(config)
     os.kill(process._process.pid, signal.SIGSTOP)
     process.stop()
     assert process._process.returncode == -signal.SIGKILL
-    assert not Path(process.address).parent.exists()
+    assert not process.ready.parent.exists()
 
 
 def test_a_process_that_cannot_be_started_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load(environment={}, given={"data": str(tmp_path / "data"), "api_key": "a-key-for-the-tests"})
-    monkeypatch.setattr(learner_process, "AGAIN", 0.0)
+    monkeypatch.setattr("lim2.serve.learner.RESTART_SECONDS", 0.0)
     process = LearnerProcess(config)
     started, tries = process._started, list[int]()
 
@@ -178,7 +176,7 @@ def test_a_process_that_is_being_started_again_at_the_end_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = load(environment={}, given={"data": str(tmp_path / "data"), "api_key": "a-key-for-the-tests"})
-    monkeypatch.setattr(learner_process, "AGAIN", 0.0)
+    monkeypatch.setattr("lim2.serve.learner.RESTART_SECONDS", 0.0)
     process = LearnerProcess(config)
     started, starts, stops = process._started, threading.Event(), threading.Event()
 
@@ -226,51 +224,19 @@ def _is_ready(url: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("place", ["a long one", "none that can be written"])
-def test_a_socket_finds_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    wanted = str(tmp_path / ("x" * 100)) if place == "a long one" else str(tmp_path / "missing")
-    monkeypatch.setattr("tempfile.tempdir", wanted)
-    found = learner_process.private_folder(str(tmp_path))
-    assert found.parent == Path("/tmp")
-    found.rmdir()
-    make = tempfile.mkdtemp
-
-    def refused(prefix: str, dir: str) -> str:
-        if dir == "/tmp":
-            raise OSError(errno.EROFS, "Read-only file system")
-        return make(prefix=prefix, dir=dir)
-
-    monkeypatch.setattr("tempfile.mkdtemp", refused)
-    with pytest.raises(ConfigError, match="TMPDIR names another place"):
-        learner_process.private_folder(str(tmp_path / "neither"))
-    data = make(prefix="lim2-data-", dir="/tmp")
-    inside = learner_process.private_folder(data)
-    assert str(inside.parent) == data
-    inside.rmdir()
-    Path(data).rmdir()
-
-
-def test_a_socket_is_in_the_data_folder_if_no_folder_for_temporary_files_can_be_written(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_read_only_machine_needs_no_folder_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make = tempfile.mkdtemp
-    data = Path(make(prefix="lim2-data-", dir="/tmp"))
 
-    def refused(prefix: str, dir: str) -> str:
-        if dir == "/tmp":
-            raise OSError(errno.EROFS, "Read-only file system")
+    def refused(prefix: str, dir: str | None = None) -> str:
+        if dir is None:
+            raise FileNotFoundError("No usable temporary directory found")
         return make(prefix=prefix, dir=dir)
 
     monkeypatch.setattr("tempfile.mkdtemp", refused)
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: [str(data / "missing")])
-    long = data / ("x" * 100)
-    try:
-        assert learner_process.private_folder(str(data)).parent == data
-        long.mkdir()
-        monkeypatch.chdir(long)
-        with pytest.raises(ConfigError, match="TMPDIR names another place"):
-            learner_process.private_folder(".")  # a short name of a long one
-    finally:
-        monkeypatch.chdir("/")
-        shutil.rmtree(data)
+    config = load(environment={}, given={"data": str(tmp_path / "data"), "api_key": "a-key-for-the-tests"})
+    process = LearnerProcess(config)
+    until(process.ready.exists, "it has caught up")
+    process.stop()
+    assert not process.ready.parent.exists() and process.ready.parent.parent == tmp_path / "data"

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from helpers.waiting import until
 from serve.cluster import ITEMS, Cluster, until_answer
+from serve.learning import learn, learner_of
 from serve.running import Running
 from serve.stores import fresh_database
-from serve.test_hosted import rewarded
+from serve.test_bandits import rewarded
 
 from lim2.log import LostLeaseError
+from lim2.serve.bandits import DecidingBandit
 from lim2.serve.catalog import Catalog, open_catalog
 from lim2.serve.config import load
-from lim2.serve.hosted import Hosted
 from lim2.serve.spec import BanditSpec, Stored
 
 # What the server does to a session that has fallen silent; until it has ended.
@@ -38,31 +39,32 @@ def made(store: str) -> Catalog:
     return catalog
 
 
-def test_one_that_has_lost_its_lock_can_neither_publish_nor_say_where_batches_end() -> None:
+def test_one_that_has_lost_its_lock_can_neither_save_nor_say_where_batches_end() -> None:
     with fresh_database() as store:
-        catalog = made(store)
-        first, second = (Hosted("shop", catalog, publish_every=1e9) for _ in range(2))
-        rewarded(second, 8)
-        assert first.step() == 8 and first.leads  # and published at once, since nothing was before
-        lost, bandit = first._lease, first._bandit
-        assert lost is not None and lost.held and bandit is not None
-        rewarded(second, 4)
+        catalog, other = made(store), open_catalog(load(environment={}, given={"store": store}))
+        first, second, decider = learner_of(catalog), learner_of(other), DecidingBandit("shop", catalog)
+        rewarded(decider, 8)
+        assert learn(first) == 8
+        own = first.opened["shop"]
+        lost, bandit, log = own._lease, own._bandit, own.log
+        assert lost is not None and lost.held and bandit is not None and log is not None
+        rewarded(decider, 4)
         assert asked(store, CUT)
-        second.publish_every = 0.0
-        assert second.step() == 4 and second.leads
-        assert second._lease is not None and second._lease.epoch > lost.epoch
-        before = asked(store, PUBLISHED)
-        rewarded(second, 4)
+        assert learn(second) == 12  # nothing was saved
+        lease = second.opened["shop"]._lease
+        assert lease is not None and lease.epoch > lost.epoch
+        rewarded(decider, 4)
         with pytest.raises(LostLeaseError):
-            first.log.publish(bandit, lease=lost)
+            log.publish(bandit, lease=lost)
         with pytest.raises(LostLeaseError):
-            first.log.apply(bandit, batch="auto", lease=lost)
-        assert asked(store, PUBLISHED) == before
-        assert first.step() == 0 and not first.leads and first.rounds == 12  # it follows now
-        assert second.step() == 4
-        first.close()
-        second.close()
-        catalog.close()
+            log.apply(bandit, batch="auto", lease=lost)
+        assert asked(store, PUBLISHED) == [(None,)]
+        assert learn(first) == 0 and not first.opened["shop"].leads
+        assert learn(second) == 4
+        decider.follow()
+        assert decider.rounds == 16
+        for one in (decider, first, second, catalog, other):
+            one.close()
 
 
 def test_a_session_that_falls_silent_is_ended_by_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,15 +72,17 @@ def test_a_session_that_falls_silent_is_ended_by_the_server(monkeypatch: pytest.
     monkeypatch.setattr("lim2.log.postgres.lease.HEARTBEAT_SECONDS", 3600.0)
     with fresh_database() as store:
         catalog = made(store)
-        hosted = Hosted("shop", catalog)
-        hosted._stand()  # and does nothing for which it would need the lease: the server may be the quicker one
-        lease = hosted._lease
+        learner, decider = learner_of(catalog), DecidingBandit("shop", catalog)
+        rewarded(decider, 1)
+        learn(learner)
+        lease = learner.opened["shop"]._lease
         assert lease is not None
         until(lambda: not lease.held, "the end of the session")
         monkeypatch.setattr("lim2.log.postgres.lease.SESSION_TIMEOUT_SECONDS", 600)
-        assert hosted.step() == 0 and hosted.leads and hosted._lease is not lease  # it has got a new one
-        hosted.close()
-        catalog.close()
+        rewarded(decider, 1)
+        assert learn(learner) == 1 and learner.opened["shop"]._lease not in (None, lease)  # it has got a new one
+        for one in (decider, learner, catalog):
+            one.close()
 
 
 def _leads(learner: Running) -> bool:

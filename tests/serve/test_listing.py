@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serve.learning import learned, learning
 from serve.running import KEY
 from serve.stores import over_all
 from starlette.testclient import TestClient
 
 from lim2.serve.app import application
+from lim2.serve.bandits import PERSONALIZER
 from lim2.serve.config import load
-from lim2.serve.registry import PERSONALIZER
 from lim2.serve.service import Service
 from lim2.serve.spec import BanditSpec, Stored
 
@@ -25,7 +26,7 @@ BASE = "/v1/bandits"
 def service(tmp_path: Path, store: str | None) -> Service:
     """Give a service with many bandits of which one is open, as a replica on Ray has them."""
     own = {"api_key": KEY, "data": str(tmp_path / "data"), "synchronous": "normal", "store": store}
-    made = Service(load(environment={}, given=own), lambda: (PERSONALIZER,))
+    made = Service(load(environment={}, given=own))
     spec = BanditSpec(arms=["a", "b"], algorithm="LinearTS")
     for name in NAMES:
         assert made.catalog.create(name, Stored(spec=spec, created=1.0, log=made.catalog.log_name(name, 0))) is None
@@ -34,7 +35,8 @@ def service(tmp_path: Path, store: str | None) -> Service:
 
 @pytest.fixture
 def client(service: Service) -> Iterator[TestClient]:
-    with TestClient(application(service), headers={"Ocp-Apim-Subscription-Key": KEY}) as made:
+    app = TestClient(application(service), headers={"Ocp-Apim-Subscription-Key": KEY})
+    with learning(service.config), app as made:
         yield made
 
 
@@ -73,13 +75,13 @@ def test_counts_are_those_of_each_bandit(client: TestClient, service: Service) -
     for name, count in ((one, 3), (other, 2)):
         ids = [client.post(f"{BASE}/{name}/decide", json={"context": {}}).json()["id"] for _ in range(count)]
         assert client.post(f"{BASE}/{name}/reward", json={"id": ids[0], "reward": 1}).status_code == 200
-        service.registry.opened[name].step()
-    service.registry.drop(other)  # one is open, the other is not
+        learned(service, name)
+    service.bandits.let_go(service.bandits.opened[other])  # one is open, the other is not
     listed = {own["name"]: own for own in client.get(BASE, params={"limit": 10}).json()["bandits"]}
     shown = [listed[name][key] for name in (one, other) for key in ("decisions", "rewards", "pending", "rounds", "lag")]
     assert shown == [3, 1, 2, 1, 0, 2, 1, 1, 1, 0]
     assert listed[one] == client.get(f"{BASE}/{one}").json()
-    assert other not in service.registry.opened  # a list opens nothing
+    assert other not in service.bandits.opened  # a list opens nothing
     assert listed[sorted(NAMES)[0]]["decisions"] == 0
 
 
@@ -93,7 +95,7 @@ def test_a_long_page_takes_no_more_queries_than_a_short_one(
     execute = psycopg.Connection.execute
 
     def counted(connection: Any, query: Any, *more: Any, **rest: Any) -> Any:
-        if threading.current_thread().name != "lim2 learner":  # which looks by itself
+        if threading.current_thread().name not in ("lim2 learner", "lim2 follower"):  # which look by themselves
             sent.append(str(query))
         return execute(connection, query, *more, **rest)
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from commands.shell import run
+from serve.learning import learned as wait_until_learned
+from serve.learning import learning
 from serve.stores import fresh_database
 from starlette.testclient import TestClient
 
@@ -34,7 +36,8 @@ def served(data: Path, store: str | None = None) -> Iterator[TestClient]:
     """Give a client of a service over a folder, or over a database; its key is the one that its catalog has made."""
     given = {"data": str(data), "synchronous": "normal", "store": store}
     service = Service(load(environment={}, given=given))
-    with TestClient(application(service), headers={KEY: service.catalog.key()}) as client:
+    app = TestClient(application(service), headers={KEY: service.catalog.key()})
+    with learning(service.config), app as client:
         client.app_state["service"] = service
         yield client
 
@@ -46,9 +49,8 @@ def call(client: TestClient, method: str, path: str, body: Any = None) -> Any:
 
 
 def learned(client: TestClient, name: str) -> None:
-    """Let a bandit learn all that there is, and publish it."""
-    client.app_state["service"].registry.opened[name].step()
-    call(client, "GET", f"{BASE}/{name}/snapshot")
+    """Wait until a bandit has learned all that there is."""
+    wait_until_learned(client.app_state["service"], name)
 
 
 def fill(client: TestClient) -> None:

@@ -6,16 +6,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from serve.learning import learn, learner_of
 from serve.stores import fresh_database
-from serve.test_hosted import rewarded
+from serve.test_bandits import rewarded
 
 from lim2.log import StoreUnavailableError
+from lim2.serve.bandits import DecidingBandit
 from lim2.serve.catalog.postgres import PostgresCatalog
 from lim2.serve.config import load
-from lim2.serve.hosted import Hosted
 from lim2.serve.on_ray.owner import Owner
+from lim2.serve.outage import Outage
 from lim2.serve.spec import BanditSpec, Stored
-from lim2.serve.spool import Outage
 
 DAY = 86400.0
 NAMES = ("forever", "month", "young")
@@ -34,12 +35,15 @@ def catalog(url: str) -> Iterator[PostgresCatalog]:
     for name in NAMES:
         spec = BanditSpec(seed=0, algorithm="LinearTS", keep_days=None if name == "forever" else 30.0)
         made.create(name, Stored(spec=spec, created=0.0, log=made.log_name(name, 0)))
-        hosted = Hosted(name, made, publish_every=0.0)
-        hosted.log.clock = lambda: time.time() - (0 if name == "young" else 40 * DAY)  # noqa: B023
-        rewarded(hosted, 3)
-        hosted._tidied = time.monotonic()  # nothing is deleted yet
-        hosted.step()
-        hosted.close()
+        decider = DecidingBandit(name, made)
+        decider.log.clock = lambda: time.time() - (0 if name == "young" else 40 * DAY)  # noqa: B023
+        rewarded(decider, 3)
+        decider.close()
+    learner = learner_of(made)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lim2.serve.learning.prune", lambda *_, **__: None)  # nothing is deleted yet
+        learn(learner)
+        learner.close()
     yield made
     made.close()
 
@@ -49,19 +53,18 @@ def owner(url: str, catalog: PostgresCatalog) -> Iterator[Owner]:
     given = {"store": url, "on": "ray", "synchronous": "normal", "ray": {"models": 10}}
     made = Owner(load(environment={}, given=given), 0, 1)
     yield made
-    made._registry.close()
-    made._catalog.close()
+    made.learner.close()
+    made.learner.catalog.close()
 
 
 def rows(catalog: PostgresCatalog) -> dict[str, int]:
     """Return how many events of each bandit can be read."""
-    return {one.name: one.state.rewards for one in catalog.page("", 100, {}) if one.name in NAMES}
+    return {one.name: one.state.rewards for one in catalog.page("", 100, {}) if one.state and one.name in NAMES}
 
 
 def opened(owner: Owner) -> set[str]:
     """Let an owner look, and return which bandits it has open."""
-    owner._registry._looked = -1e9
-    owner.step()
+    owner.learner.step()
     return set(owner.state["open"])
 
 
@@ -84,9 +87,9 @@ def test_an_owner_survives_a_database_that_goes_in_the_midst_of_a_look(
 
     catalog.change("forever", lambda stored: msgspec.structs.replace(stored, created=1.0))
     with monkeypatch.context() as patch:
-        patch.setattr(owner._catalog, "looked", away)
-        while owner._catalog.outage.since is None:
+        patch.setattr(owner.learner.catalog, "looked", away)
+        while owner.learner.catalog.outage.since is None:
             opened(owner)
     while "forever" in catalog.waiting(time.time()):  # it has not been noted yet
         opened(owner)
-    assert owner._catalog.outage.since is None
+    assert owner.learner.catalog.outage.since is None

@@ -27,10 +27,10 @@ CREATE TABLE audit (version bigint, position bigint, epoch bigint, who text);
 CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO audit SELECT NEW.version, NEW.position, (head->>'epoch')::bigint, current_setting('application_name')
-    FROM lim2.logs WHERE log = NEW.log AND name LIKE 'shop/%';
+    FROM lim2.logs l JOIN lim2.bandits b ON b.log = l.name WHERE b.name = NEW.bandit AND b.name = 'shop';
     RETURN NEW;
 END $$;
-CREATE TRIGGER audit AFTER INSERT ON lim2.models FOR EACH ROW EXECUTE FUNCTION audit();
+CREATE TRIGGER audit AFTER INSERT OR UPDATE OF version ON lim2.snapshots FOR EACH ROW EXECUTE FUNCTION audit();
 """
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from helpers.clock import Clock
+from serve.learning import learned as wait_until_learned
 from serve.stores import over_all
 from starlette.testclient import TestClient
 
@@ -43,7 +44,10 @@ def configure(client: TestClient, **settings: Any) -> None:
 
 def learned(service: Service, event: str) -> tuple[int, str, float | None]:
     """Return how many rewards were learned, and what has become of an event."""
-    service.personalizer.step()
+    service.personalizer.log.expire()  # by the clock of this test
+    settings = service.personalizer.stored.personalizer
+    if settings is None or settings.learning_mode != "LoggingOnly":
+        wait_until_learned(service, "personalizer")
     made = service.personalizer.log.get(event)
     return service.personalizer.rounds, made.status, made.reward
 
@@ -167,7 +171,7 @@ def test_dates_are_categories_as_all_strings_are(client: TestClient, service: Se
     for event in ("e1", "e2"):
         rank(client, event, actions=actions, contextFeatures=[day])
         reward(client, event, 1.0)
-    service.personalizer.step()
+    wait_until_learned(service, "personalizer")
     columns = service.personalizer.decider.columns
     assert {one.name: one.kind for one in columns["context"]} == {"day": "category", "hour": "number"}
     assert {one.kind for one in columns["item"]} == {"category"}
@@ -176,8 +180,8 @@ def test_dates_are_categories_as_all_strings_are(client: TestClient, service: Se
     asked = {"context": day, "items": {"a": {"since": "2026-11-01"}}, "id": "d"}
     assert client.post("/v1/bandits/native/decide", json=asked).status_code == 200
     assert client.post("/v1/bandits/native/reward", json={"id": "d", "reward": 1}).status_code == 200
-    service.registry.opened["native"].step()
-    kinds = service.registry.opened["native"].decider.columns
+    wait_until_learned(service, "native")
+    kinds = service.bandits.opened["native"].decider.columns
     assert [(one.name, one.kind) for one in kinds["item"]] == [("since", "time")]
 
 
@@ -196,7 +200,7 @@ def test_slots_are_rewarded_one_by_one(client: TestClient, service: Service) -> 
     assert client.post(f"{V11}/multislot/rank", json=body).json() == answer
     one = {"reward": [{"slotId": "side", "value": 1.0}]}
     assert client.post(f"{V11}/multislot/events/m/reward", json=one).status_code == 204
-    service.personalizer.step()
+    wait_until_learned(service, "personalizer")
     assert service.personalizer.rounds == 1
     assert client.post(f"{V11}/events/m/reward", json={"value": 1.0}).status_code == 404  # that is another kind
 

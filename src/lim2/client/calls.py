@@ -23,7 +23,7 @@ from lim2.log.rewards import checked_reward
 from lim2.log.rules import Rule, rule_of
 from lim2.log.serialization import as_json, dump_json
 
-RewardStatus = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
+RewardStatus = Literal["recorded", "duplicate", "late", "ignored"]
 Policy = Literal["baseline", "random", "best", "algorithm"]
 BANDITS_PER_PAGE = 500
 
@@ -123,8 +123,8 @@ def reward(bandit: str, id: str, reward: float | Mapping[Any, float], *, name: s
     -------
     str or dict
         ``"recorded"``; ``"duplicate"`` if it was recorded before, perhaps by an attempt whose answer was lost;
-        ``"late"`` or ``"ignored"``, see :meth:`lim2.DecisionLog.reward`; ``"spooled"`` if the service keeps the reward
-        on its disk until its database is reachable again. For a slate: a mapping from position to one of these.
+        ``"late"`` or ``"ignored"``, see :meth:`lim2.DecisionLog.reward`. For a slate: a mapping from position to one of
+        these.
     """
     body: dict[str, Any] = {"id": id, "name": secrets.token_hex(16) if name is None else name}
     if not isinstance(reward, Mapping):

@@ -32,7 +32,7 @@ def move(
     with plain_errors(*ERRORS):
         with needs("lim2 move", "serve"):
             from lim2.serve.catalog import FileCatalog
-            from lim2.serve.spool import Outage
+            from lim2.serve.outage import Outage
         with needs("lim2 move", "postgres"):
             from lim2.serve.catalog.postgres import PostgresCatalog
             from lim2.serve.moving import move as move_one

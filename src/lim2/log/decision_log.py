@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
+import zlib
 from collections.abc import Callable, Hashable
 from datetime import timedelta
 from pathlib import Path
@@ -27,6 +28,7 @@ from lim2.log.settings import Aggregate, Settings, agree, checked_settings, read
 from lim2.log.store import Lease, Model, Tables, check_lease, open_store
 from lim2.log.table import Table
 from lim2.log.transactions import sync_and_async
+from lim2.persistence.container import MAGIC
 
 
 class DecisionLog:
@@ -361,7 +363,7 @@ class DecisionLog:
             The lease that `lead` returned, as for `apply`.
         """
         with self._learning:
-            data, position, now = agent.to_bytes(), position_of(agent), self.clock()
+            data, position, now = zlib.compress(agent.to_bytes(), 1), position_of(agent), self.clock()
 
         def work(tables: Tables) -> int:
             check_lease(tables, lease)
@@ -377,7 +379,13 @@ class DecisionLog:
         after
             Return only a version later than this one.
         """
-        return self.store.look(lambda tables: tables.model(after))
+        found = self.store.look(lambda tables: tables.model(after))
+        if found is None or found.data.startswith(MAGIC):  # of lim2 0.2 or earlier
+            return found
+        try:
+            return found._replace(data=zlib.decompress(found.data))
+        except zlib.error:  # damaged, as whoever reads it will find
+            return found
 
     def add_arm(
         self, agent: Any, name: Hashable, like: Hashable | None = None, *, features: Any = None, batch: Batch = 1

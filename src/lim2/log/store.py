@@ -251,6 +251,9 @@ class Tables(Protocol):
     def add_model(self, position: int, time: float, data: bytes) -> int:
         """Add a model, delete all but the latest two, and return its version."""
 
+    def published(self) -> int:
+        """Return the position of the latest model, or 0."""
+
     def model(self, after: int) -> Model | None:
         """Return the latest model if its version is larger than ``after``, else None."""
 

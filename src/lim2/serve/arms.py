@@ -1,24 +1,24 @@
 """Arms that come and go while the service runs: events of the log, which every learner meets in their places.
 
 A change is made to the latest model first, in a copy: what that refuses is not written down. Whichever process the
-request has reached can do so. The one that learns the bandit takes the change over from the log, and others from the
-model that it publishes.
+request has reached can do so. The learner takes the change over from the log, and deciders from the snapshot that it
+posts.
 """
 
 from typing import Any, Literal
 
 from lim2.bandit import Bandit
 from lim2.bandit.rows import NAME, with_key
-from lim2.loading import from_bytes
+from lim2.log.learning import position_of
+from lim2.serve.bandits import DecidingBandit
 from lim2.serve.errors import ApiError, bad_request, not_found, shortened
-from lim2.serve.hosted import Hosted
 from lim2.serve.refusals import refusals
 from lim2.serve.wire import MOST
 
 BATCH: Literal["auto"] = "auto"  # as the learner learns
 
 
-def add(hosted: Hosted, name: str, like: str | None, features: dict[str, Any] | None) -> tuple[bool, list[str]]:
+def add(hosted: DecidingBandit, name: str, like: str | None, features: dict[str, Any] | None) -> tuple[bool, list[str]]:
     """Add an arm; return whether it is new, and all arms. An arm that is there already stays as it is.
 
     Parameters
@@ -35,13 +35,13 @@ def add(hosted: Hosted, name: str, like: str | None, features: dict[str, Any] | 
             if len(_arms(bandit)) >= MOST:
                 raise bad_request(f"a bandit has at most {MOST} arms: remove one first", "name")
             new = hosted.log.add_arm(bandit, name, like, features=features, batch=BATCH)
+            hosted.reach(position_of(bandit))
         elif features is not None and bandit.features.get(name) != with_key(features, NAME, name):
             raise ApiError(409, "InvalidRequest", f"there is an arm {shortened(name)}, with other features", "name")
-        hosted.learn_now()
         return new, _arms(bandit)
 
 
-def remove(hosted: Hosted, name: str) -> None:
+def remove(hosted: DecidingBandit, name: str) -> None:
     """Remove an arm; what it has earned, and will, is no longer learned.
 
     Parameters
@@ -56,15 +56,14 @@ def remove(hosted: Hosted, name: str) -> None:
         if name not in _arms(bandit):
             raise not_found(f"there is no arm {shortened(name)}")
         hosted.log.remove_arm(bandit, name, batch=BATCH)
-        hosted.learn_now()
+        hosted.reach(position_of(bandit))
 
 
-def _latest(hosted: Hosted) -> Bandit:
+def _latest(hosted: DecidingBandit) -> Bandit:
     """Return a copy of the model that has learned all that the log has."""
-    bandit: Bandit = from_bytes(hosted.model_file())
+    bandit = hosted.model()
     if bandit.arms is None:
         raise bad_request("the items of this bandit come with every call: it has no arms of its own")
-    hosted.log.apply(bandit, batch=BATCH)
     return bandit
 
 

@@ -18,6 +18,9 @@ PREFIX = "LIM2_"
 RENAMED = {"data": "LIM2_SERVE_DATA"}
 # Settings of earlier versions, and their names now.
 FORMER = {"personalizer.exploration": "personalizer.epsilon", "api_key_2": "api_key", "read_keys": "read_key"}
+# Settings of earlier versions that are gone, and why.
+_OUTAGE = "while the database is away, decisions go on and say that they are not recorded, and clients retry rewards"
+GONE = {"on_outage": _OUTAGE, "spool_bytes": _OUTAGE}
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Key = Annotated[  # what a header can hold
@@ -182,10 +185,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ``"learn"``: it learns, and answers for health, readiness and metrics only.
     store
         ``postgresql://...``: where bandits live that several machines share; None: in the data folder.
-    on_outage
-        What happens to writes while the database is unreachable: ``"refuse"``, or ``"spool"`` to the data folder.
-    spool_bytes
-        How much may wait there.
+    open_bandits
+        How many bandits a process keeps in memory at most; others are opened when they are needed.
+    model_bytes
+        Bytes that the model of a new bandit may have.
     drain
         Seconds from SIGTERM, at which it says that it is not ready, to its end: so long it goes on answering.
     secure_cookie
@@ -227,8 +230,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     poll: Annotated[float, Meta(gt=0, le=60)] = 0.25
     role: Literal["all", "decide", "learn"] = "all"
     store: StoreUrl | None = None
-    on_outage: Literal["refuse", "spool"] = "refuse"
-    spool_bytes: Annotated[int, Meta(ge=1024)] = 1_000_000_000
+    open_bandits: Annotated[int, Meta(ge=1, le=100_000)] = 500
+    model_bytes: Annotated[int, Meta(ge=1_000_000)] = 500_000_000
     drain: Annotated[float, Meta(ge=0, le=3600)] = 0.0
     secure_cookie: bool = False
     demo: bool = False
@@ -267,6 +270,9 @@ def load(
     for before, now in FORMER.items():
         if variable(before) in known:
             raise ConfigError(f"the environment: {variable(before)} was renamed: use {variable(now)}")
+    for gone, why in GONE.items():
+        if variable(gone) in known:
+            raise ConfigError(f"the environment: {variable(gone)} is gone, remove it: {why}")
     options = {name: value for name, value in (given or {}).items() if value is not None}
     made: Config = _struct(Config, "", {} if path is None else _file(path), f"{path}: ", known, options)
     return made
@@ -283,6 +289,8 @@ def _struct(
             hint = f"did you mean {prefix}{close[0]}?" if close else "docs/service/run.md lists all settings"
             if (former := f"{prefix}{unknown[0]}") in FORMER:
                 hint = f"it was renamed: use {FORMER[former]}"
+            if unknown[0] in GONE:
+                hint = f"remove it: {GONE[unknown[0]]}"
             raise ConfigError(f"{source}there is no setting {prefix}{unknown[0]}; {hint}")
     found = {}
     for name, field in fields.items():

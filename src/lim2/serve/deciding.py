@@ -1,6 +1,7 @@
 """Decisions that requests ask for: made by the snapshot of a bandit, and answered when they are on disk."""
 
 import asyncio
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,13 +14,16 @@ from lim2.log import StoreUnavailableError, TakenIdError
 from lim2.log.decision_input import DecisionInput
 from lim2.log.decisions import NewDecision, insert
 from lim2.log.entries import checked_attributes
-from lim2.log.ids import sticky_id
+from lim2.log.ids import new_id, sticky_id
 from lim2.serve.background import decided
-from lim2.serve.hosted import Hosted
+from lim2.serve.bandits import DecidingBandit
+from lim2.serve.errors import not_found, shortened
 from lim2.serve.refusals import refusals
 from lim2.serve.spec import control_of
 
 LARGE, LONG = 16_000, 32_000  # values that a decision compares, bytes of a request: from here on it takes milliseconds
+
+UNRECORDED = "unrecorded-"  # what the ids of decisions begin with that the database does not know
 
 _encode = msgspec.json.Encoder(order="sorted").encode  # for what msgspec has decoded
 
@@ -33,11 +37,26 @@ class RecordedDecision(NamedTuple):
     arms: tuple[Any, ...]
     propensities: Any
     metadata: Any
-    group: str | None
+    group: str | None = None
+    recorded: bool = True  # False: the database is unreachable, and knows nothing of it
+
+
+def unrecorded(made: Decision, id: str | None, metadata: Any = None) -> RecordedDecision:
+    """Return a decision of which the database knows nothing; its id says so, unless the client has chosen it."""
+    id = id or f"{UNRECORDED}{new_id(time.time())}"
+    return RecordedDecision(
+        id, made.arm, made.propensity, made.arms, made.propensities, metadata, made.group, recorded=False
+    )
+
+
+def check_recorded(id: str) -> None:
+    """Raise an ApiError if an id is of a decision that was not recorded."""
+    if id.startswith(UNRECORDED):
+        raise not_found(f"the decision {shortened(id)} was not recorded: the database was unreachable when it was made")
 
 
 async def decide(
-    hosted: Hosted,
+    hosted: DecidingBandit,
     context: Any,
     items: Mapping[str, Any] | None,
     arms: Sequence[str] | None,
@@ -75,7 +94,7 @@ async def decide(
         )
 
 
-def _again(hosted: Hosted, key: str, sticky: float, eligible: Collection[Any]) -> tuple[Any, str | None]:
+def _again(hosted: DecidingBandit, key: str, sticky: float, eligible: Collection[Any]) -> tuple[Any, str | None]:
     """Return the decision that a key gets again, or None, and the ID of its next one.
 
     Another process that decides for the key at this moment uses the same ID, and then one of the two decisions holds.
@@ -91,7 +110,7 @@ def _again(hosted: Hosted, key: str, sticky: float, eligible: Collection[Any]) -
 
 
 async def choose(
-    hosted: Hosted,
+    hosted: DecidingBandit,
     decider: RawDecider,
     context: Any,
     items: Mapping[str, Any] | None,
@@ -122,7 +141,7 @@ async def choose(
 
 
 async def record(
-    hosted: Hosted,
+    hosted: DecidingBandit,
     made: Decision,
     context: Any,
     items: Mapping[str, Any] | None,
@@ -156,4 +175,6 @@ async def record(
         recorded = transaction.finish(await log.store.awrite(transaction.work))
     except TakenIdError:
         return await asyncio.to_thread(log.get, id)  # type: ignore[arg-type]
+    except StoreUnavailableError:
+        return unrecorded(made, id, metadata)
     return RecordedDecision(recorded, made.arm, made.propensity, made.arms, made.propensities, metadata, made.group)

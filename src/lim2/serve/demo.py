@@ -22,7 +22,9 @@ logger = logging.getLogger("lim2.serve")
 
 NAME = "demo"
 SPEC = BanditSpec(expire_after=8.0, default_reward=0.0, aggregate="first", epsilon=0.1, keep_days=1.0)
-CHANGEABLE = SettingsRequest.__struct_fields__  # settings that the dashboard may have changed
+CHANGEABLE = {*SettingsRequest.__struct_fields__} & {
+    *BanditSpec.__struct_fields__
+}  # settings that the dashboard may have changed
 PAUSE = 0.04  # seconds between visitors, on average
 CATALOGUE: dict[str, dict[str, Any]] = {
     "running shoes": {"kind": "sport", "price": 89.0, "tags": ["new"]},
@@ -108,12 +110,12 @@ def opened(service: Service) -> None:
         own = service.catalog.read(NAME).spec
         if msgspec.structs.replace(own, **{name: getattr(SPEC, name) for name in CHANGEABLE}) == SPEC:
             return
-    service.registry.create(NAME, SPEC)
+    service.bandits.create(NAME, SPEC)
 
 
 async def _visit(service: Service, rng: random.Random) -> None:
     """Let a visitor come, and perhaps click a little later."""
-    hosted = await service.registry.get(NAME)
+    hosted = await service.bandits.get(NAME)
     who, shown = visitor(rng), rng.sample(list(CATALOGUE), 5)
     made = await decide(hosted, who, {name: CATALOGUE[name] for name in shown}, None)
     service.metrics.decided(NAME, made)
@@ -127,10 +129,10 @@ def _click(service: Service, id: str) -> None:
 
 async def _reward(service: Service, id: str) -> None:
     with contextlib.suppress(ApiError, LogError):  # the shop says why it closes
-        hosted = await service.registry.get(NAME)
+        hosted = await service.bandits.get(NAME)
         status = await hosted.log.areward(id, 1.0)
         service.metrics.rewarded(NAME, status, 1.0)
-        service.learner.wake()
+        hosted.tell()
 
 
 @contextlib.contextmanager

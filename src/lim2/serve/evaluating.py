@@ -14,9 +14,9 @@ from lim2.log.reading import make_table
 from lim2.log.rules import FIRST
 from lim2.serve import spec as specs
 from lim2.serve import wire
+from lim2.serve.bandits import DecidingBandit
 from lim2.serve.errors import bad_request
 from lim2.serve.history import complete, only, recent, too_few
-from lim2.serve.hosted import Hosted
 
 
 def first(_: Any, candidates: Any) -> Any:
@@ -29,7 +29,7 @@ def any_of(_: Any, candidates: Any) -> list[float]:
     return [1.0 / len(candidates)] * len(candidates)
 
 
-def evaluated(hosted: Hosted, request: wire.EvaluateRequest) -> wire.EvaluateResponse:
+def evaluated(hosted: DecidingBandit, request: wire.EvaluateRequest) -> wire.EvaluateResponse:
     """Return what a policy would have earned in place of a bandit's latest decisions.
 
     Parameters
@@ -66,7 +66,7 @@ def evaluated(hosted: Hosted, request: wire.EvaluateRequest) -> wire.EvaluateRes
     )
 
 
-def proved(hosted: Hosted, request: wire.ProofRequest) -> wire.ProofResponse:
+def proved(hosted: DecidingBandit, request: wire.ProofRequest) -> wire.ProofResponse:
     """Return whether a bandit is proved better than a rule."""
     spec = hosted.stored.spec
     ends = request.reward_range or spec.reward_range
@@ -75,7 +75,7 @@ def proved(hosted: Hosted, request: wire.ProofRequest) -> wire.ProofResponse:
     return msgspec.convert(proof.to_dict(), wire.ProofResponse)
 
 
-def trained(hosted: Hosted, table: Table, algorithm: str | None) -> tuple[Evaluation, int]:
+def trained(hosted: DecidingBandit, table: Table, algorithm: str | None) -> tuple[Evaluation, int]:
     """Return what a fresh bandit earns on the second half of a table after learning the first, and where that begins.
 
     Parameters

@@ -1,268 +1,455 @@
-"""The thread that learns: it applies the logs of all bandits, and swaps the snapshots that decide.
+"""The learner: it opens the bandits that have something to learn, learns it, and posts what decides.
 
-Where another process learns, the thread asks that one to, and takes the snapshots over from it.
+`lim2 serve` runs it in a process of its own (``python -m lim2.serve.learner``), which a :class:`LearnerProcess` starts
+and restarts. `lim2 serve --role learn` runs it beside health and metrics. On Ray, each actor that learns runs one.
 """
 
+import contextlib
 import logging
+import logging.config
 import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
-from lim2.info import Info
-from lim2.log import StoreUnavailableError
-from lim2.serve.catalog import NoBanditError
-from lim2.serve.hosted import Hosted
-from lim2.serve.learner_link import Answer, Link, LinkError, Question
-from lim2.serve.registry import Registry
+import msgspec
+
+from lim2.log import LogError, StoreUnavailableError
+from lim2.serve.catalog import Catalog, NoBanditError, open_catalog
+from lim2.serve.config import Config
+from lim2.serve.learning import LearningBandit
+from lim2.serve.limits import most_logs
+from lim2.serve.log_format import log_settings
+from lim2.serve.snapshots import Counting
 
 logger = logging.getLogger("lim2.serve")
 
-SHARE = 0.1  # of the time, in which a learner works
-SHORT, LONG = 0.05, 0.25  # seconds between two passes, whatever that share is
-RETRY = 5.0  # seconds before a bandit whose learning failed is tried again
-WAIT = 2.0  # seconds that a request waits until the process that learns has answered others
-GRACE = 2.0  # seconds after an outage in which nothing is learned: rewards in spools come before what is overdue
-
-
-def pause(took: float) -> float:
-    """Return the seconds for which rewards are gathered after a pass: fewer passes, larger batches, less waiting.
-
-    Parameters
-    ----------
-    took
-        Seconds of the pass. If it was long, there is much to do, and requests should have the processor meanwhile.
-
-    Examples
-    --------
-    >>> [pause(took) for took in (0.001, 0.02, 3.0)]
-    [0.05, 0.18, 0.25]
-    """
-    return min(max(SHORT, took / SHARE - took), LONG)
-
-
-class Counting(Protocol):
-    """What counts the passes of a learner, as :class:`lim2.serve.metrics.Metrics` does."""
-
-    def learned(self, bandit: str, rewards: int, seconds: float, info: Info | None) -> None:
-        """Count what a bandit has learned in a pass."""
-
-    def learner_failed(self, bandit: str) -> None:
-        """Count a pass that failed."""
+PASS_SECONDS = 0.05  # in which rewards are gathered: fewer passes, larger batches
+LOOK_SECONDS = 1.0  # between looks for bandits about which nobody has told
+IDLE_SECONDS = 30.0  # for which a bandit stays open that has nothing to learn
+RETRY_SECONDS = 5.0  # before a bandit whose learning failed is tried again
+CARE_SECONDS = 3600.0  # between looks for bandits that have decisions to delete
+CARE = 4  # of them that are opened at once
+POST_SHARE = 0.1  # of the time, in which snapshots are posted
+NICE = 10  # requests come first where processors are scarce
+READY = "LIM2_SERVE_LEARNER"  # path of a file that is there while the learner runs and has caught up
+SETTINGS = "LIM2_SERVE_SETTINGS"  # the settings, for all processes of the service
+RESTART_SECONDS = 1.0  # before it is started again
+SILENCE_SECONDS = 15.0  # after which a learner counts as standing still
+END_SECONDS = 20.0  # in which it must have saved what it has learned; if not, that is learned again
 
 
 class Learner:
-    """Learns in a thread of its own, as long as it is started.
+    """Learns bandits. Those that have nothing to learn are in their catalog, not in memory.
+
+    Two learners never learn one bandit at once: who learns needs the lease of the bandit's log.
 
     Parameters
     ----------
-    registry
-        The bandits.
-    metrics
-        Where it counts.
+    catalog
+        Where bandits live.
+    most, logs
+        How many bandits may be in memory, and how many of their logs may be open.
+    counts
+        Counts what is learned.
+    owns
+        Returns whether this learner is for a bandit.
     poll
-        Seconds between looks for what other processes have written, and for what has expired.
-    link
-        The way to the process that learns; None: this one does.
+        Seconds between looks where nobody tells.
+    passed
+        Called after each pass.
     """
 
-    def __init__(self, registry: Registry, metrics: Counting, poll: float, link: Link | None = None) -> None:
-        self._registry, self._metrics, self._poll, self._link = registry, metrics, poll, link
-        registry.attach(self.wake, None if link is None else self.ask)
-        self._answering = threading.Lock()  # answers are taken over in the order in which they come
-        self.answers = True  # whether the process that learns has answered the last time
-        self._left: set[str] = set()  # bandits for which the last pass had no time
-        self._wake, self._stop = threading.Event(), False
-        self._retry: dict[str, float] = {}
-        self._resumes = 0.0  # when learning goes on after an outage
-        self._looks = 0.0  # when bandits are looked at again after a failure
-        self._thread = threading.Thread(target=self._run, name="lim2 learner", daemon=True)
-        self.rounds = 0  # passes over all bandits
-        self._took = 0.0  # seconds of the latest one
+    def __init__(
+        self,
+        catalog: Catalog,
+        most: int,
+        logs: int,
+        counts: Counting,
+        owns: Callable[[str], bool] = lambda _: True,
+        poll: float = LOOK_SECONDS,
+        passed: Callable[["Learner"], None] = lambda _: None,
+    ) -> None:
+        self.catalog, self._most, self._logs = catalog, most, logs
+        self._counts, self._owns, self._poll, self._passed = counts, owns, poll, passed
+        self.opened: dict[str, LearningBandit] = {}
+        self.failures: dict[str, str] = {}
+        self.caught_up = False  # whether everything was learned that was there at the start
+        self.learned = 0
+        self._due: dict[str, float] = {}  # when a bandit is looked at next
+        self._used: dict[str, float] = {}  # when an open one last had something to learn
+        self._stamps: dict[str, Any] = {}  # of what the catalog has seen of those that wait
+        self._looks_at, self._posts_at, self._cares_at = -math.inf, -math.inf, -math.inf
+        self._aged: list[str] = []
+        self._stop = False
+        self._thread = threading.Thread(target=self.run, name="lim2 learner", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Learn in a thread from now on."""
         self._thread.start()
-
-    def wake(self) -> None:
-        """Look at once: something has arrived."""
-        self._wake.set()
-
-    def stop(self) -> None:
-        """End after the pass that is under way."""
-        self._stop = True
-        self._wake.set()
-        if self._link is not None:
-            self._link.close()  # whatever it waits for
-        self._thread.join()
 
     @property
     def alive(self) -> bool:
         """Whether the thread runs."""
         return self._thread.is_alive()
 
-    def reach(self) -> bool:
-        """Return whether the database is there; if it is back, do what has waited for it, and open all bandits."""
-        catalog = self._registry.catalog
-        outage = catalog.outage
-        spool, away = outage.spool, outage.since is not None
+    def end(self) -> None:
+        """Let :meth:`run` return."""
+        self._stop = True
+        self.catalog.board.wake()
+
+    def stop(self) -> None:
+        """End the thread; what was learned is saved."""
+        self.end()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.close()
+
+    def run(self) -> None:
+        """Learn until :meth:`end` is called."""
+        while not self._stop:
+            try:
+                self.step(self.catalog.board.wait(self._pause()))
+                self._passed(self)
+            except Exception:  # such as a full disk; it is tried again
+                logger.exception("bandits cannot be learned")
+                time.sleep(LOOK_SECONDS)
+
+    def _pause(self) -> float:
+        """Return for how many seconds there is nothing to do, unless somebody tells of something."""
+        now = time.monotonic()
+        nexts = [self._looks_at, *self._due.values()]
+        if any(own.has_news for own in self.opened.values()):
+            nexts.append(self._posts_at)
+        return min(max(min(nexts) - now, PASS_SECONDS), self._poll)
+
+    def step(self, told: set[str] | None = None) -> int:
+        """Learn what some bandits have got, and from time to time what others have; return how many rewards.
+
+        Parameters
+        ----------
+        told
+            Names of bandits. None: all that have something to learn.
+        """
+        if not self._reaches():
+            return 0
+        now = time.monotonic()
+        if told is None or now >= self._looks_at:
+            self._look(now)
+        for name in told or ():
+            if self._owns(name):
+                self._due[name] = -math.inf
+        learned, before = 0, len(self._due)
+        for name in [name for name, at in self._due.items() if at <= now]:
+            learned += self._learn(name)
+            self._post()
+        if not before or all(name in self.failures or at > now for name, at in self._due.items()):
+            self.caught_up = True
+        self._post()
+        self._tidy()
+        self.learned += learned
+        return learned
+
+    def _reaches(self) -> bool:
+        """Return whether the database is there."""
+        outage = self.catalog.outage
+        if outage.since is None:
+            return True
         try:
-            if away:
-                catalog.ping()
-            if spool is not None and spool.pending:
-                spool.replay(catalog.store_of)
-            outage.end()
-            if self._registry.started:
-                self._registry.discover()
-            else:
-                self._registry.start()
-        except StoreUnavailableError as error:
-            outage.begin(error)
+            self.catalog.ping()
+        except LogError:
             return False
-        if away:
-            self._resumes = time.monotonic() + GRACE
+        outage.end()
+        self._looks_at = -math.inf
+        for bandit in self.opened.values():
+            bandit.lost()  # what was posted may be lost
         return True
 
-    def _run(self) -> None:
-        while not self._stop:
-            self.rest(self.look())
-
-    def rest(self, learned: int) -> None:
-        """Wait for something new, unless there was something just now.
-
-        Parameters
-        ----------
-        learned
-            How many rewards were learned just now.
-        """
-        if not learned:
-            self._wake.wait(self._poll)
-        self._wake.clear()
-        if not self._stop:
-            time.sleep(pause(self._took))
-
-    def look(self, first: str | None = None, seconds: float = math.inf) -> int:
-        """Pass over all bandits once; return how many rewards were learned.
-
-        Parameters
-        ----------
-        first
-            Name of a bandit that comes first, even if it has failed just now.
-        seconds
-            After which the pass ends; the next one goes on with the bandits that are left.
-        """
-        if first is not None:
-            self._retry.pop(first, None)
-        began = time.monotonic()
-        learned = self._pass(first, began + seconds)
-        self.rounds, self._took = self.rounds + 1, time.monotonic() - began
-        return learned
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether the last pass had no time for some bandits."""
-        return bool(self._left)
-
-    def _pass(self, first: str | None, until: float) -> int:
-        if self._looks > time.monotonic():
-            return 0
+    def _look(self, now: float) -> None:
+        """Find the bandits that have something to learn, or to delete."""
         try:
-            if not self.reach():
-                return 0
-        except Exception:  # it is said in the log, and tried again: requests are still answered
-            logger.exception("the bandits cannot be looked at")
-            self._looks = time.monotonic() + RETRY
-            return 0
-        learned = 0 if self._link is None or self._resumes > time.monotonic() else self.ask()
-        left = self._left or set(self._registry.opened)  # the bandits for which the last pass had no time, or all
-        waiting = [hosted for hosted in self._registry.open if hosted.name in left or hosted.name == first]
-        waiting.sort(key=lambda hosted: hosted.name != first)
-        self._left = {hosted.name for hosted in waiting}
-        for hosted in waiting:
-            learned += self._step(hosted)
-            self._left.discard(hosted.name)
-            if time.monotonic() >= until:
-                break
-        return learned
+            waiting = self.catalog.waiting(time.time())
+            if now >= self._cares_at:
+                self._aged = [name for name in self.catalog.aged(time.time()) if self._owns(name)]
+                self._cares_at = now + CARE_SECONDS
+        except StoreUnavailableError as error:
+            self.catalog.outage.begin(error)
+            return
+        self._looks_at = now + LOOK_SECONDS
+        self._stamps = {name: stamp for name, stamp in waiting.items() if self._owns(name)}
+        some, self._aged = self._aged[:CARE], self._aged[CARE:]
+        for name in (*self._stamps, *some):
+            if name not in self.failures:  # which have their own time
+                self._due[name] = -math.inf
 
-    def _step(self, hosted: Hosted) -> int:
-        name, now = hosted.name, time.monotonic()
-        if self._retry.get(name, 0.0) > now or (hosted.learns and self._resumes > now) or not hosted.due:
-            return 0
+    def _learn(self, name: str) -> int:
+        """Learn one bandit; whatever goes wrong with it, others are learned."""
+        self._due.pop(name, None)
         began = time.perf_counter()
         try:
-            learned = hosted.step()
-        except NoBanditError:  # deleted by another process
-            self._registry.let_go(hosted, publish=False)
+            bandit = self._opening(name)
+            step = bandit.step()
+            self._succeeded(name)
+        except NoBanditError:  # it was deleted
+            self._forget(name)
             return 0
         except StoreUnavailableError as error:
-            self._registry.catalog.outage.begin(error)
+            self.catalog.outage.begin(error)
+            self._due[name] = -math.inf
             return 0
-        except Exception as error:
-            notes = "; ".join(getattr(error, "__notes__", ()))
-            hosted.own_failure = f"{type(error).__name__}: {error} {notes}".strip()
+        except Exception as error:  # noqa: BLE001 (it is said in the log and on the board)
+            self._failed(name, error)
+            return 0
+        now = time.monotonic()
+        if step.more:
+            self._due[name] = -math.inf
+        elif step.again_in is not None:
+            self._due[name] = now + step.again_in
+        if step.rewards or step.more:
+            self._used[name] = now
+        if step.rewards:
+            seconds = time.perf_counter() - began
+            bandit.seconds += seconds
+            self._counts.learned(name, step.rewards, seconds, bandit.info)
+        return step.rewards
+
+    def _opening(self, name: str) -> LearningBandit:
+        if name not in self.opened:
+            for own in self._oldest(self.opened, self._most - 1):
+                self._close(own)
+            self.opened[name] = LearningBandit(name, self.catalog)
+        if self.opened[name].log is None:
+            for own in self._oldest([own for own in self.opened if self.opened[own].log is not None], self._logs - 1):
+                self._rest(self.opened[own])
+        self._used[name] = time.monotonic()
+        return self.opened[name]
+
+    def _rest(self, bandit: LearningBandit) -> None:
+        if bandit.has_news:
+            self._tried(bandit, bandit.post)  # for which it needs the lease
+        bandit.rest()
+
+    def _oldest(self, names: Iterable[str], most: int) -> list[str]:
+        """Return the names that must go so that ``most`` are left: those that were not used for the longest."""
+        ordered = sorted(names, key=lambda name: self._used.get(name, 0.0))
+        return ordered[: max(len(ordered) - most, 0)]
+
+    def _failed(self, name: str, error: Exception) -> None:
+        notes = "; ".join(getattr(error, "__notes__", ()))
+        reason = f"{type(error).__name__}: {error} {notes}".strip()
+        if self.failures.get(name) != reason:
             logger.exception("the bandit %s cannot learn: %s", name, notes)
-            self._metrics.learner_failed(name)
-            hosted.caught_up = True  # it goes on deciding by the model that it has
-            self._retry[name] = time.monotonic() + RETRY
-            return 0
-        hosted.own_failure = None
-        if learned:
-            self._metrics.learned(name, learned, time.perf_counter() - began, hosted.info)
-        return learned
+        self.failures[name] = reason
+        self._counts.learner_failed(name)
+        self._due[name] = time.monotonic() + RETRY_SECONDS
+        if isinstance(error, LogError):  # it is opened again
+            self._close(name, save=False)
+        self._report(name, reason)
 
-    # Where another process learns
+    def _succeeded(self, name: str) -> None:
+        if self.failures.pop(name, None) is not None:
+            self._report(name, None)
+        if name in self._stamps and self.opened[name].leads:
+            self.catalog.looked({name: self._stamps[name]})
+            del self._stamps[name]
 
-    def ask(self, now: str | None = None, publish: bool = False) -> int:
-        """Let the process that learns look at the logs now, and take over what it has learned; return how many rewards.
+    def _report(self, name: str, reason: str | None) -> None:
+        with contextlib.suppress(StoreUnavailableError, NoBanditError, OSError):  # it is in the log already
+            self.catalog.board.fail(name, reason)
 
-        If it does not answer, this thread asks again in its next pass. Requests do not wait for it then: what they
-        have changed is learned later. A request for a model waits for as long as others are answered: the model
-        published before would be an older one.
+    def _post(self) -> None:
+        """Post snapshots: the oldest news first, for a share of the time. Those that somebody waits for are posted now.
 
-        Parameters
-        ----------
-        now, publish
-            As for :class:`Question`. A name means that a request waits.
+        So a lone bandit is posted as often as its size permits, and many quiet ones share that.
         """
-        if now is None:
-            with self._answering:
-                return self._asked(Question(self._marks()))
-        if not self.answers or not self._answering.acquire(timeout=-1 if publish else WAIT):
-            return 0
+        waiting = [bandit for bandit in self.opened.values() if bandit.has_news]
+        for bandit in sorted(waiting, key=lambda own: (not own.urgent, own.news_since)):
+            if not bandit.urgent and time.monotonic() < self._posts_at:
+                return
+            seconds = self._tried(bandit, bandit.post)
+            if seconds is not None:
+                self._posts_at = time.monotonic() + seconds * (1.0 / POST_SHARE - 1.0)
+
+    def _tidy(self) -> None:
+        """Save models, delete what is too old, and close what has been idle."""
+        now = time.monotonic()
+        for bandit in list(self.opened.values()):
+            if bandit.is_due(now):
+                self._tried(bandit, bandit.tidy)
+            if self._used.get(bandit.name, now) < now - IDLE_SECONDS and not bandit.has_news:
+                self._close(bandit.name)
+
+    def _tried(self, bandit: LearningBandit, work: Callable[[], Any]) -> Any:
         try:
-            return self._asked(Question(self._marks(), now, publish))
-        finally:
-            self._answering.release()
+            return work()
+        except NoBanditError:
+            self._forget(bandit.name)
+        except StoreUnavailableError as error:
+            self.catalog.outage.begin(error)
+        except Exception as error:  # noqa: BLE001 (it is said in the log and on the board)
+            self._failed(bandit.name, error)
+        return None
 
-    def _marks(self) -> dict[str, int]:
-        return {hosted.name: hosted.mark for hosted in self._registry.open}
+    def _forget(self, name: str) -> None:
+        self.failures.pop(name, None)
+        self._report(name, None)
+        self._close(name, save=False)
 
-    def _asked(self, question: Question) -> int:
-        assert self._link is not None
+    def _close(self, name: str, save: bool = True) -> None:
+        self._used.pop(name, None)
+        bandit = self.opened.pop(name, None)
+        if bandit is not None:
+            bandit.close(save)
+
+    def close(self) -> None:
+        """Save what was learned, and let go of all bandits."""
+        for name in list(self.opened):
+            self._close(name)
+
+
+# In a process of its own
+
+
+class LearnerProcess:
+    """Starts the process that learns, and keeps it running until :meth:`stop`.
+
+    Parameters
+    ----------
+    config
+        The settings of the service.
+    """
+
+    def __init__(self, config: Config) -> None:
+        own = msgspec.structs.replace(config, role="learn", workers=1, demo=False)
+        self._settings, self._ending = msgspec.json.encode(own).decode(), threading.Event()
         try:
-            answer = self._link.ask(question)
-        except LinkError as error:
-            if self.answers and not self._stop:
-                logger.warning("nothing is learned at the moment: %s", error)
-            self.answers = False
-            for hosted in self._registry.open:
-                hosted.unanswered()
-            return 0
-        if not self.answers:
-            logger.info("the process that learns answers again")
-        self.answers = True
-        return self._take(answer)
+            self._folder = tempfile.mkdtemp(prefix="lim2-")
+        except OSError:  # there is no folder for temporary files
+            Path(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder = tempfile.mkdtemp(prefix="lim2-", dir=config.data)
+        self.ready = Path(self._folder) / "ready"
+        try:
+            self._process = self._started()
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        self._thread = threading.Thread(target=self._keep, name="lim2 learner process", daemon=True)
+        self._thread.start()
 
-    def _take(self, answer: Answer) -> int:
-        for report in answer.reports:
-            hosted = self._registry.opened.get(report.name)
-            if hosted is not None:
-                hosted.take(report)
-        for lesson in answer.lessons:
-            self._metrics.learned(*lesson)
-        for name in answer.failed:
-            self._metrics.learner_failed(name)
-        if answer.unfinished:
-            self._wake.set()  # it is asked again at once
-        return sum(lesson.rewards for lesson in answer.lessons)
+    def stop(self) -> None:
+        """End it: it saves what it has learned first."""
+        self._ending.set()
+        _end(self._process)
+        self._thread.join(END_SECONDS)
+        if self._thread.is_alive():
+            logger.warning("the learner does not end, and is killed: what it has not saved is learned again")
+            self._process.kill()
+            self._thread.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        own = {
+            SETTINGS: self._settings,
+            READY: str(self.ready),
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),  # it finds what this process finds
+        }
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "lim2.serve.learner"],
+            env={**os.environ, **own}, process_group=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def _keep(self) -> None:
+        while True:
+            status = self._process.wait()
+            _end(self._process)
+            self.ready.unlink(missing_ok=True)
+            if self._ending.is_set():
+                return
+            logger.error("the learner has ended with status %d, and is started again", status)
+            while not self._ending.wait(RESTART_SECONDS):
+                try:
+                    self._process = self._started()
+                    if self._ending.is_set():  # meanwhile, so that `stop` may have ended the one before
+                        _end(self._process)
+                    break
+                except OSError as error:  # no memory, or too many processes
+                    logger.error("the learner cannot be started: %s", error)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+
+
+@contextlib.contextmanager
+def learner_process(config: Config) -> Iterator[None]:
+    """Run the process that learns for as long as requests are answered, if this service does both."""
+    if config.role != "all":
+        yield
+        return
+    process = LearnerProcess(config)
+    os.environ[READY] = str(process.ready)
+    try:
+        yield
+    finally:
+        del os.environ[READY]
+        process.stop()
+
+
+class _Uncounted:
+    """The deciders count, from what is posted."""
+
+    def learned(self, *_: Any) -> None:
+        """Do nothing."""
+
+    def learner_failed(self, _: str) -> None:
+        """Do nothing."""
+
+
+def main() -> None:
+    """Learn until the parent ends, and with it the standard input."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # the parent gets them, too, and then ends this process
+        signal.signal(number, signal.SIG_IGN)
+    config = msgspec.json.decode(os.environ[SETTINGS], type=Config)
+    logging.config.dictConfig(log_settings(config))
+    os.nice(NICE)
+    catalog = open_catalog(config)
+    ready = Path(os.environ[READY])
+    learner = Learner(
+        catalog, config.open_bandits, most_logs(), _Uncounted(), poll=config.poll, passed=lambda own: _beat(own, ready)
+    )
+    learner.start()
+    with contextlib.suppress(OSError):
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+    learner.stop()
+    catalog.close()
+    shutil.rmtree(ready.parent, ignore_errors=True)  # which a parent that was killed has left
+
+
+def _beat(learner: Learner, ready: Path) -> None:
+    """Note in a file that the learner is alive, once it has caught up."""
+    if learner.caught_up:
+        with contextlib.suppress(OSError):
+            ready.touch()
+
+
+def answers(ready: Path) -> bool:
+    """Return whether a learner has noted lately that it is alive."""
+    try:
+        return time.time() - ready.stat().st_mtime < SILENCE_SECONDS
+    except FileNotFoundError:
+        return False
+
+
+if __name__ == "__main__":
+    main()

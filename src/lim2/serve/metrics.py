@@ -19,9 +19,9 @@ import lim2
 if TYPE_CHECKING:
     from lim2.decision import Decision
     from lim2.info import Info
+    from lim2.serve.bandits import DecidingBandit
     from lim2.serve.deciding import RecordedDecision
-    from lim2.serve.hosted import Hosted
-    from lim2.serve.spool import Outage
+    from lim2.serve.outage import Outage
 
 MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"  # where workers keep their counts, if there are several
 LATENCY = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 4.096)
@@ -83,7 +83,11 @@ class Metrics:
             "lim2_feature_drift", "Drift of the features at the latest update that changed them.", **gauge
         )
         self._leads = Gauge(
-            "lim2_leads", "Whether this service learns the bandit.", ["bandit"], registry=own, multiprocess_mode="max"
+            "lim2_leads",
+            "Whether this process learns the bandit, or follows who does.",
+            ["bandit"],
+            registry=own,
+            multiprocess_mode="max",
         )
         self._answers = Gauge(
             "lim2_learner_answers", "Whether the process that learns answers.", registry=own,
@@ -94,10 +98,7 @@ class Metrics:
         self._away = Gauge(
             "lim2_database_unreachable_seconds", "Since the database was lost; 0 while it is there.", **whole
         )
-        whole["multiprocess_mode"] = "livesum"
-        self._waits = Gauge("lim2_spool_bytes", "Writes that wait on disk for the database.", **whole)
-        kept = "Writes that were kept on disk, those that the database has got since, and those that it has refused."
-        self._spooled = Gauge("lim2_spool_writes", kept, ["outcome"], **whole)
+        self._failed = Gauge("lim2_failed_bandits", "Bandits that cannot be opened or learned.", **whole)
 
         # To find a metric by its labels takes as long as to count.
         self._of_requests = functools.cache(
@@ -203,7 +204,7 @@ class Metrics:
         """
         self._failures.labels(bandit).inc()
 
-    def look(self, hosted: Hosted) -> None:
+    def look(self, hosted: DecidingBandit) -> None:
         """Note what a log and a model look like now.
 
         Parameters
@@ -222,18 +223,25 @@ class Metrics:
         self._dropped.labels(name).set(state.dropped)
         self._defaults.labels(name).set(state.defaults)
 
-    def look_at_learner(self, answers: bool) -> None:
+    def look_at_lease(self, bandit: str, leads: bool) -> None:
+        """Note whether this process may learn a bandit."""
+        self._leads.labels(bandit).set(leads)
+
+    def look_at_learner(self, answers: bool, failed: int) -> None:
         """Note whether the process that learns is there.
 
         Parameters
         ----------
         answers
-            Whether it has answered the last time; also if this process learns itself.
+            Whether it runs; also if this process learns itself.
+        failed
+            Number of bandits that cannot be opened or learned.
         """
         self._answers.set(answers)
+        self._failed.set(failed)
 
     def look_at_outage(self, outage: Outage) -> None:
-        """Note whether the database is unreachable, and what waits for it.
+        """Note whether the database is unreachable.
 
         Parameters
         ----------
@@ -241,11 +249,6 @@ class Metrics:
             Of the service's catalog.
         """
         self._away.set(0.0 if outage.since is None else max(time.time() - outage.since, 0.001))
-        spool = outage.spool
-        if spool is not None:
-            self._waits.set(spool.waits)
-            for outcome in ("spooled", "replayed", "rejected"):
-                self._spooled.labels(outcome).set(getattr(spool, outcome))
 
     def text(self, bandits: Iterable[str] | None = None) -> bytes:
         """Return the counts of all workers in Prometheus's text format; of these bandits, if they are named."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from lim2.control import controlled
-from lim2.decision import Slate
+from lim2.decision import Decision, Slate
 from lim2.log import LoggedDecision, StoreUnavailableError, TakenIdError, UnknownDecisionError
 from lim2.log.decisions import record_many, record_slate
 from lim2.log.ids import new_id
@@ -17,9 +17,9 @@ from lim2.log.transactions import Transaction
 from lim2.serve import arms, deciding, evaluating, revisions, wire
 from lim2.serve import spec as specs
 from lim2.serve.background import written
+from lim2.serve.bandits import DecidingBandit
 from lim2.serve.deciding import RecordedDecision
 from lim2.serve.errors import ApiError, bad_request, shortened
-from lim2.serve.hosted import Hosted
 from lim2.serve.operations import OCTETS, SMALL, Call, Operation, Reply
 from lim2.serve.overview import decided, info_of, listed, listed_of, overview
 from lim2.serve.refusals import refusals
@@ -28,7 +28,7 @@ BANDIT = "/v1/bandits/{name}"
 MODEL = 64_000_000  # bytes of an uploaded model; a new one has 2,000,000
 
 
-async def hosted_of(call: Call) -> Hosted:
+async def hosted_of(call: Call) -> DecidingBandit:
     """Return the bandit that a path names.
 
     Parameters
@@ -36,7 +36,7 @@ async def hosted_of(call: Call) -> Hosted:
     call
         The request.
     """
-    return await call.service.registry.get(call.path["name"])
+    return await call.service.bandits.get(call.path["name"])
 
 
 # Deciding
@@ -81,13 +81,14 @@ async def decide_many(call: Call) -> wire.DecideManyResponse:
     return wire.DecideManyResponse([_decided(one) for one in decisions])
 
 
-async def _record_many(hosted: Hosted, requests: list[wire.DecideRequest]) -> list[Any]:
+async def _record_many(hosted: DecidingBandit, requests: list[wire.DecideRequest]) -> list[Any]:
     decider, log, now = hosted.decider, hosted.log, time.time()
+    made: list[Decision] = []
 
     def prepare() -> Transaction[list[LoggedDecision]]:
         control = specs.control_of(hosted.stored.spec)
         choices = [decider.decide(own.context, own.items, arms=own.arms, exploit=own.exploit) for own in requests]
-        made = [one for choice in choices for one in controlled(control, [choice])]
+        made.extend(one for choice in choices for one in controlled(control, [choice]))
         return record_many(
             log,
             made,
@@ -99,14 +100,17 @@ async def _record_many(hosted: Hosted, requests: list[wire.DecideRequest]) -> li
             agent=decider,
         )
 
-    return await written(log, prepare)
+    try:
+        return await written(log, prepare)
+    except StoreUnavailableError:
+        return [deciding.unrecorded(one, own.id) for one, own in zip(made, requests, strict=True)]
 
 
-def _known(hosted: Hosted, ids: Iterable[str]) -> dict[str, Any]:
-    """Return the decisions of these ids that are known; while the database is unreachable, those that wait for it."""
+def _known(hosted: DecidingBandit, ids: Iterable[str]) -> dict[str, Any]:
+    """Return the decisions of these ids that are in the log."""
     found = {}
     for id in ids:
-        with contextlib.suppress(UnknownDecisionError, StoreUnavailableError):
+        with contextlib.suppress(UnknownDecisionError):
             found[id] = hosted.log.get(id)
     return found
 
@@ -114,11 +118,12 @@ def _known(hosted: Hosted, ids: Iterable[str]) -> dict[str, Any]:
 async def rank(call: Call) -> wire.RankResponse:
     """Order arms or items, and log the slate; the same id gets the same slate."""
     hosted, own = await hosted_of(call), call.body
-    decider, log = hosted.decider, hosted.log
+    decider, log, ranked = hosted.decider, hosted.log, list[Any]()
 
     def prepare() -> Transaction[Slate[LoggedDecision]]:
         ranking = decider.rank(own.context, own.items, own.k, arms=own.arms, exploit=own.exploit)
         made = controlled(specs.control_of(hosted.stored.spec), tuple(ranking))
+        ranked.extend(made)
         return record_slate(
             log, made, raw=own.context, raw_items=_candidates(decider, own), id=own.id, key=own.key,
             metadata=own.metadata, agent=decider,
@@ -131,11 +136,14 @@ async def rank(call: Call) -> wire.RankResponse:
             call.service.metrics.decided(hosted.name, positions[0], len(positions))
         except TakenIdError:
             positions = await asyncio.to_thread(_slate, hosted, own.id)
+        except StoreUnavailableError:
+            positions = [deciding.unrecorded(one, own.id) for one in ranked]
     ranking = [wire.RankedArm(str(one.arm), _chance(one.propensity)) for one in positions]
-    return wire.RankResponse(id=positions[0].id.removesuffix("/1"), ranking=ranking)
+    id, recorded = positions[0].id.removesuffix("/1"), getattr(positions[0], "recorded", True)
+    return wire.RankResponse(id=id, ranking=ranking, recorded=recorded)
 
 
-def _slate(hosted: Hosted, id: str) -> list[Any]:
+def _slate(hosted: DecidingBandit, id: str) -> list[Any]:
     """Return the positions of a slate that is in the log."""
     found: list[Any] = []
     while part := _known(hosted, [f"{id}/{len(found) + 1}"]).get(f"{id}/{len(found) + 1}"):
@@ -160,6 +168,7 @@ def _decided(made: Any) -> wire.DecideResponse:
         arms=list(made.arms),
         propensities=[_chance(one) for one in made.propensities],
         group=made.group,
+        recorded=getattr(made, "recorded", True),
     )
 
 
@@ -174,6 +183,7 @@ async def reward(call: Call) -> wire.RewardResponse:
     """Record the reward of a decision, or of positions of a slate."""
     hosted, own = await hosted_of(call), call.body
     given = own.reward if isinstance(own.reward, dict) else {"": own.reward}
+    deciding.check_recorded(own.id)
     with refusals("a reward"):
         if isinstance(own.reward, dict):
             by_position = {_position(key): value for key, value in own.reward.items()}
@@ -183,7 +193,7 @@ async def reward(call: Call) -> wire.RewardResponse:
             statuses = {"": await hosted.log.areward(own.id, own.reward, name=own.name)}
     for position, value in given.items():
         call.service.metrics.rewarded(hosted.name, statuses[position], value)
-    call.service.learner.wake()
+    hosted.tell()
     return wire.RewardResponse(statuses if isinstance(own.reward, dict) else statuses[""])
 
 
@@ -196,20 +206,23 @@ async def reward_many(call: Call) -> wire.RewardManyResponse:
     hosted, rewards = await hosted_of(call), call.body.rewards
     if any(isinstance(own.reward, dict) for own in rewards):
         raise bad_request("rewards of slates are given one slate at a time: use reward", "rewards")
+    for own in rewards:
+        deciding.check_recorded(own.id)
     with refusals("rewards"):
         statuses = await hosted.log.areward_many([(own.id, own.reward, own.name) for own in rewards])
     for own, status in zip(rewards, statuses, strict=True):
         call.service.metrics.rewarded(hosted.name, status, own.reward)
-    call.service.learner.wake()
+    hosted.tell()
     return wire.RewardManyResponse(list(statuses))
 
 
 async def activate(call: Call) -> wire.ActivateResponse:
     """Activate a decision that was made with ``active: false``."""
     hosted = await hosted_of(call)
+    deciding.check_recorded(call.body.id)
     with refusals("an activation"):
         counts = await hosted.log.aactivate(call.body.id)
-    call.service.learner.wake()
+    hosted.tell()
     return wire.ActivateResponse(bool(counts))
 
 
@@ -255,11 +268,12 @@ async def show(call: Call) -> wire.BanditInfo:
 
 async def show_all(call: Call) -> wire.Bandits:
     """Return a page of the list of all bandits, each with its counts, in the order of their names."""
-    registry, query, access = call.service.registry, call.query, call.access
+    bandits, query, access = call.service.bandits, call.query, call.access
     with refusals("the list of bandits"):
         if access is None or access.bandits is None:
-            return await asyncio.to_thread(listed, registry, query.after, query.limit)
-        return await asyncio.to_thread(listed_of, registry, access.bandits, query.after, query.limit)
+            failures = call.service.failures
+            return await asyncio.to_thread(listed, bandits, failures, query.after, query.limit)
+        return await asyncio.to_thread(listed_of, bandits, access.bandits, query.after, query.limit)
 
 
 async def show_overview(call: Call) -> wire.Overview:
@@ -281,8 +295,8 @@ async def latest(call: Call) -> wire.Decided:
 async def create(call: Call) -> Reply:
     """Create a bandit; 200 instead of 201 if an identical one exists."""
     name = call.path["name"]
-    new = await asyncio.to_thread(call.service.registry.create, name, call.body)
-    hosted = await call.service.registry.get(name)
+    new = await asyncio.to_thread(call.service.bandits.create, name, call.body)
+    hosted = await call.service.bandits.get(name)
     return Reply(await asyncio.to_thread(info_of, hosted), 201 if new else 200)
 
 
@@ -322,7 +336,7 @@ async def remove_arm(call: Call) -> Reply:
 
 async def delete(call: Call) -> Reply:
     """Delete a bandit, its log and its model."""
-    await asyncio.to_thread(call.service.registry.delete, call.path["name"])
+    await asyncio.to_thread(call.service.bandits.delete, call.path["name"])
     return Reply(status=204)
 
 

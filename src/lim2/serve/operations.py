@@ -12,11 +12,11 @@ import msgspec
 
 from lim2.log import StoreUnavailableError
 from lim2.log.errors import GoneLogError
+from lim2.serve.bandits import PERSONALIZER
 from lim2.serve.catalog import NoBanditError, StaleError
 from lim2.serve.config import Role
 from lim2.serve.errors import ApiError, not_found
 from lim2.serve.keys import ADMIN, Access, cookie_of
-from lim2.serve.registry import PERSONALIZER
 from lim2.serve.request_parts import check_version, decoded, query_of, read_body
 from lim2.serve.tracing import current
 
@@ -154,7 +154,7 @@ class Endpoint:
             patience = None if WHOLE in scope else service.config.body_timeout
             content = await read_body(call.headers, receive, self._most, patience)
             if "name" in call.path and operation.audit != "created":  # a body that is refused is not decoded
-                await service.registry.get(call.path["name"])
+                await service.bandits.get(call.path["name"])
             call.size = len(content)
             call.body = content if self._decoder is None else decoded(self._decoder, content)
         if operation.query is not None:
@@ -173,7 +173,7 @@ class Endpoint:
         try:
             return await self.operation.handler(call)
         except (GoneLogError, NoBanditError, StaleError):
-            await asyncio.to_thread(self.service.registry.renew, call.path.get("name", PERSONALIZER))
+            await asyncio.to_thread(self.service.bandits.renew, call.path.get("name", PERSONALIZER))
         try:
             return await self.operation.handler(call)
         except NoBanditError as error:

@@ -4,7 +4,7 @@ import contextlib
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from lim2.evaluation.estimators import mean_of, snips
 from lim2.log.reading import LogState
 from lim2.serve import wire
+from lim2.serve.bandits import Bandits, DecidingBandit
 from lim2.serve.catalog import Listed, NoBanditError
 from lim2.serve.evaluating import proved
 from lim2.serve.history import complete, recent
-from lim2.serve.hosted import Hosted
-from lim2.serve.registry import Registry
-from lim2.serve.spec import Stored
+from lim2.serve.spec import BanditSpec, Stored
 
 Array = NDArray[np.float64]
 
@@ -30,7 +29,7 @@ OTHERS = "(others)"
 LEVEL = 0.95
 
 
-def info_of(hosted: Hosted) -> wire.BanditInfo:
+def info_of(hosted: DecidingBandit) -> wire.BanditInfo:
     """Return how a bandit is doing.
 
     Parameters
@@ -42,44 +41,49 @@ def info_of(hosted: Hosted) -> wire.BanditInfo:
     return _info(hosted.name, hosted.stored, hosted.log.state, *own)
 
 
-def listed(registry: Registry, after: str, limit: int) -> wire.Bandits:
+def listed(bandits: Bandits, failures: Mapping[str, str], after: str, limit: int) -> wire.Bandits:
     """Return a page of the list of all bandits.
 
     Of a bandit that is not open in this process, the arms are those of its description, and the rounds are the rewards
-    that its log has had.
+    that its log has had. One that cannot be opened has its name and the reason.
 
     Parameters
     ----------
-    registry
+    bandits
         The bandits that are open in this process.
+    failures
+        Why bandits cannot be learned, by name.
     after
         Name of the last bandit of the page before; empty for the first page.
     limit
         Largest number of bandits on the page.
     """
-    opened = dict(registry.opened)
+    opened, catalog = dict(bandits.opened), bandits.catalog
     logs = {name: hosted.log for name, hosted in opened.items()}
-    found = registry.catalog.page(after, limit + 1, logs)
-    page = [_listed(one, opened.get(one.name)) for one in found[:limit]]
-    return wire.Bandits(page, found[limit - 1].name if len(found) > limit else None, registry.catalog.count())
+    found = catalog.page(after, limit + 1, logs)
+    page = [_listed(one, opened.get(one.name), failures.get(one.name)) for one in found[:limit]]
+    return wire.Bandits(page, found[limit - 1].name if len(found) > limit else None, catalog.count())
 
 
-def listed_of(registry: Registry, names: Iterable[str], after: str, limit: int) -> wire.Bandits:
+def listed_of(bandits: Bandits, names: Iterable[str], after: str, limit: int) -> wire.Bandits:
     """Return a page of those bandits of some names that there are."""
     found = []
     for name in sorted(names):
         with contextlib.suppress(NoBanditError):
-            found.append(info_of(registry.opening(name)))
+            found.append(info_of(bandits.opening(name)))
     page = [one for one in found if one.name > after][: limit + 1]
     return wire.Bandits(page[:limit], page[limit - 1].name if len(page) > limit else None, len(found))
 
 
-def _listed(one: Listed, hosted: Hosted | None) -> wire.BanditInfo:
+def _listed(one: Listed, hosted: DecidingBandit | None, failure: str | None) -> wire.BanditInfo:
+    if one.stored is None or one.state is None:
+        nothing = LogState(0, None, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        return _info(one.name, Stored(spec=BanditSpec(), created=0.0), nothing, None, 0, 0, False, one.failure)
     if hosted is not None:
-        own = hosted.decider.arms, hosted.position, hosted.rounds, hosted.leads, hosted.failure
+        own = hosted.decider.arms, hosted.position, hosted.rounds, hosted.leads, failure
         return _info(one.name, one.stored, one.state, *own)
     learned = one.state.rewards + one.state.defaults
-    return _info(one.name, one.stored, one.state, one.stored.spec.arms, one.published, learned, False, None)
+    return _info(one.name, one.stored, one.state, one.stored.spec.arms, one.position, learned, False, failure)
 
 
 def _info(
@@ -112,7 +116,7 @@ def _info(
     )
 
 
-def overview(hosted: Hosted, points: int, last: int) -> wire.Overview:
+def overview(hosted: DecidingBandit, points: int, last: int) -> wire.Overview:
     """Return what the page shows.
 
     Parameters
@@ -245,7 +249,7 @@ def snips_estimate(weights: Array, rewards: Array) -> wire.Estimate:
     return _estimate(snips(weights, rewards, LEVEL))
 
 
-def learned(hosted: Hosted, decisions: Sequence[Any]) -> list[wire.Contribution]:
+def learned(hosted: DecidingBandit, decisions: Sequence[Any]) -> list[wire.Contribution]:
     """Return what each key adds to the expected score of what was chosen, averaged over some decisions.
 
     Parameters

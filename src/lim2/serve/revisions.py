@@ -9,13 +9,13 @@ from lim2.bandit import Bandit
 from lim2.loading import from_bytes
 from lim2.persistence import LoadError
 from lim2.serve import spec as specs
+from lim2.serve.bandits import DecidingBandit
 from lim2.serve.errors import bad_request
-from lim2.serve.hosted import Hosted
 from lim2.serve.refusals import refusals
 from lim2.serve.spec import START, Stored
 
 
-def change(hosted: Hosted, settings: dict[str, Any]) -> None:
+def change(hosted: DecidingBandit, settings: dict[str, Any]) -> None:
     """Change settings; another algorithm begins a new revision, which learns the whole log."""
 
     def changed(stored: Stored) -> Stored:
@@ -50,7 +50,7 @@ def changed_settings(stored: Stored, settings: dict[str, Any]) -> Stored:
     return msgspec.structs.replace(new, revision=stored.revision + 1, start=0, start_file=None)
 
 
-def upload(hosted: Hosted, content: bytes) -> None:
+def upload(hosted: DecidingBandit, content: bytes) -> None:
     """Begin a new revision with an uploaded model, which learns from later rewards."""
     try:
         model = from_bytes(content)

@@ -7,7 +7,6 @@ import logging
 import logging.config
 import multiprocessing
 import os
-import resource
 import shutil
 import signal
 import socket
@@ -24,19 +23,18 @@ import lim2
 from lim2.evaluation.evaluate import OverlapWarning
 from lim2.log import StoreUnavailableError
 from lim2.serve import spec as specs
+from lim2.serve.bandits import personalizer_of
 from lim2.serve.catalog import open_catalog
 from lim2.serve.catalog.files import KEY
 from lim2.serve.config import Config, ConfigError
 from lim2.serve.connections import Guarded
 from lim2.serve.errors import ApiError
 from lim2.serve.keys import keys_of
-from lim2.serve.learner_link import link_of_environment
-from lim2.serve.learner_process import SETTINGS, learner_process
+from lim2.serve.learner import SETTINGS, learner_process
+from lim2.serve.limits import most_connections, raise_file_limit
 from lim2.serve.log_format import log_settings
 from lim2.serve.metrics import MULTIPROCESS
-from lim2.serve.registry import personalizer_of
 
-MAX_FILES = 65_536  # that a process asks for
 logger = logging.getLogger("lim2.serve")
 
 APPLICATION = "lim2.serve.run:made"
@@ -48,9 +46,9 @@ def made() -> Any:
     from lim2.serve.service import Service
 
     config = msgspec.json.decode(os.environ[SETTINGS], type=Config)
-    Guarded.max_connections = config.max_connections
+    Guarded.max_connections = min(config.max_connections, most_connections())
     warnings.simplefilter("ignore", OverlapWarning)  # an evaluation's answer has its warnings
-    ready = application(Service(config, link=link_of_environment()))
+    ready = application(Service(config))
     gc.collect()
     gc.freeze()  # what lives forever is not looked at again
     gc.set_threshold(20_000, 20, 20)
@@ -111,21 +109,6 @@ def run(config: Config) -> None:
         server.run(sockets=[own])
     if not server.started:
         raise SystemExit(3)
-
-
-def raise_file_limit(most: int = MAX_FILES) -> int:
-    """Let this process and its children have as many open files as it may; return how many. A bandit has up to eight.
-
-    Parameters
-    ----------
-    most
-        No more than this.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def _end(_number: int, _frame: Any) -> None:

@@ -121,15 +121,15 @@ async def health(_: Call) -> wire.Health:
 async def readiness(call: Call) -> Reply:
     """Report whether requests should be sent to this process."""
     service = call.service
-    since, spool = service.catalog.outage.since, service.catalog.outage.spool
+    since, failed = service.catalog.outage.since, dict(service.failures)
     found = wire.Readiness(
         ready=service.ready,
+        degraded=bool(failed) or since is not None or not service.learner_answers,
         role=service.config.role,
-        bandits=len(service.registry.open),
-        failures={hosted.name: hosted.failure for hosted in service.registry.open if hosted.failure},
+        bandits=len(service.bandits.open if service.learner is None else service.learner.opened),
+        failures={name: reason.partition(":")[0] for name, reason in failed.items()},  # anybody may read this
         draining=service.draining,
         database_unreachable=None if since is None else max(time.time() - since, 0.0),
-        spooled_bytes=None if spool is None else spool.waits,
     )
     return Reply(found, 200 if found.ready else 503)
 
@@ -161,8 +161,10 @@ def scraped(service: Service) -> bytes:
         The service whose metrics are returned.
     """
     service.metrics.look_at_outage(service.catalog.outage)
-    service.metrics.look_at_learner(service.learner.answers)
-    for hosted in service.registry.open:
+    service.metrics.look_at_learner(service.learner_answers, len(service.failures))
+    for name, own in ({} if service.learner is None else dict(service.learner.opened)).items():
+        service.metrics.look_at_lease(name, own.leads)
+    for hosted in service.bandits.open:
         with contextlib.suppress(StoreUnavailableError, GoneLogError):  # the metrics say the first
             service.metrics.look(hosted)
     names = None
@@ -217,7 +219,7 @@ async def audit(call: Call) -> wire.AuditEntries:
 
 async def events(call: Call) -> Reply:
     """Send the counts of a bandit once a second, as server-sent events."""
-    hosted = await call.service.registry.get(call.path["name"])
+    hosted = await call.service.bandits.get(call.path["name"])
     assert call.access is not None
     events = _live(call.service, hosted.name, call.access.bandits)
     return Reply(events, headers={"cache-control": "no-store"}, media=b"text/event-stream")
@@ -225,7 +227,7 @@ async def events(call: Call) -> Reply:
 
 async def _live(service: Service, name: str, bandits: frozenset[str] | None) -> AsyncIterator[bytes]:
     """Return the events of a bandit, until it is closed or deleted, or the service ends; the page then asks again."""
-    while not service.ending.is_set() and name in service.registry.opened:
+    while not service.ending.is_set() and name in service.bandits.opened:
         try:
             yield b"data: " + msgspec.json.encode(await asyncio.to_thread(live, service, name, bandits)) + b"\n\n"
         except StoreUnavailableError:
@@ -238,8 +240,8 @@ async def _live(service: Service, name: str, bandits: frozenset[str] | None) -> 
 
 def live(service: Service, name: str, bandits: frozenset[str] | None = None) -> wire.Live:
     """Return what the page updates once a second, about a bandit that is open in this process."""
-    info = info_of(service.registry.opened[name])
-    total = service.catalog.count() if bandits is None else len(bandits.intersection(service.registry.opened))
+    info = info_of(service.bandits.opened[name])
+    total = service.catalog.count() if bandits is None else len(bandits.intersection(service.bandits.opened))
     return wire.Live(info, total)
 
 

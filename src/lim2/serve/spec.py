@@ -3,6 +3,7 @@
 import functools
 import re
 import time
+import zlib
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import timedelta
@@ -27,6 +28,8 @@ from lim2.serve.errors import bad_request
 START = "start"  # the kind of documents that are models to start from
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
+FEW_ARMS = 3  # whose model is made without looking how large it would be
+
 # Names that are not settings of an algorithm, and what to use instead.
 TAKEN = {
     **{name: f"the field {name}" for name in ("arms", "algorithm", "seed", "encoder", "item_encoder", "epsilon")},
@@ -37,6 +40,8 @@ TAKEN = {
 LearningMode = Literal["Online", "Apprentice", "LoggingOnly"]
 Aggregate = Literal["first", "last", "sum", "mean", "max"]
 ArmName = Annotated[str, Meta(min_length=1, max_length=256)]
+Arms = Annotated[list[ArmName], Meta(min_length=1, max_length=1000)]
+ArmFeatures = Annotated[dict[ArmName, dict[str, Any]], Meta(max_length=1000)]
 Setting = bool | int | float | str | list[int | float] | None
 
 
@@ -81,7 +86,7 @@ class BanditSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     seconds in which the same key gets the same decision again, as long as its arm is eligible; null means never.
     """
 
-    arms: Annotated[list[ArmName], Meta(min_length=1, max_length=1000)] | dict[ArmName, dict[str, Any]] | None = None
+    arms: Arms | ArmFeatures | None = None
     algorithm: Annotated[str, Meta(max_length=64)] = "AdaptiveTS"
     settings: dict[str, Setting] = {}
     epsilon: Annotated[float, Meta(ge=0, le=1)] = LOGGED
@@ -268,6 +273,36 @@ def kept_for(stored: Stored) -> timedelta | None:
     """
     days = stored.spec.keep_days
     return None if days is None else timedelta(days=days)
+
+
+def checksum(stored: Stored) -> int:
+    """Return what differs between descriptions that differ."""
+    return zlib.crc32(msgspec.json.encode(stored))
+
+
+def check_size(spec: BanditSpec, most: int) -> None:
+    """Raise an ApiError if the model of a bandit would have more bytes than that.
+
+    It is computed from small bandits: each arm without features takes as much as any other.
+
+    Examples
+    --------
+    >>> check_size(BanditSpec(arms=["a", "b", "c"]), 10**7)
+    >>> check_size(BanditSpec(arms=[f"arm {number}" for number in range(1000)]), 10**7)
+    Traceback (most recent call last):
+    lim2.serve.errors.ApiError: a model of 1000 arms would have 393 MB, and at most 10 MB are allowed: ...
+    """
+    arms = spec.arms if isinstance(spec.arms, list) else []
+    if len(arms) <= FEW_ARMS:
+        return
+    one, two = (made(msgspec.structs.replace(spec, arms=arms[:count])).nbytes for count in (1, 2))
+    size = one + (len(arms) - 1) * (two - one)
+    if size > most:
+        message = (
+            f"a model of {len(arms)} arms would have {size / 1e6:.0f} MB, and at most {most / 1e6:.0f} MB are allowed: "
+            "use fewer arms, arms with features, a smaller encoder, or raise model_bytes"
+        )
+        raise bad_request(message, "spec")
 
 
 def now() -> float:

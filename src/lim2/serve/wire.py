@@ -12,7 +12,7 @@ from lim2.serve.spec import ArmName, BanditSpec, ControlSpec, LearningMode, Sett
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Features = dict[str, Any]
 Finite = Annotated[float, Meta(ge=-1e12, le=1e12)]
-RewardStatus = Literal["recorded", "duplicate", "late", "ignored", "spooled"]
+RewardStatus = Literal["recorded", "duplicate", "late", "ignored"]
 MOST = 1000  # candidates of a call, and parts of a call about many
 
 
@@ -47,6 +47,7 @@ class DecideResponse(msgspec.Struct, kw_only=True):
     arms: list[str]
     propensities: list[float]
     group: str | None
+    recorded: bool = True
 
 
 class RankRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -74,6 +75,7 @@ class RankResponse(msgspec.Struct, kw_only=True):
 
     id: str
     ranking: list[RankedArm]
+    recorded: bool = True
 
 
 class DecideManyRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -103,8 +105,7 @@ class RewardResponse(msgspec.Struct):
     """The status of a reward; for a slate, by position.
 
     ``recorded``: the reward is in the log. ``duplicate``: the log already had it. ``late``: it is logged, but not
-    learned. ``ignored``: another reward counts. ``spooled``: it is on disk until the database is reachable again, and
-    is recorded or refused then.
+    learned. ``ignored``: another reward counts.
     """
 
     status: RewardStatus | dict[str, RewardStatus]
@@ -391,18 +392,18 @@ class Health(msgspec.Struct):
 class Readiness(msgspec.Struct, kw_only=True):
     """Whether requests should be sent to this process, and if not, why.
 
-    ``failures``: bandits that cannot learn, and the reasons. ``draining``: the process is about to end.
+    ``degraded``: something does not work, but decisions are made. ``failures``: bandits that cannot learn or be opened,
+    with the kind of error; ``GET /v1/bandits/{name}`` says more. ``draining``: the process is about to end.
     ``database_unreachable``: seconds since the connection was lost; null if the database is reachable.
-    ``spooled_bytes``: size of the writes that wait on disk for the database; null if writes are not spooled.
     """
 
     ready: bool
+    degraded: bool
     role: Literal["all", "decide", "learn"]
     bandits: int
     failures: dict[str, str]
     draining: bool
     database_unreachable: float | None
-    spooled_bytes: int | None
 
 
 # The page

@@ -73,7 +73,7 @@ class Listener:
         self._wake(None)  # notifications may have been missed before
         while not stopping.is_set():
             for notice in connection.notifies(timeout=RETRY_SECONDS, stop_after=1):
-                if notice.payload.isdecimal():  # the channel is open to all users of the database
+                if notice.payload.removeprefix("-").isdecimal():  # the channel is open to all users of the database
                     self._wake(int(notice.payload))
 
     def _wake(self, number: int | None) -> None:
@@ -87,12 +87,12 @@ _listeners = PerProcess(Listener)
 
 
 def listen(address: Address, number: int, wake: Wake) -> Callable[[], None]:
-    """Call a function at each notification of a log; return the function that ends this."""
+    """Call a function at each notification of a log, or of minus its number; return the function that ends this."""
     return _listeners.get(address).add(number, wake)
 
 
 def notify(connection: Connection, number: int) -> None:
-    """Notify subscribers of a log."""
+    """Notify subscribers of a log; minus its number is that of its snapshots."""
     with connection.pipeline():
         connection.execute("BEGIN")
         connection.execute(sql.SET_ASYNCHRONOUS)

@@ -322,6 +322,9 @@ class PostgresTables:
         self.news = True
         return version
 
+    def published(self) -> int:  # noqa: D102
+        return int(self.get("published") or 0)
+
     def model(self, after: int) -> Model | None:  # noqa: D102
         row = self._one(sql.MODEL, (self.log, after))
         return None if row is None else Model(*row)

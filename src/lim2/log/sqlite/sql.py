@@ -126,6 +126,8 @@ ADD_BATCH = "INSERT INTO batches VALUES (?, ?)"
 DELETE_OLD_MODELS = "DELETE FROM models WHERE version <= (SELECT max(version) FROM models) - ?"
 # Publish a model.
 ADD_MODEL = "INSERT INTO models (position, time, data) VALUES (?, ?, ?)"
+# Read the position of the latest model.
+PUBLISHED = "SELECT position FROM models ORDER BY version DESC LIMIT 1"
 # Read the latest model, unless the reader has it.
 MODEL = "SELECT version, position, time, data FROM models WHERE version > ? ORDER BY version DESC LIMIT 1"
 

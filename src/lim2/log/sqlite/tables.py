@@ -174,6 +174,9 @@ class SQLiteTables:
         assert version is not None
         return version
 
+    def published(self) -> int:  # noqa: D102
+        return self._integer(sql.PUBLISHED) or 0
+
     def model(self, after: int) -> Model | None:  # noqa: D102
         row = self._one(sql.MODEL, after)
         return None if row is None else Model(*row)

@@ -6,7 +6,7 @@ from lim2.extras import needs
 from lim2.serve.catalog.base import Added, Catalog, Documents, LeftLogError, Listed, NoBanditError, StaleError
 from lim2.serve.catalog.files import FileCatalog
 from lim2.serve.config import Config, ConfigError
-from lim2.serve.spool import Outage, Spool
+from lim2.serve.outage import Outage
 
 __all__ = [
     "Added",
@@ -29,14 +29,12 @@ def open_catalog(config: Config) -> Catalog:
     config
         Settings of the service.
     """
-    if config.store is None or config.on_outage == "spool":
-        Path(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # contexts are data of persons
     if config.store is None:
+        Path(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # contexts are data of persons
         return FileCatalog(config.data, config.synchronous)
     with needs("store = postgresql://...", "postgres"):
         from lim2.serve.catalog.postgres import PostgresCatalog
-    spool = Spool(Path(config.data) / "spool", config.spool_bytes) if config.on_outage == "spool" else None
     try:
-        return PostgresCatalog(config.store, Outage(spool), config.synchronous)
+        return PostgresCatalog(config.store, Outage(), config.synchronous)
     except ValueError as error:
         raise ConfigError(f"store: {error}") from error

@@ -1,13 +1,13 @@
 """Where the bandits of a service are. All processes that share a catalog see the same bandits."""
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from lim2.log import DecisionLog
 from lim2.log.reading import LogState
-from lim2.log.store import Store
+from lim2.serve.outage import Outage
+from lim2.serve.snapshots import Board
 from lim2.serve.spec import Stored
-from lim2.serve.spool import Outage
 
 Added = Literal["added", "taken", "full"]
 
@@ -36,12 +36,16 @@ def no_bandit(name: str) -> NoBanditError:
 
 
 class Listed(NamedTuple):
-    """A bandit in a list: its description, the counts of its log, and the position that its published model reaches."""
+    """A bandit in a list: its description, the counts of its log, and the position that has been learned.
+
+    One that cannot be opened has none of these, and the reason.
+    """
 
     name: str
-    stored: Stored
-    state: LogState
-    published: int
+    stored: Stored | None = None
+    state: LogState | None = None
+    position: int = 0
+    failure: str | None = None
 
 
 class Documents(Protocol):
@@ -81,8 +85,8 @@ class Catalog(Protocol):
         """Whether processes on other machines may use it at the same time."""
 
     @property
-    def tells(self) -> bool:
-        """Whether logs say when something is new; if not, one has to look again and again."""
+    def board(self) -> Board:
+        """Its board of snapshots."""
 
     @property
     def outage(self) -> Outage:
@@ -140,14 +144,19 @@ class Catalog(Protocol):
     def open_log(self, name: str, stored: Stored) -> DecisionLog:
         """Return the log of a bandit; make it, with the settings of the description, if it is not there."""
 
-    def store_of(self, name: str, log: str) -> Store:
-        """Return the store of a bandit's log, in which is done what has waited for the database.
-
-        NoBanditError: the bandit, or this log of it, is gone.
-        """
-
     def delete_log(self, name: str, log: str) -> None:
         """Remove a log that a bandit no longer has."""
+
+    # Which bandits have something to learn, without opening them
+
+    def waiting(self, now: float) -> dict[str, Any]:
+        """Return the bandits that may have something to learn, with stamps for :meth:`looked`."""
+
+    def looked(self, stamps: Mapping[str, Any]) -> None:
+        """Note that a learner has looked at bandits: they wait again when there is something newer."""
+
+    def aged(self, now: float) -> list[str]:
+        """Return the bandits that may have events that are kept for longer than their descriptions say."""
 
     def documents(self, name: str, kind: str) -> Documents:
         """Return the documents of a kind."""

@@ -9,16 +9,17 @@ import shutil
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from lim2.log import DecisionLog, LogFileError
+from lim2.log import DecisionLog, LogError, LogFileError
 from lim2.log.errors import GoneLogError
-from lim2.log.store import Store
 from lim2.serve.catalog.base import Added, LeftLogError, Listed, NoBanditError, no_bandit
 from lim2.serve.catalog.logs import new_log
-from lim2.serve.spec import START, Stored, read_stored
-from lim2.serve.spool import Outage
+from lim2.serve.outage import Outage
+from lim2.serve.snapshots import FileBoard
+from lim2.serve.spec import START, Stored, kept_for, read_stored
 
 DESCRIPTION = "bandit.json"
 KEY = "api-key"
@@ -40,7 +41,6 @@ class FileCatalog:
     """
 
     shared = False
-    tells = False
 
     def __init__(self, data: Path | str, synchronous: str = "full", alone: bool = False) -> None:
         self.outage = Outage()  # never: what is on this machine is there
@@ -48,10 +48,18 @@ class FileCatalog:
         self._all = self._data / "bandits"
         self._all.mkdir(parents=True, exist_ok=True)
         self._use: int | None = _used(self._all, alone)
+        self._board: FileBoard | None = None
+        self._looked: dict[str, Any] = {}  # what the files of bandits were like when a learner looked
 
     @property
     def name(self) -> str:  # noqa: D102
         return str(self._data)
+
+    @property
+    def board(self) -> FileBoard:  # noqa: D102
+        if self._board is None:
+            self._board = FileBoard(self._data / "board", self.folder)
+        return self._board
 
     def ping(self) -> None:
         """Do nothing: a folder does not go away."""
@@ -98,8 +106,12 @@ class FileCatalog:
         found: list[Listed] = []
         for name in self.names():
             if name > after and len(found) < limit:
-                with suppress(NoBanditError, GoneLogError):  # deleted meanwhile
+                try:
                     found.append(self._one(name, logs.get(name)))
+                except (NoBanditError, GoneLogError):  # deleted meanwhile
+                    continue
+                except LogError as error:
+                    found.append(Listed(name, failure=str(error)))
         return found
 
     def _one(self, name: str, opened: DecisionLog | None) -> Listed:
@@ -111,8 +123,7 @@ class FileCatalog:
     def _listed(self, name: str, opened: DecisionLog | None) -> Listed:
         stored = self.read(name)
         with self.open_log(name, stored) if opened is None else nullcontext(opened) as log:
-            model = log.model()
-            return Listed(name, stored, log.state, 0 if model is None else model.position)
+            return Listed(name, stored, log.state, self.board.position(name))
 
     def stamp(self, name: str) -> Hashable:  # noqa: D102
         with _missing(name):
@@ -124,7 +135,7 @@ class FileCatalog:
             content = self._description(name).read_bytes()
         try:
             return read_stored(content)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, ValueError) as error:
             message = f"{self._description(name)} is not the description of a bandit: {error}. "
             raise LogFileError(f"{message}Restore the folder from a backup, or move it away") from error
 
@@ -191,13 +202,36 @@ class FileCatalog:
             self.stamp(name)  # NoBanditError if it was deleted since it was read
             raise
 
-    def store_of(self, name: str, log: str) -> Store:
-        """Refuse: nothing waits for a folder."""
-        raise no_bandit(f"{name}/{log}")
-
     def delete_log(self, name: str, log: str) -> None:  # noqa: D102
         for suffix in BESIDE:
             (self.folder(name) / f"{log}{suffix}").unlink(missing_ok=True)
+
+    # Which bandits have something to learn
+
+    def waiting(self, now: float) -> dict[str, Any]:  # noqa: ARG002
+        """Return the bandits whose description or log was written since a learner has looked."""
+        files = {name: self._files(name) for name in self.names()}
+        self._looked = {name: seen for name, seen in self._looked.items() if name in files}
+        return {name: own for name, own in files.items() if own != self._looked.get(name)}
+
+    def _files(self, name: str) -> tuple[tuple[str, int, int], ...]:
+        """Return what changes when the description or a log of a bandit is written."""
+        with suppress(FileNotFoundError), os.scandir(self.folder(name)) as entries:
+            own = [entry for entry in entries if entry.name.endswith((DESCRIPTION, ".db", ".db-wal"))]
+            return tuple((one.name, one.stat().st_mtime_ns, one.stat().st_size) for one in own)
+        return ()
+
+    def looked(self, stamps: Mapping[str, Any]) -> None:  # noqa: D102
+        self._looked |= stamps
+
+    def aged(self, now: float) -> list[str]:  # noqa: ARG002
+        """Return the bandits that do not keep their decisions forever."""
+        found = []
+        for name in self.names():
+            with suppress(NoBanditError, LogError):
+                if kept_for(self.read(name)) is not None:
+                    found.append(name)
+        return found
 
     # Documents
 
@@ -216,6 +250,9 @@ class FileCatalog:
 
     def close(self) -> None:
         """Let others have the folder alone."""
+        if self._board is not None:
+            self._board.close()
+            self._board = None
         if self._use is not None:
             os.close(self._use)
         self._use = None

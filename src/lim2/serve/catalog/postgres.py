@@ -1,5 +1,6 @@
 """Bandits in a PostgreSQL database, beside their logs. For processes of any number of machines."""
 
+import contextlib
 import hashlib
 import secrets
 import threading
@@ -11,18 +12,19 @@ from urllib.parse import quote
 import msgspec
 import psycopg
 
-from lim2.log import DecisionLog
+from lim2.log import DecisionLog, LogFileError
 from lim2.log.postgres.connections import MAX_CONNECTIONS, Connection, check_sessions, failure, parsed, release, shared
 from lim2.log.postgres.listening import notify
 from lim2.log.postgres.migrating import migrate
 from lim2.log.postgres.removing import remove_log
 from lim2.log.postgres.sql import STATE
 from lim2.log.postgres.states import state_of
-from lim2.log.store import Result, Store
+from lim2.log.store import Result
 from lim2.serve.catalog.base import Added, Listed, NoBanditError, no_bandit
 from lim2.serve.catalog.logs import new_log
+from lim2.serve.catalog.postgres_board import PostgresBoard
+from lim2.serve.outage import GuardedStore, Outage
 from lim2.serve.spec import Stored, kept_for, read_stored
-from lim2.serve.spool import GuardedStore, Outage
 
 _WAITING = """
 SELECT b.name, b.stamp FROM lim2.bandits b JOIN lim2.logs l ON l.name = b.log
@@ -43,7 +45,8 @@ ORDER BY b.name
 """
 
 _PAGE = f"""
-SELECT b.name, b.description, {STATE} FROM lim2.bandits b JOIN lim2.logs l ON l.name = b.log
+SELECT b.name, b.description, coalesce(s.position, 0), {STATE} FROM lim2.bandits b
+JOIN lim2.logs l ON l.name = b.log LEFT JOIN lim2.snapshots s ON s.bandit = b.name
 WHERE b.name > %s ORDER BY b.name LIMIT %s
 """
 
@@ -64,7 +67,6 @@ class PostgresCatalog:
     """
 
     shared = True
-    tells = True
 
     def __init__(self, url: str, outage: Outage, synchronous: str = "full") -> None:
         if "#" in url:
@@ -73,7 +75,7 @@ class PostgresCatalog:
         own = parsed(url)
         self._address = own._replace(masked=own.masked.partition("#")[0])
         self._connections = shared(self._address, synchronous)
-        self._stores: dict[str, Store] = {}  # of logs, by name, into which a spool was replayed
+        self.board = PostgresBoard(self._address, self._run, self._with)
         self._migrated = False
         # Who changes a description has a connection, and may need another one: some are left for that.
         self._changing = threading.Semaphore(MAX_CONNECTIONS // 4)
@@ -134,7 +136,7 @@ class PostgresCatalog:
 
     def page(self, after: str, limit: int, logs: Mapping[str, DecisionLog]) -> list[Listed]:  # noqa: ARG002, D102
         now, rows = time.time(), self._rows(_PAGE, after, limit)
-        return [Listed(name, read_stored(text), *state_of(state, now)) for name, text, *state in rows]
+        return [_listed(name, text, position, state, now) for name, text, position, *state in rows]
 
     def stamp(self, name: str) -> Hashable:  # noqa: D102
         rows = self._rows("SELECT stamp FROM lim2.bandits WHERE name = %s", name)
@@ -196,6 +198,7 @@ class PostgresCatalog:
             stored = _read(connection, name, " FOR UPDATE")
             connection.execute("DELETE FROM lim2.bandits WHERE name = %s", (name,))
             connection.execute("DELETE FROM lim2.documents WHERE bandit = %s", (name,))
+            connection.execute("DELETE FROM lim2.snapshots WHERE bandit = %s", (name,))
             return stored
 
         stored = self._run(deleted)
@@ -204,7 +207,8 @@ class PostgresCatalog:
 
     def _tell(self, log: str) -> None:
         for (number,) in self._rows("SELECT log FROM lim2.logs WHERE name = %s", log):
-            self._with(lambda connection: notify(connection, number))  # noqa: B023
+            for own in (number, -number):  # learners, and deciders
+                self._with(lambda connection: notify(connection, own))  # noqa: B023
 
     # Which bandits have something to learn, without opening them
 
@@ -233,9 +237,10 @@ class PostgresCatalog:
         """
         limits = {}
         for name, text in self._rows("SELECT name, description FROM lim2.bandits"):
-            keep = kept_for(read_stored(text))
-            if keep is not None:
-                limits[name] = now - keep.total_seconds()
+            with contextlib.suppress(LogFileError):  # the learner says so when it has something to learn
+                keep = kept_for(_stored(name, text))
+                if keep is not None:
+                    limits[name] = now - keep.total_seconds()
         return [name for (name,) in self._rows(_AGED, list(limits), list(limits.values()))]
 
     def looked(self, stamps: Mapping[str, int]) -> None:
@@ -268,15 +273,8 @@ class PostgresCatalog:
             log = new_log(address, stored, self._synchronous)
         else:
             raise NoBanditError(f"the log of the bandit {name!r} was deleted meanwhile")
-        log.store = GuardedStore(log.store, name, stored.log, self.outage)
+        log.store = GuardedStore(log.store, self.outage)
         return log
-
-    def store_of(self, name: str, log: str) -> Store:  # noqa: D102
-        if self.read(name).log != log:
-            raise NoBanditError(f"the log of the bandit {name!r} was deleted meanwhile")
-        if log not in self._stores:
-            self._stores[log] = DecisionLog(self.address_of(log), synchronous=self._synchronous).store
-        return self._stores[log]
 
     def delete_log(self, name: str, log: str) -> None:  # noqa: ARG002, D102
         self._run(lambda connection: remove_log(connection, log))
@@ -297,10 +295,6 @@ class PostgresCatalog:
         return PostgresDocuments(self._run, name, kind)
 
     def close(self) -> None:  # noqa: D102
-        for store in self._stores.values():
-            store.close()
-        if self.outage.spool is not None:
-            self.outage.spool.close()
         release(self._connections)
 
 
@@ -373,7 +367,24 @@ def _read(connection: Connection, name: str, lock: str = "") -> Stored:
     row = connection.execute(f"SELECT description FROM lim2.bandits WHERE name = %s{lock}", (name,)).fetchone()
     if row is None:
         raise no_bandit(name)
-    return read_stored(row[0])
+    return _stored(name, row[0])
+
+
+def _stored(name: str, text: str) -> Stored:
+    try:
+        return read_stored(text)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise LogFileError(
+            f"the description of the bandit {name!r} cannot be read: {error}. A newer lim2 may have written it"
+        ) from error
+
+
+def _listed(name: str, text: str, position: int, row: Sequence[Any], now: float) -> Listed:
+    try:
+        state, saved = state_of(row, now)
+        return Listed(name, _stored(name, text), state, max(position, saved))
+    except LogFileError as error:
+        return Listed(name, failure=str(error))
 
 
 def _text(stored: Stored) -> str:

@@ -61,7 +61,9 @@ def deploy(config: Config) -> None:
     config
         The settings.
     """
-    settings = msgspec.json.encode(msgspec.structs.replace(config, role="decide", workers=1, metrics_port=0))
+    settings = msgspec.json.encode(
+        msgspec.structs.replace(config, role="decide", workers=1, metrics_port=0, open_bandits=config.ray.models)
+    )
     own = config.ray
     serve.start(proxy_location="EveryNode", http_options={"host": config.host, "port": config.port})
     start_learners(settings, own.learners)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from lim2.log import DecisionLog, LoggedDecision, TakenIdError, UnknownDecisionError
+from lim2.log import DecisionLog, LoggedDecision, StoreUnavailableError, TakenIdError, UnknownDecisionError
 from lim2.log.decisions import record_many
 from lim2.log.ids import new_id
 from lim2.log.transactions import Transaction
 from lim2.serve.background import written
+from lim2.serve.bandits import DecidingBandit
 from lim2.serve.errors import ApiError, bad_request, not_found, shortened
-from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.ranking import (
@@ -37,18 +37,27 @@ async def rank(call: Call) -> MultiSlotRankResponse:
     items = candidates(request.actions, ())[0]
     check_slots(request.slots, items)
     event = checked_event(request.event_id) or new_id(time.time())
+    shown: list[SlotResponse] = []
     with refusals("a decision"):
         try:
-            known: list[Any] = await written(hosted.log, partial(_decide, hosted, hosted.log, request, items, event))
+            work = partial(_decide, hosted, hosted.log, request, items, event, shown)
+            known: list[Any] = await written(hosted.log, work)
             for one in known:
                 call.service.metrics.decided(hosted.name, one)
         except TakenIdError:
             known = await asyncio.to_thread(_logged, hosted, event)
+        except StoreUnavailableError:  # decisions go on; these have no reward
+            return MultiSlotRankResponse(shown, event)
     return MultiSlotRankResponse([SlotResponse(one.metadata[SLOT], str(one.arm)) for one in known], event)
 
 
 def _decide(
-    hosted: Hosted, log: DecisionLog, request: MultiSlotRankRequest, items: dict[str, Any], event: str
+    hosted: DecidingBandit,
+    log: DecisionLog,
+    request: MultiSlotRankRequest,
+    items: dict[str, Any],
+    event: str,
+    shown: list[SlotResponse],
 ) -> Transaction[list[LoggedDecision]]:
     context, slots = merged(request.context_features), request.slots
     own, decider = hosted.stored.personalizer, hosted.decider
@@ -63,6 +72,7 @@ def _decide(
             made = chosen_by_application(made)
         taken.add(made.arm)
         metadata: dict[str, Any] = {SLOT: slot.id} | ({SLOTS: [one.id for one in slots]} if number == 0 else {})
+        shown.append(SlotResponse(slot.id, str(made.arm)))
         chosen.append((made, about, free, row_of(event, number), metadata))
     decisions, contexts, candidates_of, ids, kept = zip(*chosen, strict=True)
     return record_many(
@@ -163,7 +173,7 @@ async def reward(call: Call) -> Reply:
         statuses = await hosted.log.areward_many(rewards)
     for one, status in zip(given, statuses, strict=True):
         call.service.metrics.rewarded(hosted.name, status, one.value)
-    call.service.learner.wake()
+    hosted.tell()
     return Reply(status=204)
 
 
@@ -174,11 +184,11 @@ async def activate(call: Call) -> Reply:
     with refusals("an activation"):
         known = await asyncio.to_thread(_logged, hosted, event)
         await asyncio.gather(*(hosted.log.aactivate(one.id) for one in known))
-    call.service.learner.wake()
+    hosted.tell()
     return Reply(status=204)
 
 
-def logged_slots(hosted: Hosted, event: str) -> list[Any] | None:
+def logged_slots(hosted: DecidingBandit, event: str) -> list[Any] | None:
     """Return the decisions of an event, in the order of its slots; None if it is not there.
 
     Parameters
@@ -196,7 +206,7 @@ def logged_slots(hosted: Hosted, event: str) -> list[Any] | None:
     return [first, *(hosted.log.get(row_of(event, number)) for number in range(1, len(slots)))]
 
 
-def _logged(hosted: Hosted, event: str) -> list[Any]:
+def _logged(hosted: DecidingBandit, event: str) -> list[Any]:
     try:
         known = logged_slots(hosted, event)
     except UnknownDecisionError as error:

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from lim2.decision import Decision
+from lim2.serve.bandits import PERSONALIZER, DecidingBandit
 from lim2.serve.deciding import RecordedDecision, choose, decide, record
 from lim2.serve.errors import ApiError, bad_request, shortened
-from lim2.serve.hosted import Hosted
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.wire import CONTROL, RankableAction, RankedAction, RankRequest, RankResponse
 from lim2.serve.refusals import refusals
-from lim2.serve.registry import PERSONALIZER
 
 REQUEST_ID = b"x-ms-client-request-id"  # by which a client's retries are known
 EXCLUDED = "excluded"  # the key of a decision's metadata: places and ids of what could not be chosen
@@ -22,10 +21,10 @@ MODEL = "model"  # another one: what the model would have chosen, while the appl
 _PROBABILITY = operator.attrgetter("probability")
 
 
-async def bandit_of(call: Call) -> Hosted:
+async def bandit_of(call: Call) -> DecidingBandit:
     """Return the bandit behind the endpoints."""
     service = call.service
-    return await service.registry.get(PERSONALIZER) if service.registry.started else service.personalizer
+    return await service.bandits.get(PERSONALIZER) if service.bandits.started else service.personalizer
 
 
 async def rank(call: Call) -> RankResponse:
@@ -47,7 +46,7 @@ async def rank(call: Call) -> RankResponse:
 
 
 async def apprentice(
-    hosted: Hosted,
+    hosted: DecidingBandit,
     context: Any,
     items: dict[str, Any],
     event: str | None,
@@ -163,7 +162,7 @@ async def reward(call: Call) -> Reply:
     with refusals("a reward"):
         status = await hosted.log.areward(event, value, name=name_of(call))
     call.service.metrics.rewarded(hosted.name, status, value)
-    call.service.learner.wake()
+    hosted.tell()
     return Reply(status=204)
 
 
@@ -172,7 +171,7 @@ async def activate(call: Call) -> Reply:
     hosted = await bandit_of(call)
     with refusals("an activation"):
         await hosted.log.aactivate(event_of(call, "InvalidEventIdToActivate"))
-    call.service.learner.wake()
+    hosted.tell()
     return Reply(status=204)
 
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from lim2.serve.bandits import PERSONALIZER
 from lim2.serve.errors import ApiError
 from lim2.serve.operations import SMALL, Call, Handler, Operation
 from lim2.serve.personalizer import multislot, ranking, wire
-from lim2.serve.registry import PERSONALIZER
 
 BANDIT = f"/v1/bandits/{PERSONALIZER}"
 
