@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal
 from lim2.exploration.sufficient_statistics import (
     Sums,
     centred,
+    constant_evidence,
     fit,
     forgetting,
     likely_width,
@@ -120,3 +121,28 @@ def test_the_evidence_of_widths_is_that_of_priors_of_these_widths(rows: int) -> 
     found = width_evidence(PRECISION, NOISE, sums_of(Z, r), widths)
     expected = [normal(Z, r, np.append(PRECISION[:-1] / width, PRECISION[-1])) for width in widths]
     np.testing.assert_allclose(found - found[0], np.array(expected) - expected[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("zeros", [[], [0, 3], [0, 1, 2, 3]])
+def test_features_that_were_never_seen_keep_their_prior(zeros: list[int]) -> None:
+    rng = np.random.default_rng(0)
+    Z, r, precision = rng.normal(size=(30, 5)), rng.normal(size=30), 0.5 + rng.random(5)
+    Z[:, -1], Z[:, zeros] = 1.0, 0.0
+    sums = sums_of(Z, r)
+    mean, root = fit(precision, sums)
+    cov = np.linalg.inv(np.diag(precision) + Z.T @ Z)
+    np.testing.assert_allclose(root.T @ root, cov, atol=1e-12)
+    np.testing.assert_allclose(mean, cov @ (Z.T @ r), atol=1e-12)
+
+
+def test_the_evidence_of_a_width_does_not_depend_on_features_that_were_never_seen() -> None:
+    rng = np.random.default_rng(1)
+    Z, r, widths = (
+        np.append(rng.normal(size=(30, 3)), np.ones((30, 1)), axis=1),
+        rng.normal(size=30),
+        np.array([1, 0.1]),
+    )
+    wider = np.insert(Z, [0, 2], 0.0, axis=1)
+    for evidence in (width_evidence, constant_evidence):
+        narrow = evidence(np.full(4, 0.7), 1.3, sums_of(Z, r), widths)
+        np.testing.assert_allclose(evidence(np.full(6, 0.7), 1.3, sums_of(wider, r), widths), narrow, rtol=1e-12)
