@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 import lim2
+from lim2._kernels import DESCRIPTION
 
 
 @cache
@@ -21,6 +22,7 @@ def here() -> dict[str, str | int]:
         "python": platform.python_version(),
         "numpy": metadata.version("numpy"),
         "scipy": metadata.version("scipy"),
+        "kernels": DESCRIPTION,
         "system": f"{platform.system()} {platform.release()}",
         "processor": _processor(),
         "cores": os.cpu_count() or 1,

@@ -82,6 +82,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "python": pl.String,
     "numpy": pl.String,
     "scipy": pl.String,
+    "kernels": pl.String,
     "system": pl.String,
     "processor": pl.String,
     "cores": pl.Int64,
@@ -93,7 +94,7 @@ LATE: dict[str, pl.DataType | type[pl.DataType]] = {"delay": pl.Int64, "batch": 
 # What differs between two executions of one run: clocks, and where it ran. All other columns are equal, bit for bit.
 MEASURED = (
     "us_per_round", *_TIMES, "curve_seconds", "process_mb", "cpu_seconds", "seconds", "started", "attempts",
-    "python", "numpy", "scipy", "system", "processor", "cores",
+    "python", "numpy", "scipy", "kernels", "system", "processor", "cores",
 )  # fmt: skip
 
 
