@@ -11,8 +11,7 @@ from lim2.bandit import Bandit
 from lim2.bandit.rows import NAME, with_key
 from lim2.log.learning import position_of
 from lim2.serve.bandits import DecidingBandit
-from lim2.serve.errors import ApiError, bad_request, not_found, shortened
-from lim2.serve.refusals import refusals
+from lim2.serve.errors import ApiError, bad_request, not_found, refusals, shortened
 from lim2.serve.wire import MOST
 
 BATCH: Literal["auto"] = "auto"  # as the learner learns

@@ -21,9 +21,8 @@ from lim2.serve import spec as specs
 from lim2.serve.catalog import Catalog, LeftLogError, NoBanditError
 from lim2.serve.catalog.logs import first_model
 from lim2.serve.config import Config
-from lim2.serve.errors import ApiError, not_found, shortened
+from lim2.serve.errors import ApiError, not_found, refusals, shortened
 from lim2.serve.old_spool import replay
-from lim2.serve.refusals import refusals
 from lim2.serve.snapshots import Counting, Snapshot, unpack
 from lim2.serve.spec import CATEGORIES, BanditSpec, PersonalizerSettings, Stored, checksum
 

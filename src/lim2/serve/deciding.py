@@ -17,8 +17,7 @@ from lim2.log.entries import checked_attributes
 from lim2.log.ids import new_id, sticky_id
 from lim2.serve.background import decided
 from lim2.serve.bandits import DecidingBandit
-from lim2.serve.errors import not_found, shortened
-from lim2.serve.refusals import refusals
+from lim2.serve.errors import not_found, refusals, shortened
 from lim2.serve.spec import control_of
 
 LARGE, LONG = 16_000, 32_000  # values that a decision compares, bytes of a request: from here on it takes milliseconds

@@ -1,8 +1,22 @@
-"""What a client is answered when something is wrong: one form for all routes, that of Personalizer."""
+"""What a client is answered when something is wrong, or a log or an encoder refuses: one form, that of Personalizer."""
 
+import contextlib
+import logging
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+
+from lim2.log import (
+    ConflictingRewardError,
+    LogError,
+    LogFileError,
+    StoreUnavailableError,
+    UnknownDecisionError,
+)
+from lim2.log.errors import GoneLogError
+
+logger = logging.getLogger("lim2.serve")
 
 
 class InnerError(msgspec.Struct, omit_defaults=True):
@@ -63,3 +77,21 @@ def shortened(value: Any, most: int = 80) -> str:
     """Return a value for a message, cut where it is long: what a client sends may be of any length."""
     text = repr(value)
     return text if len(text) <= most else f"{text[:most]}..."
+
+
+@contextlib.contextmanager
+def refusals(what: str) -> Iterator[None]:
+    """Answer what a log or an encoder refuses as an error of the client, and a broken file as one of the service."""
+    try:
+        yield
+    except (ApiError, StoreUnavailableError, GoneLogError):  # others answer these
+        raise
+    except LogFileError as error:
+        logger.error("%s failed: %s", what, error)
+        raise ApiError(500, "InternalServerError", f"{what} could not be written or read; see the log") from error
+    except UnknownDecisionError as error:
+        raise not_found(str(error)) from error
+    except ConflictingRewardError as error:
+        raise ApiError(409, "InvalidRewardRequest", str(error)) from error
+    except (LogError, ValueError, OverflowError, RecursionError, NotImplementedError) as error:
+        raise bad_request(str(error)) from error

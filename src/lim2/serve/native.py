@@ -19,10 +19,9 @@ from lim2.serve import spec as specs
 from lim2.serve.background import written
 from lim2.serve.bandits import DecidingBandit
 from lim2.serve.deciding import RecordedDecision
-from lim2.serve.errors import ApiError, bad_request, shortened
+from lim2.serve.errors import ApiError, bad_request, refusals, shortened
 from lim2.serve.operations import OCTETS, SMALL, Call, Operation, Reply
 from lim2.serve.overview import decided, info_of, listed, listed_of, overview
-from lim2.serve.refusals import refusals
 
 BANDIT = "/v1/bandits/{name}"
 MODEL = 64_000_000  # bytes of an uploaded model; a new one has 2,000,000

@@ -10,8 +10,7 @@ from lim2.loading import from_bytes
 from lim2.persistence import LoadError
 from lim2.serve import spec as specs
 from lim2.serve.bandits import DecidingBandit
-from lim2.serve.errors import bad_request
-from lim2.serve.refusals import refusals
+from lim2.serve.errors import bad_request, refusals
 from lim2.serve.spec import START, Stored
 
 

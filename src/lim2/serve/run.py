@@ -71,13 +71,7 @@ def _end_with_parent() -> None:
 
 
 def run(config: Config) -> None:
-    """Serve until a signal comes.
-
-    Parameters
-    ----------
-    config
-        The settings.
-    """
+    """Serve until a signal comes."""
     os.umask(0o077)  # contexts are data of persons
     raise_file_limit()
     os.environ[SETTINGS] = msgspec.json.encode(config).decode()
@@ -120,11 +114,6 @@ def prepared(config: Config) -> tuple[str, str]:
     """Return where bandits live, and the first key; a ConfigError if the service cannot start there, or so.
 
     A service whose key is configured starts without its database, and waits for it.
-
-    Parameters
-    ----------
-    config
-        The settings.
     """
     try:
         specs.made(personalizer_of(config, "").spec)
@@ -149,13 +138,7 @@ def prepared(config: Config) -> tuple[str, str]:
 
 
 def listening(config: Config) -> socket.socket:
-    """Return the socket that the service listens on.
-
-    Parameters
-    ----------
-    config
-        The settings.
-    """
+    """Return the socket that the service listens on."""
     own = _bound(config.host, config.port, "--port")
     # Connections inherit it; asyncio would set it only for sockets that it has made. Without it a small answer waits
     # up to 40 ms for the client to acknowledge its headers.
@@ -183,19 +166,7 @@ def _bound(host: str, port: int, setting: str) -> socket.socket:
 
 
 def announce(config: Config, port: int, catalog: str, key: str) -> None:
-    """Print the addresses of the service, and its key if it was generated.
-
-    Parameters
-    ----------
-    config
-        The settings.
-    port
-        Port on which it listens.
-    catalog
-        Folder or database of the bandits.
-    key
-        The first key.
-    """
+    """Print the addresses of the service, and its key if it was generated."""
     host = f"[{config.host}]" if ":" in config.host else config.host
     print(f"lim2 serves http://{host}:{port}")
     print(f"  dashboard  http://{host}:{port}/")

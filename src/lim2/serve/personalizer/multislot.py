@@ -12,7 +12,7 @@ from lim2.log.ids import new_id
 from lim2.log.transactions import Transaction
 from lim2.serve.background import written
 from lim2.serve.bandits import DecidingBandit
-from lim2.serve.errors import ApiError, bad_request, not_found, shortened
+from lim2.serve.errors import ApiError, bad_request, not_found, refusals, shortened
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.ranking import (
@@ -24,7 +24,6 @@ from lim2.serve.personalizer.ranking import (
     name_of,
 )
 from lim2.serve.personalizer.wire import MultiSlotRankRequest, MultiSlotRankResponse, SlotRequest, SlotResponse
-from lim2.serve.refusals import refusals
 
 MARK = "\x1f"  # between an event and the number of a slot: no event id of a client has it
 SLOT, SLOTS = "slot", "slots"  # keys of a decision's metadata: its slot, and all slots of the event
@@ -84,15 +83,6 @@ def _decide(
 def eligible(slots: Sequence[SlotRequest], items: Sequence[str] | dict[str, Any], taken: set[str]) -> list[str]:
     """Return the actions that the first of some slots may get, its baseline first, so that the others get one, too.
 
-    Parameters
-    ----------
-    slots
-        Slots that are to be filled.
-    items
-        The actions.
-    taken
-        Those that are given to slots before.
-
     Examples
     --------
     >>> top, side = SlotRequest("top", "a"), SlotRequest("side", "b", excluded_actions=["a", "c"])
@@ -131,15 +121,7 @@ def _augment(slot: int, may: list[list[str]], matched: dict[str, int], tried: se
 
 
 def check_slots(slots: Sequence[SlotRequest], items: dict[str, Any]) -> None:
-    """Refuse slots that cannot be filled, or whose baselines are not right.
-
-    Parameters
-    ----------
-    slots
-        As the client sent them.
-    items
-        The actions.
-    """
+    """Refuse slots that cannot be filled, or whose baselines are not right."""
     wrong = None
     baselines = [slot.baseline_action for slot in slots]
     if len({slot.id for slot in slots}) < len(slots):
@@ -189,15 +171,7 @@ async def activate(call: Call) -> Reply:
 
 
 def logged_slots(hosted: DecidingBandit, event: str) -> list[Any] | None:
-    """Return the decisions of an event, in the order of its slots; None if it is not there.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    event
-        Its id.
-    """
+    """Return the decisions of an event, in the order of its slots; None if it is not there."""
     try:
         first = hosted.log.get(row_of(event, 0))
     except UnknownDecisionError:
@@ -217,13 +191,5 @@ def _logged(hosted: DecidingBandit, event: str) -> list[Any]:
 
 
 def row_of(event: str, number: int) -> str:
-    """Return the id under which a slot's decision is logged.
-
-    Parameters
-    ----------
-    event
-        The event's id.
-    number
-        Number of the slot, from 0.
-    """
+    """Return the id under which a slot's decision is logged."""
     return f"{event}{MARK}{number + 1}"

@@ -9,11 +9,10 @@ import numpy as np
 from lim2.decision import Decision
 from lim2.serve.bandits import PERSONALIZER, DecidingBandit
 from lim2.serve.deciding import RecordedDecision, choose, decide, record
-from lim2.serve.errors import ApiError, bad_request, shortened
+from lim2.serve.errors import ApiError, bad_request, refusals, shortened
 from lim2.serve.operations import Call, Reply
 from lim2.serve.personalizer.features import merged, of_action
 from lim2.serve.personalizer.wire import CONTROL, RankableAction, RankedAction, RankRequest, RankResponse
-from lim2.serve.refusals import refusals
 
 REQUEST_ID = b"x-ms-client-request-id"  # by which a client's retries are known
 EXCLUDED = "excluded"  # the key of a decision's metadata: places and ids of what could not be chosen
@@ -54,23 +53,7 @@ async def apprentice(
     active: bool,
     size: int = 0,
 ) -> Any:
-    """Return the application's own choice, the first action, written down beside what the model would have chosen.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    context, items
-        What the decision is about.
-    event
-        Its id.
-    metadata
-        Kept with it.
-    active
-        Whether it learns without activation.
-    size
-        Bytes of the request.
-    """
+    """Return the application's own choice, the first action, written down beside what the model would have chosen."""
     with refusals("a decision"):
         decider = hosted.decider
         best = await choose(hosted, decider, context, items, exploit=True, size=size)
@@ -82,13 +65,7 @@ async def apprentice(
 
 
 def chosen_by_application(best: Decision) -> Decision:
-    """Return the decision for the first candidate, made with certainty.
-
-    Parameters
-    ----------
-    best
-        A decision among the same candidates.
-    """
+    """Return the decision for the first candidate, made with certainty."""
     certain = np.zeros(len(best.arms))
     certain[0] = 1.0
     return Decision(best.arms[0], 1.0, best.arms, best.means, best.stds, certain)
@@ -97,15 +74,7 @@ def chosen_by_application(best: Decision) -> Decision:
 def candidates(
     actions: Sequence[RankableAction], excluded: Sequence[str]
 ) -> tuple[dict[str, Any], list[tuple[int, str]]]:
-    """Return the features of the actions that may be chosen, and the places and ids of the others.
-
-    Parameters
-    ----------
-    actions
-        As a client sent them.
-    excluded
-        Ids of those that may not be chosen; ids that no action has are no matter.
-    """
+    """Return the features of the actions that may be chosen, and the places and ids of the others."""
     out, items, seen = set(excluded), dict[str, Any](), set[str]()
     left: list[tuple[int, str]] = []
     for place, action in enumerate(actions):
@@ -123,13 +92,7 @@ def candidates(
 
 
 def checked_event(event: str | None) -> str | None:
-    """Return the id of an event, None if the service should make one; an ApiError if it cannot be used.
-
-    Parameters
-    ----------
-    event
-        As the client sent it; an empty one counts as none.
-    """
+    """Return the id of an event, None if the service should make one; an ApiError if it cannot be used."""
     if not event:
         return None
     if len(event) > 256 or CONTROL.search(event):
@@ -139,13 +102,7 @@ def checked_event(event: str | None) -> str | None:
 
 
 def response(made: Any) -> RankResponse:
-    """Return the answer to a rank: what was chosen first, then by probability; excluded actions in their places.
-
-    Parameters
-    ----------
-    made
-        A decision of the log.
-    """
+    """Return the answer to a rank: what was chosen first, then by probability; excluded actions in their places."""
     ranking = list(map(RankedAction, made.arms, np.minimum(made.propensities, 1.0).tolist()))
     chosen = ranking.pop(made.arms.index(made.arm))
     ranking.sort(key=_PROBABILITY, reverse=True)
@@ -176,27 +133,13 @@ async def activate(call: Call) -> Reply:
 
 
 def name_of(call: Call) -> str | None:
-    """Return the name of the reward that a request gives, by which a retry of it is known; None if it has none.
-
-    Parameters
-    ----------
-    call
-        The request.
-    """
+    """Return the name of the reward that a request gives, by which a retry of it is known; None if it has none."""
     name = call.headers.get(REQUEST_ID)
     return None if name is None else name.decode("latin-1")[:250]  # the number of a slot may follow
 
 
 def event_of(call: Call, code: str) -> str:
-    """Return the event id of a path.
-
-    Parameters
-    ----------
-    call
-        The request.
-    code
-        Of the error if it cannot be used.
-    """
+    """Return the event id of a path."""
     try:
         event = checked_event(call.path["event"])
     except ApiError as error:
