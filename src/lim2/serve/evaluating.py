@@ -30,15 +30,7 @@ def any_of(_: Any, candidates: Any) -> list[float]:
 
 
 def evaluated(hosted: DecidingBandit, request: wire.EvaluateRequest) -> wire.EvaluateResponse:
-    """Return what a policy would have earned in place of a bandit's latest decisions.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    request
-        Policy and number of decisions.
-    """
+    """Return what a policy would have earned in place of a bandit's latest decisions."""
     if (request.policy == "algorithm") != (request.algorithm is not None):
         raise bad_request("algorithm goes with the policy 'algorithm'", "algorithm")
     decisions, limited = recent(hosted.log, request.last, features=request.policy in ("best", "algorithm"))
@@ -76,17 +68,7 @@ def proved(hosted: DecidingBandit, request: wire.ProofRequest) -> wire.ProofResp
 
 
 def trained(hosted: DecidingBandit, table: Table, algorithm: str | None) -> tuple[Evaluation, int]:
-    """Return what a fresh bandit earns on the second half of a table after learning the first, and where that begins.
-
-    Parameters
-    ----------
-    hosted
-        The bandit whose description is used.
-    table
-        Decisions with rewards.
-    algorithm
-        Another algorithm than the description's; None: that one.
-    """
+    """Return what a fresh bandit earns on the second half of a table after learning the first, and where it begins."""
     own = hosted.stored.spec
     half = len(table) // 2
     other = specs.made(own) if algorithm is None else of_algorithm(own, algorithm)
@@ -95,47 +77,21 @@ def trained(hosted: DecidingBandit, table: Table, algorithm: str | None) -> tupl
 
 
 def of_algorithm(own: specs.BanditSpec, algorithm: str) -> Bandit:
-    """Return a fresh bandit like another one, with another algorithm and its usual settings.
-
-    Parameters
-    ----------
-    own
-        The description.
-    algorithm
-        The name of an agent.
-    """
+    """Return a fresh bandit like another one, with another algorithm and its usual settings."""
     return specs.made(msgspec.structs.replace(own, algorithm=algorithm, settings={}))
 
 
 def table_of(decisions: Sequence[LoggedDecision]) -> Table:
-    """Return the table of those decisions that have a reward.
-
-    Parameters
-    ----------
-    decisions
-        Decisions of the log.
-    """
+    """Return the table of those decisions that have a reward."""
     rewarded = [one for one in decisions if one.reward is not None]
     return make_table(rewarded, len(decisions) - len(rewarded))
 
 
 def estimate(found: Any) -> wire.Estimate:
-    """Return an estimate as JSON holds it.
-
-    Parameters
-    ----------
-    found
-        The estimate.
-    """
+    """Return an estimate as JSON holds it."""
     return wire.Estimate(finite(found.value), finite(found.low), finite(found.high))
 
 
 def finite(value: float) -> float | None:
-    """Return a number as JSON holds it: None for NaN and infinity.
-
-    Parameters
-    ----------
-    value
-        The number.
-    """
+    """Return a number as JSON holds it: None for NaN and infinity."""
     return float(value) if math.isfinite(value) else None

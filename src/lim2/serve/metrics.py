@@ -113,78 +113,30 @@ class Metrics:
     # What happens
 
     def request(self, operation: str, status: int, seconds: float) -> None:
-        """Count an answer.
-
-        Parameters
-        ----------
-        operation
-            Its name.
-        status
-            Of the answer.
-        seconds
-            That it took.
-        """
+        """Count an answer."""
         requests, latency = self._of_requests(operation, status)
         requests.inc()
         latency.observe(seconds)
 
     def bad(self, code: str) -> None:
-        """Count a request that was refused.
-
-        Parameters
-        ----------
-        code
-            The error code.
-        """
+        """Count a request that was refused."""
         self._bad.labels(code).inc()
 
     def decided(self, bandit: str, made: Decision | RecordedDecision, count: int = 1) -> None:
-        """Count a decision.
-
-        Parameters
-        ----------
-        bandit
-            Whose.
-        made
-            The decision; of a slate, the first.
-        count
-            Decisions, of a slate.
-        """
+        """Count a decision, or the positions of a slate whose first one is ``made``."""
         decisions, propensity, exploration = self._of_decisions(bandit)
         decisions.inc(count)
         propensity.observe(made.propensity)
         exploration.observe(1.0 - max(made.propensities.tolist()))
 
-    def rewarded(self, bandit: str, outcome: str, reward: float) -> None:
-        """Count a reward.
-
-        Parameters
-        ----------
-        bandit
-            Whose.
-        outcome
-            What became of it.
-        reward
-            What it was.
-        """
-        self._rewards.labels(bandit, outcome).inc()
-        if outcome == "recorded" and reward > 0:
+    def rewarded(self, bandit: str, status: str, reward: float) -> None:
+        """Count a reward, and what became of it."""
+        self._rewards.labels(bandit, status).inc()
+        if status == "recorded" and reward > 0:
             self._reward_sum.labels(bandit).inc(reward)
 
     def learned(self, bandit: str, rewards: int, seconds: float, info: Info | None) -> None:
-        """Count a pass of the learner.
-
-        Parameters
-        ----------
-        bandit
-            Whose.
-        rewards
-            That it has learned.
-        seconds
-            That it took.
-        info
-            What the latest update did.
-        """
+        """Count a pass of the learner."""
         self._learned.labels(bandit).inc(rewards)
         self._learning.labels(bandit).inc(seconds)
         if info is None:
@@ -195,23 +147,11 @@ class Metrics:
                 gauge.labels(bandit).set(value)
 
     def learner_failed(self, bandit: str) -> None:
-        """Count a pass of the learner that failed.
-
-        Parameters
-        ----------
-        bandit
-            Whose.
-        """
+        """Count a pass of the learner that failed."""
         self._failures.labels(bandit).inc()
 
     def look(self, hosted: DecidingBandit) -> None:
-        """Note what a log and a model look like now.
-
-        Parameters
-        ----------
-        hosted
-            The bandit.
-        """
+        """Note what a log and a model look like now."""
         name = hosted.name
         self._rounds.labels(name).set(hosted.rounds)
         self._leads.labels(name).set(hosted.leads)
@@ -228,26 +168,12 @@ class Metrics:
         self._leads.labels(bandit).set(leads)
 
     def look_at_learner(self, answers: bool, failed: int) -> None:
-        """Note whether the process that learns is there.
-
-        Parameters
-        ----------
-        answers
-            Whether it runs; also if this process learns itself.
-        failed
-            Number of bandits that cannot be opened or learned.
-        """
+        """Note whether the process that learns is there."""
         self._answers.set(answers)
         self._failed.set(failed)
 
     def look_at_outage(self, outage: Outage) -> None:
-        """Note whether the database is unreachable.
-
-        Parameters
-        ----------
-        outage
-            Of the service's catalog.
-        """
+        """Note whether the database is unreachable."""
         self._away.set(0.0 if outage.since is None else max(time.time() - outage.since, 0.001))
 
     def text(self, bandits: Iterable[str] | None = None) -> bytes:

@@ -30,13 +30,7 @@ LEVEL = 0.95
 
 
 def info_of(hosted: DecidingBandit) -> wire.BanditInfo:
-    """Return how a bandit is doing.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    """
+    """Return how a bandit is doing."""
     own = hosted.decider.arms, hosted.position, hosted.rounds, hosted.leads, hosted.failure
     return _info(hosted.name, hosted.stored, hosted.log.state, *own)
 
@@ -46,17 +40,6 @@ def listed(bandits: Bandits, failures: Mapping[str, str], after: str, limit: int
 
     Of a bandit that is not open in this process, the arms are those of its description, and the rounds are the rewards
     that its log has had. One that cannot be opened has its name and the reason.
-
-    Parameters
-    ----------
-    bandits
-        The bandits that are open in this process.
-    failures
-        Why bandits cannot be learned, by name.
-    after
-        Name of the last bandit of the page before; empty for the first page.
-    limit
-        Largest number of bandits on the page.
     """
     opened, catalog = dict(bandits.opened), bandits.catalog
     logs = {name: hosted.log for name, hosted in opened.items()}
@@ -117,17 +100,7 @@ def _info(
 
 
 def overview(hosted: DecidingBandit, points: int, last: int) -> wire.Overview:
-    """Return what the page shows.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    points
-        Largest number of points in the series.
-    last
-        How many of the newest decisions it is about.
-    """
+    """Return what the page shows."""
     decisions, limited = recent(hosted.log, last)
     arms = Counter(str(one.arm) for one in decisions)
     shown = [arm for arm, _ in arms.most_common(SHOWN_ARMS)]
@@ -151,13 +124,7 @@ def overview(hosted: DecidingBandit, points: int, last: int) -> wire.Overview:
 
 
 def decided(one: Any) -> wire.Decided:
-    """Return a logged decision as the page shows it.
-
-    Parameters
-    ----------
-    one
-        The decision.
-    """
+    """Return a logged decision as the page shows it."""
     return wire.Decided(
         id=one.id,
         time=one.time,
@@ -173,19 +140,7 @@ def decided(one: Any) -> wire.Decided:
 
 
 def series(decisions: Sequence[Any], known: int, points: int, shown: Sequence[str]) -> list[wire.Point]:
-    """Return decisions in pieces of equal length, in the order of time.
-
-    Parameters
-    ----------
-    decisions
-        The decisions.
-    known
-        Number of decisions, from the first on, whose rewards are known.
-    points
-        How many pieces, at most.
-    shown
-        Arms with a share of their own.
-    """
+    """Return decisions in pieces of equal length, in order; the rewards of the first ``known`` are known."""
     made, upto = [], 0
     weights, rewards = against_baseline(decisions[:known])
     for piece in np.array_split(np.arange(len(decisions)), min(points, len(decisions)) or 1):
@@ -211,54 +166,26 @@ def series(decisions: Sequence[Any], known: int, points: int, shown: Sequence[st
 
 
 def against_baseline(decisions: Sequence[Any]) -> tuple[Array, Array]:
-    """Return importance weights of always taking the first candidate, and rewards, of the decisions that have one.
-
-    Parameters
-    ----------
-    decisions
-        Decisions of the log.
-    """
+    """Return importance weights of always taking the first candidate, and rewards, of the decisions that have one."""
     rewarded = [one for one in decisions if one.reward is not None and one.propensity > 0]
     weights = np.array([(one.arm == one.arms[0]) / one.propensity for one in rewarded], dtype=np.float64)
     return weights, np.array([one.reward for one in rewarded], dtype=np.float64)
 
 
 def mean_estimate(rewards: Array) -> wire.Estimate:
-    """Return the mean reward and its interval.
-
-    Parameters
-    ----------
-    rewards
-        Rewards of decisions.
-    """
+    """Return the mean reward and its interval."""
     return _estimate(mean_of(rewards, LEVEL)) if len(rewards) >= 2 else wire.Estimate(None, None, None)
 
 
 def snips_estimate(weights: Array, rewards: Array) -> wire.Estimate:
-    """Return what a policy would have earned, by self-normalised scores.
-
-    Parameters
-    ----------
-    weights
-        Importance weights of the decisions.
-    rewards
-        Rewards of the decisions.
-    """
+    """Return what a policy would have earned, by self-normalised scores."""
     if np.count_nonzero(weights) < 2:
         return wire.Estimate(None, None, None)
     return _estimate(snips(weights, rewards, LEVEL))
 
 
 def learned(hosted: DecidingBandit, decisions: Sequence[Any]) -> list[wire.Contribution]:
-    """Return what each key adds to the expected score of what was chosen, averaged over some decisions.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    decisions
-        Decisions of its log.
-    """
+    """Return what each key adds to the expected score of what was chosen, averaged over some decisions."""
     decider = hosted.decider
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     known = None if decider.arms is None else set(decider.arms)

@@ -38,25 +38,13 @@ SAFE = {
 
 @cache
 def page(name: str) -> bytes:
-    """Return a file of the page.
-
-    Parameters
-    ----------
-    name
-        Name of the file.
-    """
+    """Return a file of the page."""
     return (files("lim2.serve") / "page" / name).read_bytes()
 
 
 @cache
 def guarded(name: str) -> dict[str, str]:
-    """Return headers that let the scripts and styles of a file run, no others, and no text become HTML.
-
-    Parameters
-    ----------
-    name
-        Name of the file.
-    """
+    """Return headers that let the scripts and styles of a file run, no others, and no text become HTML."""
     scripts, styles = (inline(page(name), tag) for tag in ("script", "style"))
     policy = (
         f"default-src 'none'; script-src {scripts}; style-src {styles}; require-trusted-types-for 'script'; {ALONE}"
@@ -66,13 +54,6 @@ def guarded(name: str) -> dict[str, str]:
 
 def inline(content: bytes, tag: str) -> str:
     """Return the hashes of what stands between tags, as a Content-Security-Policy names them.
-
-    Parameters
-    ----------
-    content
-        HTML.
-    tag
-        Without attributes.
 
     Examples
     --------
@@ -153,13 +134,7 @@ def _check_all(call: Call) -> None:
 
 
 def scraped(service: Service) -> bytes:
-    """Return the metrics of now.
-
-    Parameters
-    ----------
-    service
-        The service whose metrics are returned.
-    """
+    """Return the metrics of now."""
     service.metrics.look_at_outage(service.catalog.outage)
     service.metrics.look_at_learner(service.learner_answers, len(service.failures))
     for name, own in ({} if service.learner is None else dict(service.learner.opened)).items():

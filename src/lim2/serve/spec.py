@@ -112,25 +112,7 @@ class PersonalizerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a bandit beside its log; written whole, so that all processes read the same.
-
-    Parameters
-    ----------
-    spec
-        What the bandit is.
-    created
-        Time at which it was created, in seconds.
-    revision
-        Changes whenever the model must be made anew. Whoever learns makes the model of the latest revision.
-    start
-        The position of the log from which the model of this revision learns.
-    start_file
-        The document with the model that it starts from; None: a fresh one.
-    log
-        The name of its log, within its catalog.
-    personalizer
-        What Personalizer's clients ask for; None for a bandit of the native protocol.
-    """
+    """What is kept of a bandit beside its log; written whole, so that all processes read the same."""
 
     spec: BanditSpec
     created: float
@@ -146,11 +128,6 @@ def read_stored(content: bytes | str) -> Stored:
 
     One of lim2 0.2 or earlier has ``exploration`` in place of ``epsilon``, and its agent may have settings that it no
     longer has.
-
-    Parameters
-    ----------
-    content
-        What was written for the bandit.
 
     Examples
     --------
@@ -171,13 +148,7 @@ def read_stored(content: bytes | str) -> Stored:
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a bandit, or say what is wrong with it; it may become a folder's name.
-
-    Parameters
-    ----------
-    name
-        What the client sent.
-    """
+    """Return the name of a bandit, or say what is wrong with it; it may become a folder's name."""
     if not NAME.fullmatch(name):
         raise bad_request(
             "the name of a bandit has 1 to 64 letters, digits, '.', '_' or '-', and begins with a letter or a digit",
@@ -188,11 +159,6 @@ def checked_name(name: str) -> str:
 
 def made(spec: BanditSpec) -> Bandit:
     """Return the fresh bandit that a description is of; an ApiError if there is none.
-
-    Parameters
-    ----------
-    spec
-        The description.
 
     Examples
     --------
@@ -248,11 +214,6 @@ def _pinned(arm: str | None) -> Control | None:
 def settings_of(algorithm: str) -> list[str]:
     """Return the names of the settings that an algorithm has here.
 
-    Parameters
-    ----------
-    algorithm
-        Its name.
-
     Examples
     --------
     >>> settings_of("Uniform")
@@ -264,13 +225,7 @@ def settings_of(algorithm: str) -> list[str]:
 
 
 def kept_for(stored: Stored) -> timedelta | None:
-    """Return for how long the log of a bandit keeps decisions; None: forever.
-
-    Parameters
-    ----------
-    stored
-        Its description.
-    """
+    """Return for how long the log of a bandit keeps decisions; None: forever."""
     days = stored.spec.keep_days
     return None if days is None else timedelta(days=days)
 
