@@ -130,7 +130,8 @@ def test_changes_and_refusals_are_in_the_audit_log(limited: TestClient, caplog: 
         call(limited, ann, "POST", f"{BASE}/shop/arms", {"name": "c"})
         call(limited, ann, "POST", f"{BASE}/shop/arms", {"name": "c"})  # it is there already
         call(limited, KEY, "POST", f"{BASE}/shop/decide", {"key": "customer 17"})
-        call(limited, KEY, "POST", f"{BASE}/shop/erase", {"key": "customer 17"})
+        erased = call(limited, KEY, "POST", f"{BASE}/shop/erase", {"key": "customer 17"})
+        assert erased.json() == {"erased": 1}, erased.text
         model = call(limited, KEY, "GET", f"{BASE}/shop/snapshot").content
         limited.put(f"{BASE}/shop/snapshot", content=model, headers={"authorization": f"Bearer {KEY}"})
         call(limited, ann, "DELETE", f"{BASE}/shop/arms/c")
