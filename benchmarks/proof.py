@@ -7,6 +7,7 @@ decides for a share of the traffic by chance. Next to the proof is what a fixed-
 would have said at the same looks. Results are added to benchmarks/results/proof.json; what is there is not repeated.
 
     python -m benchmarks.proof aa --replications 500
+    python -m benchmarks.proof log --replications 20    # the same through logs and controls of lim2
     python -m benchmarks.proof ab --replications 100
     python -m benchmarks.proof --table
 """
@@ -18,6 +19,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +35,7 @@ Array = NDArray[np.float64]
 
 RESULTS = Path(__file__).parent / "results" / "proof.json"
 ARMS, BLOCK = 4, 250
-DECISIONS = {"aa": 20_000, "ab": 50_000}
+DECISIONS = {"aa": 20_000, "log": 20_000, "ab": 50_000}
 LOOK = 200  # decisions between looks: 100 looks at 20,000 decisions
 RULE = Rule("always", "0")
 
@@ -107,6 +109,25 @@ def course(world: World, share: float, seed: int, decisions: int) -> Course:
     return Course(signs, fixed, evidence.total / n, (last[3] - last[2]) / 2)
 
 
+def logged(world: World, share: float, seed: int, decisions: int) -> Course:
+    """Let one bandit decide through a log, under a control of lim2, and look at its proof every `LOOK` decisions."""
+    rng, signs = np.random.default_rng([seed, 2]), []
+    arms = [str(arm) for arm in range(ARMS)]
+    with TemporaryDirectory() as folder, lim2.DecisionLog(f"{folder}/log.db", synchronous="normal") as log:
+        control = lim2.Control(RULE.name, share) if share else None
+        bandit = lim2.Bandit(arms, log=log, control=control, seed=seed)
+        for _ in range(0, decisions, LOOK):
+            contexts = rng.normal(size=(LOOK, 2))
+            rows = [{"a": float(a), "b": float(b)} for a, b in contexts]
+            made = log.decide_many(bandit, rows)
+            rewards = world.rewards(rng, contexts, np.array([int(str(one.arm)) for one in made]))
+            log.reward_many([(one.id, float(reward)) for one, reward in zip(made, rewards, strict=True)])
+            log.apply(bandit, batch=LOOK)
+            proof = log.proof(RULE, reward_range=world.reward_range)
+            signs.append({"proved better": 1, "proved worse": -1}.get(proof.verdict, 0))
+    return Course(signs, [0], proof.gain, (proof.interval[1] - proof.interval[0]) / 2)
+
+
 def ever(signs: list[int], every: int) -> bool:
     """Return whether one of every so many looks showed a verdict."""
     return any(signs[every - 1 :: every])
@@ -114,11 +135,13 @@ def ever(signs: list[int], every: int) -> bool:
 
 def run(kind: str, name: str, world: World, share: float, replications: int) -> dict[str, Any]:
     """Simulate bandits, and return what is kept of them."""
-    courses = [course(world, share, seed, DECISIONS[kind]) for seed in range(replications)]
+    simulate = logged if kind == "log" else course
+    courses = [simulate(world, share, seed, DECISIONS[kind]) for seed in range(replications)]
     found: dict[str, Any] = {"kind": kind, "world": name, "control": share, "bandits": replications}
-    for looks, every in ((10, 10), (100, 1)) if kind == "aa" else ():
+    for looks, every in ((10, 10), (100, 1)) if kind != "ab" else ():
         found[f"proof, {looks} looks"] = float(np.mean([ever(one.proof, every) for one in courses]))
-        found[f"fixed, {looks} looks"] = float(np.mean([ever(one.fixed, every) for one in courses]))
+        if kind == "aa":
+            found[f"fixed, {looks} looks"] = float(np.mean([ever(one.fixed, every) for one in courses]))
     if kind == "ab":
         found["median decisions"] = float(np.median([one.first() for one in courses]))
         found["proved"] = float(np.mean([one.first() < math.inf for one in courses]))
@@ -134,13 +157,22 @@ def results() -> list[dict[str, Any]]:
 
 def show() -> str:
     """Return the kept results as Markdown tables."""
-    aa = [one for one in results() if one["kind"] == "aa"]
+    aa = [one for one in results() if one["kind"] in ("aa", "log")]
     ab = [one for one in results() if one["kind"] == "ab"]
     first = table(
-        ["rewards", "control", "bandits", "proof, 10 looks", "100 looks", "fixed interval, 10 looks", "100 looks"],
         [
-            [one["world"], f"{one['control']:.0%}", str(one["bandits"])]
-            + [f"{one[f'{what}, {looks} looks']:.1%}" for what in ("proof", "fixed") for looks in (10, 100)]
+            "rewards",
+            "through",
+            "control",
+            "bandits",
+            "proof, 10 looks",
+            "100 looks",
+            "fixed interval, 10 looks",
+            "100 looks",
+        ],
+        [
+            [one["world"], "a log" if one["kind"] == "log" else "", f"{one['control']:.0%}", str(one["bandits"])]
+            + [_share(one.get(f"{what}, {looks} looks")) for what in ("proof", "fixed") for looks in (10, 100)]
             for one in aa
         ],
     )
@@ -157,6 +189,10 @@ def show() -> str:
     return "\n".join([*first, "", *second])
 
 
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
 def _decisions(number: float) -> str:
     return f"{number:,.0f}" if number < math.inf else "more than 50,000"
 
@@ -164,11 +200,11 @@ def _decisions(number: float) -> str:
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", nargs="?", choices=("aa", "ab"))
+    parser.add_argument("kind", nargs="?", choices=("aa", "ab", "log"))
     parser.add_argument("--replications", type=int, default=100)
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
-    for name, world in (AA if given.kind == "aa" else AB if given.kind == "ab" else {}).items():
+    for name, world in (AB if given.kind == "ab" else AA if given.kind else {}).items():
         for share in (0.1, 0.0):
             key = {"kind": given.kind, "world": name, "control": share, "bandits": given.replications}
             if any(key.items() <= one.items() for one in results()):
