@@ -530,7 +530,7 @@ class Bandit(LearningShell, RawDecider):
         return type(self).around(copy.deepcopy(self.core), rows=self.rows)
 
     def clone(self) -> Self:
-        """Return a new, untrained bandit with the same settings, without a log."""
+        """Return a new, untrained bandit with the same settings, without a log or a control group."""
         core = self.agent.clone().core
         core.state = core.state._replace(encoders=self.rows.init(), features=self.core.state.features)
         return type(self).around(core, rows=self.rows)
