@@ -6,7 +6,7 @@ from benchmarks import adaptive, past_the_paper
 from benchmarks import worlds as products
 from benchmarks.kept import Kept
 from lim2.experiments.report.markdown import table
-from lim2.experiments.report.texts import p_value
+from lim2.experiments.report.texts import p_value, plus_minus
 from lim2.experiments.stats import holm, pooled_interval, pooled_p
 from lim2.paper import ablation
 from lim2.paper.published import METHODS, RUNS
@@ -58,6 +58,28 @@ def artifact(kept: Kept) -> str:
 def claims(kept: Kept) -> str:
     """Return all of the paper's claims, each with links to what shows it."""
     return "\n".join(claim_lines(kept.claims, "../results/report.md"))
+
+
+def collapse(kept: Kept) -> str:
+    """Return the rewards of diverged training, beside those of arm 0 and the published ones."""
+    sheet = kept.sheet("collapse", "collapse")
+    rows = []
+    for title in sheet["dataset"].unique(maintain_order=True):
+        line = {row["agent"]: row for row in sheet.filter(dataset=title).iter_rows(named=True)}
+        cells = [title, plus_minus(line["arm 0"]["mean"], line["arm 0"]["std"], 0)]
+        for method in ("NeuralUCB", "NeuralTS"):
+            one = line[method]
+            cells += [plus_minus(one["mean"], one["std"], 0), plus_minus(one["paper_mean"], one["paper_std"], 0)]
+            cells.append(
+                "–"
+                if one["median_round"] is None
+                else f"{one['diverged']} of {one['runs']}, {one['median_round']:,.0f}"
+            )
+        rows.append(cells)
+    head = ["", "arm 0 always"]
+    for method in ("NeuralUCB", "NeuralTS"):
+        head += [f"{method}, simulated", "published", "diverged, median round"]
+    return "\n".join(table(head, rows))
 
 
 def criteria(kept: Kept) -> str:

@@ -115,7 +115,6 @@ def section(tables: Tables) -> Section | None:
         claims=judged(_claims(effects, pooled), whole=is_whole(tables, ROUNDS)),
         sheets=[sheet],
         figures=[figures.ablation(drawn, "LiM2 as published")],
-        findings=_findings(labels, effects, pooled, tests),
         provenance=provenance_of(tables),
     )
 
@@ -141,20 +140,21 @@ def _sheet(
             mark = ("better" if difference > 0 else "worse") if p is not None and p < LEVEL else ""
             below = "" if label == PUBLISHED else f"{number(difference, 1)}%, p {p_value(p) or '–'}"
             line.append(Cell(plus_minus(row["reward_mean"], row["reward_std"], 0), below, mark))
-            tidy.append((label, problem, row["runs"], row["reward_mean"], row["reward_std"], difference, p))
+            tidy.append((label, problem, row["runs"], row["reward_mean"], row["reward_std"], difference, p, None))
         if label == PUBLISHED:
-            line += [Cell(""), Cell("")]
+            line += [Cell(""), Cell(""), Cell("")]
         else:
             mean, half = pooled_interval(list(effects[label].values()))
             p = pooled[label]
             mark = ("better" if mean > 0 else "worse") if p is not None and p < LEVEL else ""
             line.append(Cell(f"{number(mean, 1)} ± {number(half, 1)}%", f"p {p_value(p) or '–'}", mark))
-            tidy.append((label, "all", None, None, None, mean, p))
+            tidy.append((label, "all", None, None, None, mean, p, word(list(effects[label].values()), p)))
             margin, same = (
                 least_margin(list(effects[label].values())),
                 equivalence_p(list(effects[label].values()), MARGIN),
             )
             line.append(Cell("–" if margin is None else f"{number(margin, 1)}%", f"p {p_value(same) or '–'}"))
+            line.append(Cell(word(list(effects[label].values()), p)))
         rows.append(line)
     return Sheet(
         "ablation",
@@ -162,14 +162,15 @@ def _sheet(
         "percent of LiM2's lead over the random policy, and the p of the paired t-test with Holm's correction over the "
         "variants. “all”: the mean difference over the datasets with its 95% interval, and the p of the pooled test. "
         "“margin”: the smallest margin within which two one-sided tests at 5% show the variant to be equivalent to "
-        f"LiM2 as published, and the p of these tests for a margin of {MARGIN:g}%, without correction; {CHOSEN}.",
-        ["", *_problems(tables), "all", "margin"],
+        f"LiM2 as published, and the p of these tests for a margin of {MARGIN:g}%, without correction; {CHOSEN}. "
+        "The best variant was selected on these same runs, so its lead is optimistic.",
+        ["", *_problems(tables), "all", "margin", "verdict"],
         rows,
         pl.DataFrame(
             tidy,
             schema={
                 "variant": pl.String, "problem": pl.String, "runs": pl.Int64, "mean": pl.Float64, "std": pl.Float64,
-                "difference_percent": pl.Float64, "p": pl.Float64,
+                "difference_percent": pl.Float64, "p": pl.Float64, "verdict": pl.String,
             },
             orient="row",
         ),
@@ -224,65 +225,20 @@ def equivalence(groups: list[Array]) -> str:
     return f"{words} within {MARGIN:g}% (p {p_value(p)}; smallest margin {number(margin, 1)}%)"
 
 
-def kinds(effects: dict[str, dict[str, Array]], pooled: dict[str, float | None]) -> dict[str, list[str]]:
-    """Return the variants of single pieces by what the pooled tests say of them.
+def word(groups: list[Array], p: float | None) -> str:
+    """Say what the pooled test shows of a variant: "worse", "better", "equivalent" within `MARGIN`, or "undecided".
 
-    "worse" and "better" are significant after Holm's correction, "equivalent" are others that two one-sided tests
-    place within `MARGIN`; of the rest these runs decide nothing.
+    Examples
+    --------
+    >>> word([np.array([0.5, -0.4, 0.1])], 0.9), word([np.array([9.0, -9.0, 1.0])], 0.9)
+    ('equivalent', 'undecided')
+    >>> word([np.array([8.0, 9.0])], 0.01)
+    'better'
     """
-    found: dict[str, list[str]] = {"worse": [], "better": [], "equivalent": [], "undecided": []}
-    for label in (label for label in effects if label in VARIANTS):
-        groups, p = list(effects[label].values()), pooled[label]
-        same = equivalence_p(groups, MARGIN)
-        if p is not None and p < LEVEL:
-            found["better" if pooled_interval(groups)[0] > 0 else "worse"].append(label)
-        else:
-            found["equivalent" if same is not None and same < LEVEL else "undecided"].append(label)
-    return found
-
-
-WORDS = {
-    "worse": "Worse than LiM2 as published",
-    "better": "Better than LiM2 as published",
-    "equivalent": f"Equivalent to LiM2 as published on average, within {MARGIN:g}% (two one-sided tests; {CHOSEN})",
-    "undecided": f"Undecided, neither significantly different nor equivalent within {MARGIN:g}%",
-}
-
-
-def _findings(
-    labels: list[str], effects: dict[str, dict[str, Array]], pooled: dict[str, float | None], tests: Tests
-) -> list[str]:
-    """Say which pieces matter, by the pooled tests."""
-    if all(p is None for p in pooled.values()):
-        return ["One run of each: too few to test a difference."]
-
-    def difference(label: str) -> str:
-        mean, half = pooled_interval(list(effects[label].values()))
-        return f"{'+' if mean > 0 else ''}{number(mean, 1)} ± {number(half, 1)}%"
-
-    best = max(labels, key=lambda label: pooled_interval(list(effects[label].values()))[0])
-    sentences = [
-        f"{WORDS[kind]}: {listed([f'{label} ({difference(label)})' for label in found])}."
-        for kind, found in kinds(effects, pooled).items()
-        if found
-    ]
-    hidden = {
-        label: [
-            f"{problem.capitalize()} {float(effects[label][problem].mean()):+.0f}%"
-            for problem in effects[label]
-            if (p := tests[problem][label]) is not None and p < LEVEL
-        ]
-        for kind in ("equivalent", "undecided")
-        for label in kinds(effects, pooled)[kind]
-    }
-    if any(hidden.values()):
-        words = "; ".join(f"{label} ({', '.join(found)})" for label, found in hidden.items() if found)
-        sentences.append(f"Some of these averages hide significant differences on single datasets: {words}.")
-    return [
-        *sentences,
-        f"The best variant is “{best}”: {difference(best)}. It was selected from {len(labels)} variants on these same "
-        "runs, so its estimated lead is optimistic.",
-    ]
+    if p is not None and p < LEVEL:
+        return "better" if pooled_interval(groups)[0] > 0 else "worse"
+    same = equivalence_p(groups, MARGIN)
+    return "equivalent" if same is not None and same < LEVEL else "undecided"
 
 
 ABLATION = Experiment("ablation", "Ablation", "ablation", plans, section)

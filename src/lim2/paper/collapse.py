@@ -11,12 +11,12 @@ from lim2.experiments.report.texts import listed, number, plus_minus
 from lim2.experiments.tables import Tables
 from lim2.paper import table
 from lim2.paper.experiment import Experiment, Scale, is_whole, provenance_of, runs_of
-from lim2.paper.published import Dataset, dataset
+from lim2.paper.published import DATASETS, Dataset, dataset
 from lim2.paper.reasons import INCOMPARABLE
 from lim2.paper.sections import Cell, Section, Sheet
 
 ROUNDS, QUICK_ROUNDS = 3713, 600  # at least; Financial has no more
-FIRST = "arm 0 always"
+FIRST = "arm 0"
 METHODS = ("NeuralUCB", "NeuralTS")
 AGENTS = {
     FIRST: ("lim2.paper.diverging:FirstArm", {}),
@@ -45,7 +45,8 @@ def diverged(tables: Tables, problem: str, agent: str) -> list[float]:
 
 def section(tables: Tables) -> Section | None:
     """Return its section of the report."""
-    problems = [problem for problem in tables.problems if tables.row(problem, FIRST) is not None]
+    played = [problem for problem in tables.problems if tables.row(problem, FIRST) is not None]
+    problems = sorted(played, key=lambda problem: DATASETS.index(dataset(problem)))
     if not problems:
         return None
     rows, tidy = [], []
@@ -109,7 +110,7 @@ def _findings(explained: dict[str, list[str]], others: dict[str, list[str]]) -> 
     return [
         *(
             f"{method}: the simulated collapse comes within {CLOSE:g}% of the published reward on "
-            f"{listed(explained[method]) or 'no dataset'}; not on {listed(others[method]) or 'any other'}."
+            f"{listed(explained[method] or ['no dataset'])}; not on {listed(others[method] or ['any other'])}."
             for method in METHODS
         ),
         "A policy that always plays arm 0 has the standard deviation of its shuffles. Published deviations below it, "

@@ -9,8 +9,8 @@ INCOMPARABLE = {
 }
 UNKNOWN = "than published; the cause is not known."
 GRADIENT_BANDITS = (
-    "than published; the cause is not known. Here contexts are scaled to norm 1, because training with the published "
-    "rate diverges on standardised contexts. The paper does not say how its runs scaled them."
+    "than published. Here contexts are scaled to norm 1. Without that, training with the published rate diverges, and "
+    "what is left is the policy that plays arm 0 (see the section on NeuralUCB and NeuralTS)."
 )
 METHODS = {"NeuralUCB": GRADIENT_BANDITS, "NeuralTS": GRADIENT_BANDITS}
 DATASETS = {
