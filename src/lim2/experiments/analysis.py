@@ -130,8 +130,8 @@ def _compared(
     distance = critical_difference(len(agents), len(problems)) if several else None
     near = np.abs(np.subtract.outer(mean_ranks, mean_ranks)) < (distance or 0.0)
 
-    def named(found: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(agents[i] for i in group) for group in found)
+    def named(groups: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(agents[i] for i in group) for group in groups)
 
     return Analysis(
         problems=tuple(problems),

@@ -143,16 +143,16 @@ def planned(
     """Return the plan for the arguments of `bench`."""
     tasks = _specs(problems, problem_named)
     players = with_uniform(_specs(agents, agent_named))
-    known = {spec.label.lower(): spec.label for spec in (*players, *tasks)}
-    wanted: dict[str, Mapping[str, Any]] = {}
+    labels = {spec.label.lower(): spec.label for spec in (*players, *tasks)}
+    settings_of: dict[str, Mapping[str, Any]] = {}
     for label, values in (settings or {}).items():
-        if label.lower() not in known:
-            message = nearest(label, known.values())
+        if label.lower() not in labels:
+            message = nearest(label, labels.values())
             raise PlanError(f"settings are given for {label!r}, which is not in the plan; {message}")
-        wanted[known[label.lower()]] = values
+        settings_of[labels[label.lower()]] = values
     return Plan(
-        tuple(spec.with_settings(wanted.get(spec.label, {})) for spec in tasks),
-        tuple(spec.with_settings(wanted.get(spec.label, {})) for spec in players),
+        tuple(spec.with_settings(settings_of.get(spec.label, {})) for spec in tasks),
+        tuple(spec.with_settings(settings_of.get(spec.label, {})) for spec in players),
         tuple(range(seed, seed + runs)),
         rounds,
         grid(delay, batch),
@@ -163,7 +163,7 @@ def planned(
 def _specs(
     named: Sequence[Named] | Mapping[str, tuple[Any, Mapping[str, Any]]], by_name: Callable[[str], Spec]
 ) -> tuple[Spec, ...]:
-    def found(name: Named) -> Spec:
+    def spec_of(name: Named) -> Spec:
         if isinstance(name, Spec):
             return name
         return by_name(name) if isinstance(name, str) else given(name)
@@ -171,10 +171,10 @@ def _specs(
     if isinstance(named, Mapping):
         variants = []
         for label, (name, settings) in named.items():
-            base = found(name)
+            base = spec_of(name)
             variants.append(Spec(label, base.source, {**base.settings, **settings}, base.fingerprint, base.maker))
         return tuple(variants)
-    return tuple(found(name) for name in ([named] if isinstance(named, str) else named))
+    return tuple(spec_of(name) for name in ([named] if isinstance(named, str) else named))
 
 
 def carried_out(plan: Plan, out: Path | str, *, report: bool = True, pool: bool = False, **options: Any) -> Results:
@@ -201,10 +201,10 @@ def execute(
     if on == "local":
         check_data(plan)
     store = Store(writable(out))
-    wanted = {run.key: run for run in plan}  # two labels may mean the same run
-    todo = [run for run in wanted.values() if again or not store.has(run)]
+    by_key = {run.key: run for run in plan}  # two labels may mean the same run
+    todo = [run for run in by_key.values() if again or not store.has(run)]
     if todo and not pool:
-        refuse_to_mix(store, {run.file for run in wanted.values()} - {run.file for run in todo})
+        refuse_to_mix(store, {run.file for run in by_key.values()} - {run.file for run in todo})
     store.tidy()
     store.ask(plan, command)
     console = console or Console(stderr=True, highlight=False)
@@ -212,8 +212,8 @@ def execute(
         played = ", ".join(f"{label} {rounds:,}" for label, rounds in plan.shorter.items())
         remark = f"Fewer than {plan.rounds:,} rounds, as there are no more rows: {played}."
         console.print(remark, markup=False, soft_wrap=True)
-    if not quiet and len(todo) < len(wanted):
-        console.print(f"{len(wanted) - len(todo)} of {len(wanted)} runs are here already, in {store.folder}")
+    if not quiet and len(todo) < len(by_key):
+        console.print(f"{len(by_key) - len(todo)} of {len(by_key)} runs are here already, in {store.folder}")
     progress = progress_for(todo, console, quiet=quiet)
     if todo:
         with progress, closing(_backend(on, jobs, len(todo))) as backend:

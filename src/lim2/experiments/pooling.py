@@ -14,10 +14,10 @@ from lim2.experiments.store import Store
 def versions(runs: pl.DataFrame) -> dict[str, dict[str, int]]:
     """Return the number of runs of each version of a module: by its name, then by its digest."""
     counts = _modules(runs).group_by("name", "digest").len().sort("name", "digest")
-    found: dict[str, dict[str, int]] = {}
+    by_name: dict[str, dict[str, int]] = {}
     for name, digest, count in counts.iter_rows():
-        found.setdefault(name, {})[digest] = count
-    return found
+        by_name.setdefault(name, {})[digest] = count
+    return by_name
 
 
 def check(runs: pl.DataFrame) -> None:
@@ -33,8 +33,8 @@ def check(runs: pl.DataFrame) -> None:
 
 def code_of(runs: pl.DataFrame) -> str:
     """Return a digest of all code that made runs; "unknown" if they do not say."""
-    made = {f"{name} {digest}": digest for name, digests in versions(runs).items() for digest in digests}
-    return digest_of(made) if made else "unknown"
+    modules = {f"{name} {digest}": digest for name, digests in versions(runs).items() for digest in digests}
+    return digest_of(modules) if modules else "unknown"
 
 
 def edited(runs: pl.DataFrame) -> list[str]:
@@ -55,8 +55,8 @@ def refuse_to_mix(store: Store, files: Iterable[str]) -> None:
 
 def _read(store: Store, files: Iterable[str]) -> pl.DataFrame:
     paths = [path for file in files if (path := store.folder / "runs" / file).is_file()]
-    kept = [pl.read_parquet(path, columns=["modules"], hive_partitioning=False) for path in paths]
-    return pl.concat(kept) if kept else pl.DataFrame(schema={"modules": pl.List(pl.Struct({}))})
+    frames = [pl.read_parquet(path, columns=["modules"], hive_partitioning=False) for path in paths]
+    return pl.concat(frames) if frames else pl.DataFrame(schema={"modules": pl.List(pl.Struct({}))})
 
 
 def _modules(runs: pl.DataFrame) -> pl.DataFrame:

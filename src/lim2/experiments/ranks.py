@@ -61,8 +61,8 @@ def friedman(scores: ArrayLike) -> Friedman:
     means = places.mean(axis=0)
     spread = float(((places - (k + 1) / 2) ** 2).sum())  # n k (k^2 - 1) / 12 without ties
     chi2 = 0.0 if spread == 0 else (k - 1) * n**2 * float(((means - (k + 1) / 2) ** 2).sum()) / spread
-    left = n * (k - 1) - chi2
-    f = (n - 1) * chi2 / left if left > 1e-9 * n * k else math.inf  # all datasets agree
+    rest = n * (k - 1) - chi2
+    f = (n - 1) * chi2 / rest if rest > 1e-9 * n * k else math.inf  # all datasets agree
     p = float(stats.f.sf(f, k - 1, (k - 1) * (n - 1))) if math.isfinite(f) else 0.0
     return Friedman(chi2, float(stats.chi2.sf(chi2, k - 1)), f, p)
 
@@ -123,16 +123,16 @@ def groups(mean_ranks: Sequence[float], alike: NDArray[np.bool_]) -> list[tuple[
     [(0, 1), (1, 2)]
     """
     order = [int(i) for i in np.argsort(mean_ranks, kind="stable")]
-    found: list[tuple[int, ...]] = []
+    groups: list[tuple[int, ...]] = []
     reached = 0  # a group that ends no later than an earlier one is a part of it
     for start in range(len(order)):
         stop = start + 1
         while stop < len(order) and all(alike[order[stop], order[i]] for i in range(start, stop)):
             stop += 1
         if stop - start > 1 and stop > reached:
-            found.append(tuple(order[start:stop]))
+            groups.append(tuple(order[start:stop]))
             reached = stop
-    return found
+    return groups
 
 
 def bootstrap(values: ArrayLike, level: float = 0.95, draws: int = DRAWS, seed: int = 0) -> tuple[Array, Array]:

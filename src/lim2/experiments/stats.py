@@ -150,11 +150,11 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     >>> holm([0.01, None, 0.04, 0.03])
     [0.03, None, 0.06, 0.06]
     """
-    known = sorted((p, i) for i, p in enumerate(ps) if p is not None)
+    ascending = sorted((p, i) for i, p in enumerate(ps) if p is not None)
     corrected: list[float | None] = [None] * len(ps)
     largest = 0.0
-    for rank, (p, i) in enumerate(known):
-        largest = max(largest, min(1.0, (len(known) - rank) * p))
+    for rank, (p, i) in enumerate(ascending):
+        largest = max(largest, min(1.0, (len(ascending) - rank) * p))
         corrected[i] = largest
     return corrected
 

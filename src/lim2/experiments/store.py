@@ -166,9 +166,9 @@ class Store:
             new = Cell(*where, run.problem.text, run.agent.text, run.rounds, (), run.feedback.delay, run.feedback.batch)
             cell = cells.get(where, new)
             cells[where] = replace(cell, files=(*cell.files, run.file))
-        wanted = [cell.as_dict() for cell in cells.values()]
-        name = hashlib.sha256(canonical(wanted).encode()).hexdigest()[:16]
-        content = {"asked": time.time_ns(), "command": list(command), "cells": wanted}
+        listed = [cell.as_dict() for cell in cells.values()]
+        name = hashlib.sha256(canonical(listed).encode()).hexdigest()[:16]
+        content = {"asked": time.time_ns(), "command": list(command), "cells": listed}
         write(self.folder / "plans" / f"{name}.json", json.dumps(content, indent=1).encode())
 
     def plans(self) -> list[dict[str, Any]]:
@@ -194,9 +194,9 @@ class Store:
             }
             for cell in new:
                 where = (cell.problem, cell.agent)
-                known = cells.get(where)
+                before = cells.get(where)
                 # More runs of the same: the longer list stays.
-                if known and known.agent_text == cell.agent_text and set(cell.files) < set(known.files):
+                if before and before.agent_text == cell.agent_text and set(cell.files) < set(before.files):
                     continue
                 cells[where] = cell
         return list(cells.values())

@@ -73,10 +73,10 @@ class Suite:
         if variant is not None and "csv" in variant:
             return self._tables(word, variant)
         if variant is None and ":" not in word and glob.has_magic(word):
-            found = [problem_named(name) for name in names() if fnmatchcase(name, word)]
-            if not found:
+            problems = [problem_named(name) for name in names() if fnmatchcase(name, word)]
+            if not problems:
                 raise PlanError(f"no problem matches {word!r}; known: {', '.join(names())}")
-            return found
+            return problems
         return [self._found(word, problem_named)]
 
     def _tables(self, label: str, variant: Mapping[str, Any]) -> list[Spec]:
@@ -142,8 +142,8 @@ def _check_skip(path: Path, content: dict[str, Any]) -> None:
     for problem, agents in skip.items():
         for word, kind in ((problem, "problems"), *((name, "agents") for name in agents)):
             if word not in content.get(kind, ()):
-                known = nearest(str(word), content.get(kind, ()))
-                raise PlanError(f"the suite {path}: skip names {word!r}, which is not one of its {kind}; {known}")
+                advice = nearest(str(word), content.get(kind, ()))
+                raise PlanError(f"the suite {path}: skip names {word!r}, which is not one of its {kind}; {advice}")
 
 
 def _check(path: Path, content: dict[str, Any]) -> None:
@@ -180,8 +180,8 @@ def parsed_settings(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
     """
     settings: dict[str, dict[str, Any]] = {}
     for pair in pairs:
-        left, sign, text = pair.partition("=")
-        name, dot, key = left.rpartition(".")
+        setting, sign, text = pair.partition("=")
+        name, dot, key = setting.rpartition(".")
         if not (sign and dot and name and key):
             raise PlanError(f"expected NAME.setting=value, such as LiM2.matching=sample, got {pair!r}")
         settings.setdefault(name.strip(), {})[key.strip()] = _value(text.strip())

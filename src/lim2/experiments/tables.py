@@ -71,8 +71,8 @@ class Tables:
     @cached_property
     def parts(self) -> dict[Feedback, Tables]:
         """The tables of each delay and batch apart: scores of different ones are never averaged."""
-        found = sorted({feedback_of(row) for row in self.rows}, key=lambda late: (late.batch, late.delay))
-        return {late: self._part(late) for late in found} if len(found) > 1 else {(found or [IMMEDIATE])[0]: self}
+        kinds = sorted({feedback_of(row) for row in self.rows}, key=lambda late: (late.batch, late.delay))
+        return {late: self._part(late) for late in kinds} if len(kinds) > 1 else {(kinds or [IMMEDIATE])[0]: self}
 
     def _part(self, feedback: Feedback) -> Tables:
         rows = [row for row in self.rows if feedback_of(row) == feedback]
@@ -82,14 +82,14 @@ class Tables:
     def across(self) -> dict[str, dict[str, dict[Feedback, Row]]]:
         """Effects of delay and batch: summaries by problem, then agent, then delay and batch."""
         names = {problem: late.unlabelled(problem) for late, part in self.parts.items() for problem in part.problems}
-        found: dict[str, dict[str, dict[Feedback, Row]]] = {}
+        by_problem: dict[str, dict[str, dict[Feedback, Row]]] = {}
         for problem in self.problems:
-            by_agent = found.setdefault(names[problem], {})
+            by_agent = by_problem.setdefault(names[problem], {})
             for agent in self.agents:
                 row = self.row(problem, agent)
                 if row is not None:
                     by_agent.setdefault(agent, {})[feedback_of(row)] = row
-        return found
+        return by_problem
 
     @cached_property
     def _groups(self) -> dict[tuple[Any, ...], pl.DataFrame]:
@@ -99,10 +99,10 @@ class Tables:
     @cached_property
     def _summaries(self) -> dict[str, dict[str, Row]]:
         """The rows by problem and agent."""
-        found: dict[str, dict[str, Row]] = {}
+        rows: dict[str, dict[str, Row]] = {}
         for row in self.rows:
-            found.setdefault(row["problem"], {})[row["agent"]] = row
-        return found
+            rows.setdefault(row["problem"], {})[row["agent"]] = row
+        return rows
 
     @cached_property
     def _means(self) -> dict[str, dict[str, float]]:
@@ -115,8 +115,8 @@ class Tables:
 
     def group(self, problem: str, agent: str) -> pl.DataFrame:
         """Return the runs of a (problem, agent), by seed."""
-        found = self._groups.get((problem, agent))
-        return self.runs.clear() if found is None else found
+        runs = self._groups.get((problem, agent))
+        return self.runs.clear() if runs is None else runs
 
     def row(self, problem: str, agent: str) -> Row | None:
         """Return the summary of a (problem, agent), if it was run."""
@@ -160,14 +160,14 @@ class Tables:
     def _draft(self, agent: str) -> dict[str, Any]:
         rows = [row for row in self.rows if row["agent"] == agent]
         scores = {row["problem"]: row["normalized"] for row in rows}
-        known = [score for score in scores.values() if score is not None]
+        present = [score for score in scores.values() if score is not None]
         sizes = [row["peak_mb"] for row in rows if row["peak_mb"] is not None]
         shares = [row["regret_share"] for row in rows if "regret_share" in row]
         return {
             "agent": agent,
             "played": list(scores),
-            "mean": float(np.mean(known)) if known else None,
-            "median": float(np.median(known)) if known else None,
+            "mean": float(np.mean(present)) if present else None,
+            "median": float(np.median(present)) if present else None,
             "mean_rank": float(np.mean([self.place(problem, agent) for problem in scores])),
             "scores": scores,
             "us_per_round": float(np.exp(np.mean(np.log([row["us_per_round"] for row in rows])))),
@@ -202,8 +202,8 @@ class Tables:
 
 def paired(a: pl.DataFrame, b: pl.DataFrame) -> tuple[Array, Array]:
     """Return the rewards of two agents on the seeds that both have."""
-    both = a.select("seed", "reward").join(b.select("seed", other="reward"), on="seed").sort("seed")
-    return both["reward"].to_numpy(), both["other"].to_numpy()
+    pairs = a.select("seed", "reward").join(b.select("seed", other="reward"), on="seed").sort("seed")
+    return pairs["reward"].to_numpy(), pairs["other"].to_numpy()
 
 
 def _or_low(score: float | None) -> float:

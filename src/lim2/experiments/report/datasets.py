@@ -86,8 +86,8 @@ class Section:
 
 def section(tables: Tables, feedback: Feedback) -> Section | None:
     """Return the section of results of one delay and batch; None where there are too few datasets or agents."""
-    found = analysed(tables)
-    return None if found is None else Section(found, sentences(found), diagram(found, feedback))
+    analysis = analysed(tables)
+    return None if analysis is None else Section(analysis, sentences(analysis), diagram(analysis, feedback))
 
 
 def counts(pair: Pair) -> str:

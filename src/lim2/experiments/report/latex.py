@@ -89,6 +89,6 @@ def tabular(head: Sequence[str], groups: Sequence[Sequence[Sequence[str]]], left
     return f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{body}\n\\bottomrule\n\\end{{tabular}}\n"
 
 
-def bold(text: str, wanted: bool) -> str:
+def bold(text: str, is_bold: bool) -> str:
     """Return LaTeX in bold, where that is wanted."""
-    return rf"\textbf{{{text}}}" if wanted else text
+    return rf"\textbf{{{text}}}" if is_bold else text

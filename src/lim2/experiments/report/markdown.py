@@ -129,5 +129,5 @@ def _regret(row: Row) -> str:
     return number(row["regret_mean"]) + ("" if share is None else f" ({percent(share)})")
 
 
-def _bold(text: str, wanted: bool) -> str:
-    return f"**{text}**" if wanted else text
+def _bold(text: str, is_bold: bool) -> str:
+    return f"**{text}**" if is_bold else text

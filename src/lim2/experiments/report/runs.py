@@ -17,7 +17,7 @@ from lim2.experiments.tables import Tables
 Array = NDArray[np.float64]
 
 NUMBERS = 80_000  # in all curves of a page together: about 0.5 MB
-MOST, LEAST = 100, 8  # points of a curve
+MAX_POINTS, MIN_POINTS = 100, 8  # of a curve
 BINS = 25  # of what happens in a round, at most
 
 
@@ -49,7 +49,7 @@ def points_of_curves(cells: int) -> int:
     >>> points_of_curves(72), points_of_curves(200), points_of_curves(5000)
     (100, 40, 8)
     """
-    return max(LEAST, min(MOST, NUMBERS // (10 * max(cells, 1))))
+    return max(MIN_POINTS, min(MAX_POINTS, NUMBERS // (10 * max(cells, 1))))
 
 
 def data_of(tables: Tables, shades: Mapping[str, int], points: int) -> dict[str, Any]:
@@ -106,10 +106,10 @@ def _curves(group: pl.DataFrame, points: int) -> Iterator[tuple[str, tuple[Array
         ("time", "curve_seconds", "curve_round"),
         ("memory", "memory_mb", "memory_round"),
     ):
-        found = curves_of(group, column, at)
-        if found is None:
+        curves = curves_of(group, column, at)
+        if curves is None:
             continue
-        rounds, values = found
+        rounds, values = curves
         if key == "optimal":
             values = 100 * values / rounds
         if key == "memory":

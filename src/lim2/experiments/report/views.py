@@ -25,11 +25,11 @@ def of_problem(tables: Tables, problem: str, shades: Shades) -> Iterator[Drawn]:
     for agent in agents:
         group = tables.group(problem, agent)
         reference = agent in tables.references
-        found = curves_of(group, "curve_regret")
-        if found is not None:
-            mean, half = band(found[1])
-            regret.append(Line(agent, shades[agent], found[0], mean, half, reference))
-            at, pace, wide = per_round(*found)
+        curves = curves_of(group, "curve_regret")
+        if curves is not None:
+            mean, half = band(curves[1])
+            regret.append(Line(agent, shades[agent], curves[0], mean, half, reference))
+            at, pace, wide = per_round(*curves)
             rate.append(Line(agent, shades[agent], at, pace, wide, reference))
             tops.append((reference, float((mean + half).max()), float((pace + wide)[len(pace) // 8 :].max())))
         size = curves_of(group, "memory_mb", "memory_round")

@@ -44,8 +44,8 @@ def write_report(store: Store, runs: pl.DataFrame, failures: pl.DataFrame, rows:
 def _sections(content: Content) -> dict[Feedback, datasets.Section]:
     """Return what can be said over many datasets, for each delay and batch that has enough of them."""
     parts = content.tables.parts if content.tables.rows else {}
-    found = {feedback: datasets.section(part, feedback) for feedback, part in parts.items()}
-    return {feedback: section for feedback, section in found.items() if section is not None}
+    sections = {feedback: datasets.section(part, feedback) for feedback, part in parts.items()}
+    return {feedback: section for feedback, section in sections.items() if section is not None}
 
 
 def shades_of(runs: pl.DataFrame, fixed: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -84,11 +84,11 @@ def _figures(content: Content, shades: dict[str, int]) -> Iterator[tuple[str, Dr
 
 def _overviews(content: Content, shades: dict[str, int]) -> dict[Feedback, list[tuple[str, Drawn]]]:
     """Return the figures over all problems, by delay and batch."""
-    found = {}
+    figures = {}
     for feedback, part in content.tables.parts.items() if content.tables.rows else ():
         prefix = slug(feedback.labelled("all"))
-        found[feedback] = [(f"{prefix}-{drawn.name}", drawn) for drawn in views.overview(part, shades, feedback)]
-    return found
+        figures[feedback] = [(f"{prefix}-{drawn.name}", drawn) for drawn in views.overview(part, shades, feedback)]
+    return figures
 
 
 def _compared(content: Content, shades: dict[str, int]) -> list[tuple[str, Drawn]]:
