@@ -48,11 +48,6 @@ SECRETS = ("key", "store")  # parts of the names of settings whose values are no
 def least_days(wait: float) -> int:
     """Return how many days Personalizer's decisions are kept at least: the wait for rewards and a day, rounded up.
 
-    Parameters
-    ----------
-    wait
-        Seconds.
-
     Examples
     --------
     >>> least_days(600), least_days(172800)
@@ -62,25 +57,7 @@ def least_days(wait: float) -> int:
 
 
 class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the bandit behind Personalizer's endpoints starts with; its configuration can be changed by its clients.
-
-    Parameters
-    ----------
-    algorithm
-        What learns, the name of one of ``lim2.AGENTS``.
-    reward_wait_time
-        Seconds after which the default reward stands in.
-    default_reward
-        Reward of a decision that got none in time.
-    reward_aggregation
-        What several rewards of one decision count as.
-    epsilon
-        Share of decisions that are drawn uniformly; clients call it ``explorationPercentage``.
-    log_retention_days
-        How long decisions are kept; -1: forever.
-    seed
-        Seed of the model. With one, a model that learns the log again is identical, bit for bit.
-    """
+    """What the bandit behind Personalizer's endpoints starts with; its configuration can be changed by its clients."""
 
     algorithm: str = "AdaptiveTS"
     reward_wait_time: Annotated[float, Meta(ge=5, le=172800)] = 600.0
@@ -98,18 +75,7 @@ class PersonalizerDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 
 
 class KeySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A key with a name, ``[keys.NAME]``.
-
-    Parameters
-    ----------
-    key
-        What clients send.
-    role
-        ``"decide"``: decisions, rewards, and a decision by its id. ``"read"``: everything that changes nothing.
-        ``"admin"``: everything.
-    bandits
-        The bandits that the key is for; None: all.
-    """
+    """A key with a name, ``[keys.NAME]``."""
 
     key: Key
     role: Role
@@ -117,21 +83,7 @@ class KeySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class RaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the service is spread over a Ray cluster, with ``on = "ray"``.
-
-    Parameters
-    ----------
-    address
-        Address of the cluster; ``"auto"``: the one on this machine; empty: a cluster is started here.
-    replicas
-        Processes that answer.
-    learners
-        Actors that learn; each owns the bandits whose names hash to it.
-    models
-        How many bandits are open at most in each replica, and in each learner; the others are in the database.
-    cpus
-        What a replica asks Ray for.
-    """
+    """How the service is spread over a Ray cluster, with ``on = "ray"``."""
 
     address: str = ""
     replicas: Annotated[int, Meta(ge=1, le=10_000)] = 2
@@ -142,65 +94,6 @@ class RaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings of the service.
-
-    Parameters
-    ----------
-    host, port
-        Address to listen on; with port 0 the system chooses one.
-    data
-        The folder of its state: keys, and a folder per bandit.
-    workers
-        Processes. One of them learns each bandit, all answer.
-    api_key, decide_key, read_key
-        Keys of the roles admin, decide and read, for all bandits; several of each, separated by commas, so that one
-        can be replaced while the other is in use.
-    keys
-        Further keys by name, each with a role, for all bandits or for named ones.
-    max_body
-        Bytes of a request's body.
-    body_timeout
-        Seconds that a client may take to send a body.
-    metrics
-        ``"key"``: ``/metrics`` asks for a key; ``"open"``: it does not; ``"off"``: it is not there.
-    metrics_port
-        A port of its own for metrics, without a key, on the same host; 0: none.
-    bandit_metrics
-        Whether metrics have a series per bandit; else one for all of them.
-    max_connections
-        Connections of clients that a process has open at most.
-    docs
-        Whether ``/docs`` and ``/openapi.json`` are served.
-    log_level
-        What is logged.
-    log_format
-        ``"text"``, or ``"json"``: an object per line.
-    access_log
-        Whether every request is logged.
-    synchronous
-        ``"full"``: what was acknowledged survives a loss of power; ``"normal"``: a crash of the process only.
-    poll
-        Seconds between looks for what other processes have written.
-    role
-        ``"all"``: it answers and learns. ``"decide"``: it answers by the models that another one publishes.
-        ``"learn"``: it learns, and answers for health, readiness and metrics only.
-    store
-        ``postgresql://...``: where bandits live that several machines share; None: in the data folder.
-    open_bandits
-        How many bandits a process keeps in memory at most; others are opened when they are needed.
-    model_bytes
-        Bytes that the model of a new bandit may have.
-    drain
-        Seconds from SIGTERM, at which it says that it is not ready, to its end: so long it goes on answering.
-    secure_cookie
-        Whether the cookie of the page is for HTTPS only.
-    demo
-        Whether a simulated shop sends visitors.
-    on
-        ``"local"``: processes of this machine; ``"ray"``: a cluster, with its log and models in `store`.
-    personalizer
-        What the bandit behind Personalizer's endpoints starts with.
-    ray
-        How the service is spread over a cluster.
 
     Examples
     --------
@@ -255,17 +148,7 @@ def load(
     environment: Mapping[str, str] | None = None,
     given: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the settings; a later source replaces what an earlier one says.
-
-    Parameters
-    ----------
-    path
-        A TOML file.
-    environment
-        Variables named ``LIM2_`` and the setting in capitals. None: those of the process.
-    given
-        Options of the command; None stands for one that was not given.
-    """
+    """Return the settings; a later source replaces what an earlier one says."""
     known = os.environ if environment is None else environment
     for before, now in FORMER.items():
         if variable(before) in known:
@@ -340,11 +223,6 @@ def _value(kind: Any, value: Any, name: str, where: str) -> Any:
 def expected(kind: Any) -> str:
     """Return what a setting takes, in words.
 
-    Parameters
-    ----------
-    kind
-        Type of the setting.
-
     Examples
     --------
     >>> expected(Port), expected(Literal["all", "decide"]), expected(Annotated[float, Meta(gt=0)])
@@ -378,11 +256,6 @@ def expected(kind: Any) -> str:
 
 def variable(name: str) -> str:
     """Return the environment variable of a setting.
-
-    Parameters
-    ----------
-    name
-        Name of the setting.
 
     Examples
     --------

@@ -40,13 +40,7 @@ LIKED = {"AT": "food", "DE": "sport", "CH": "books"}
 
 
 def visitor(rng: random.Random) -> dict[str, Any]:
-    """Return who comes.
-
-    Parameters
-    ----------
-    rng
-        Random number generator.
-    """
+    """Return who comes."""
     return {
         "country": rng.choice(list(LIKED)),
         "device": rng.choice(["phone", "laptop", None]),
@@ -57,13 +51,6 @@ def visitor(rng: random.Random) -> dict[str, Any]:
 
 def chance(who: dict[str, Any], item: dict[str, Any]) -> float:
     """Return the probability of a click: by country, by age, and a little by price.
-
-    Parameters
-    ----------
-    who
-        The visitor.
-    item
-        What is shown.
 
     Examples
     --------
@@ -78,13 +65,7 @@ def chance(who: dict[str, Any], item: dict[str, Any]) -> float:
 
 
 async def shop(service: Service) -> None:
-    """Send visitors until the service stops.
-
-    Parameters
-    ----------
-    service
-        The service that decides.
-    """
+    """Send visitors until the service stops."""
     with _alone(Path(service.config.data)) as alone:
         if not alone:  # another worker process does it
             return
@@ -99,13 +80,7 @@ async def shop(service: Service) -> None:
 
 
 def opened(service: Service) -> None:
-    """Make the bandit of the shop, unless it is there; its settings may have been changed. An ApiError if it is not it.
-
-    Parameters
-    ----------
-    service
-        The service that decides.
-    """
+    """Make the bandit of the shop, unless it is there; its settings may have been changed."""
     if NAME in service.catalog.names():
         own = service.catalog.read(NAME).spec
         if msgspec.structs.replace(own, **{name: getattr(SPEC, name) for name in CHANGEABLE}) == SPEC:

@@ -51,21 +51,6 @@ class Learner:
     """Learns bandits. Those that have nothing to learn are in their catalog, not in memory.
 
     Two learners never learn one bandit at once: who learns needs the lease of the bandit's log.
-
-    Parameters
-    ----------
-    catalog
-        Where bandits live.
-    most, logs
-        How many bandits may be in memory, and how many of their logs may be open.
-    counts
-        Counts what is learned.
-    owns
-        Returns whether this learner is for a bandit.
-    poll
-        Seconds between looks where nobody tells.
-    passed
-        Called after each pass.
     """
 
     def __init__(
@@ -132,13 +117,7 @@ class Learner:
         return min(max(min(nexts) - now, PASS_SECONDS), self._poll)
 
     def step(self, told: set[str] | None = None) -> int:
-        """Learn what some bandits have got, and from time to time what others have; return how many rewards.
-
-        Parameters
-        ----------
-        told
-            Names of bandits. None: all that have something to learn.
-        """
+        """Learn what some bandits have got, and from time to time what others have; return how many rewards."""
         if not self._reaches():
             return 0
         now = time.monotonic()
@@ -319,13 +298,7 @@ class Learner:
 
 
 class LearnerProcess:
-    """Starts the process that learns, and keeps it running until :meth:`stop`.
-
-    Parameters
-    ----------
-    config
-        The settings of the service.
-    """
+    """Starts the process that learns, and keeps it running until :meth:`stop`."""
 
     def __init__(self, config: Config) -> None:
         own = msgspec.structs.replace(config, role="learn", workers=1, demo=False)

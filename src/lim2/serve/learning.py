@@ -40,13 +40,6 @@ class LearningBandit:
     """A bandit that learns. For one thread.
 
     Its log can be closed while its model stays in memory: a log takes files, of which a process has few.
-
-    Parameters
-    ----------
-    name
-        Of the bandit.
-    catalog
-        Where it lives.
     """
 
     def __init__(self, name: str, catalog: Catalog) -> None:
@@ -299,13 +292,7 @@ class LearningBandit:
         self.log = None
 
     def close(self, save: bool = True) -> None:
-        """Let go of the log and the model.
-
-        Parameters
-        ----------
-        save
-            Whether what was learned is saved first; not where the bandit has been deleted.
-        """
+        """Let go of the log and the model."""
         try:
             if save and self._is_unsaved and self._stand(self._opened()):
                 self._save(self._opened())

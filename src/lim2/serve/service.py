@@ -97,13 +97,7 @@ class Service:
         logger.info("stopped")
 
     def in_background(self, work: Any) -> None:
-        """Run a coroutine beside the requests; it is cancelled when the service stops.
-
-        Parameters
-        ----------
-        work
-            The coroutine.
-        """
+        """Run a coroutine beside the requests; it is cancelled when the service stops."""
         job = asyncio.get_running_loop().create_task(work)
         self._jobs.add(job)
         job.add_done_callback(self._done)
@@ -120,15 +114,7 @@ class Service:
 
 
 class FirstCounts:
-    """Counts what learners have done, in one of several processes.
-
-    Parameters
-    ----------
-    metrics
-        Counts of this process.
-    folder
-        In which the process that counts has a lock.
-    """
+    """Counts what learners have done, in one of several processes."""
 
     def __init__(self, metrics: Metrics, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -53,25 +53,7 @@ class Diagnostics(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A snapshot of a bandit, and how the bandit is doing where it is learned.
-
-    Parameters
-    ----------
-    version
-        A later snapshot has a larger one.
-    created
-        Creation time of the bandit: another one may have got its name.
-    description
-        Checksum of the description that it follows.
-    rewards, seconds
-        Rewards that this learner has learned so far, and the time that it took.
-    position
-        Position in the log up to which it has learned.
-    passed_over
-        Number of events that could not be learned.
-    content
-        As :func:`pack` returned it.
-    """
+    """A snapshot of a bandit, and how the bandit is doing where it is learned."""
 
     version: int
     created: float
@@ -192,13 +174,6 @@ class FileBoard:
 
     A snapshot is in the folder of its bandit, and goes with it. Each process has a named pipe, into which the others
     write the names of bandits. Nothing is flushed to the disk: after a loss of power, snapshots are posted anew.
-
-    Parameters
-    ----------
-    folder
-        Private folder of the pipes and failures.
-    of_bandit
-        Returns the folder of a bandit.
 
     Examples
     --------

@@ -22,13 +22,7 @@ __all__ = [
 
 
 def open_catalog(config: Config) -> Catalog:
-    """Return where the bandits of a service live. A data folder that is made now is readable for its owner only.
-
-    Parameters
-    ----------
-    config
-        Settings of the service.
-    """
+    """Return where the bandits of a service live. A data folder that is made now is readable for its owner only."""
     if config.store is None:
         Path(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # contexts are data of persons
         return FileCatalog(config.data, config.synchronous)

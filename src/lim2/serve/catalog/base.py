@@ -25,13 +25,7 @@ class StaleError(LookupError):
 
 
 def no_bandit(name: str) -> NoBanditError:
-    """Return the error for a name that no bandit has.
-
-    Parameters
-    ----------
-    name
-        What was asked for.
-    """
+    """Return the error for a name that no bandit has."""
     return NoBanditError(f"there is no bandit {name!r}: PUT /v1/bandits/{name} makes one")
 
 
@@ -105,17 +99,7 @@ class Catalog(Protocol):
         """Return the number of bandits."""
 
     def page(self, after: str, limit: int, logs: Mapping[str, DecisionLog]) -> list[Listed]:
-        """Return the first bandits whose names come after a name, in order, at most so many.
-
-        Parameters
-        ----------
-        after
-            Name of the last bandit of the page before; empty for the first page.
-        limit
-            Largest number of bandits.
-        logs
-            Logs that this process has open, by the name of their bandit. They need not be opened again.
-        """
+        """Return the first bandits whose names come after a name, in order, at most so many."""
 
     def stamp(self, name: str) -> Hashable:
         """Return what changes whenever the description of a bandit is written."""

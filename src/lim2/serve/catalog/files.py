@@ -28,17 +28,7 @@ BESIDE = ("", "-wal", "-shm", "-leader", "-leader-journal")  # the files of an S
 
 
 class FileCatalog:
-    """The bandits of a folder.
-
-    Parameters
-    ----------
-    data
-        The folder; it is made when it is not there.
-    synchronous
-        As for :class:`lim2.DecisionLog`.
-    alone
-        Whether no other process may use the folder meanwhile; a ValueError if one does.
-    """
+    """The bandits of a folder."""
 
     shared = False
 
@@ -65,13 +55,7 @@ class FileCatalog:
         """Do nothing: a folder does not go away."""
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a bandit.
-
-        Parameters
-        ----------
-        name
-            Name of the bandit.
-        """
+        """Return the folder of a bandit."""
         return self._all / name
 
     def key(self) -> str:
@@ -239,13 +223,7 @@ class FileCatalog:
         return FolderDocuments(self.folder(name), kind)
 
     def kinds(self, name: str) -> list[str]:
-        """Return the kinds of documents that a bandit has, without models to start from.
-
-        Parameters
-        ----------
-        name
-            Name of the bandit.
-        """
+        """Return the kinds of documents that a bandit has, without models to start from."""
         return sorted(path.name for path in self.folder(name).iterdir() if path.is_dir())
 
     def close(self) -> None:
@@ -259,15 +237,7 @@ class FileCatalog:
 
 
 class FolderDocuments:
-    """A file per document.
-
-    Parameters
-    ----------
-    folder
-        Folder of the bandit.
-    kind
-        Kind of the documents. Models to start from are beside the log, others have their own folder.
-    """
+    """A file per document."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         self._kind, self._folder = kind, folder if kind == START else folder / kind

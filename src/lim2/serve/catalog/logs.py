@@ -11,17 +11,7 @@ from lim2.serve.spec import START, Stored
 
 
 def new_log(address: Path | str, stored: Stored, synchronous: str) -> DecisionLog:
-    """Return a new log.
-
-    Parameters
-    ----------
-    address
-        As :class:`lim2.DecisionLog` takes it.
-    stored
-        The description.
-    synchronous
-        As :class:`lim2.DecisionLog` takes it.
-    """
+    """Return a new log."""
     own = stored.spec
     return DecisionLog(
         address,

@@ -54,17 +54,7 @@ TOKEN = 4  # bytes that tell a log from an earlier one of a bandit of the same n
 
 
 class PostgresCatalog:
-    """The bandits of a database.
-
-    Parameters
-    ----------
-    url
-        Address of the database, as libpq takes it.
-    outage
-        What happens while the database is unreachable.
-    synchronous
-        As for :class:`lim2.DecisionLog`.
-    """
+    """The bandits of a database."""
 
     shared = True
 
@@ -116,13 +106,7 @@ class PostgresCatalog:
         return self.agreed_key(secrets.token_urlsafe(32))
 
     def agreed_key(self, new: str) -> str:
-        """Return the key that the database keeps, which is a new one if it has none.
-
-        Parameters
-        ----------
-        new
-            The new one.
-        """
+        """Return the key that the database keeps, which is a new one if it has none."""
         self._rows("INSERT INTO lim2.service VALUES ('api key', %s) ON CONFLICT DO NOTHING RETURNING 1", new)
         return str(self._rows("SELECT value FROM lim2.service WHERE name = 'api key'")[0][0])
 
@@ -158,15 +142,7 @@ class PostgresCatalog:
         return None if made else self.read(name)
 
     def adopt(self, name: str, stored: Stored, documents: Sequence[tuple[str, str, bytes]] = ()) -> bool:
-        """Make a bandit whose log is there already; return False if the name is taken.
-
-        Parameters
-        ----------
-        name, stored
-            Name and description of the bandit.
-        documents
-            Kind, id and content of each of its documents.
-        """
+        """Make a bandit whose log is there already; return False if the name is taken."""
 
         def adopted(connection: Connection) -> bool:
             query = "INSERT INTO lim2.bandits (name, description, log) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
@@ -213,28 +189,11 @@ class PostgresCatalog:
     # Which bandits have something to learn, without opening them
 
     def waiting(self, now: float) -> dict[str, int]:
-        """Return the bandits with events after their latest model, with decisions that are overdue, or changed.
-
-        Parameters
-        ----------
-        now
-            The time in seconds.
-
-        Returns
-        -------
-        dict
-            The stamp of each one's description.
-        """
+        """Return the bandits with events after their latest model, with decisions that are overdue, or changed."""
         return dict(self._rows(_WAITING, now))
 
     def aged(self, now: float) -> list[str]:
-        """Return the bandits with events that are kept for longer than their descriptions say.
-
-        Parameters
-        ----------
-        now
-            The time in seconds.
-        """
+        """Return the bandits with events that are kept for longer than their descriptions say."""
         limits = {}
         for name, text in self._rows("SELECT name, description FROM lim2.bandits"):
             with contextlib.suppress(LogFileError):  # the learner says so when it has something to learn
@@ -244,13 +203,7 @@ class PostgresCatalog:
         return [name for (name,) in self._rows(_AGED, list(limits), list(limits.values()))]
 
     def looked(self, stamps: Mapping[str, int]) -> None:
-        """Note that the one who learns has looked at descriptions: they are not waiting because of these any more.
-
-        Parameters
-        ----------
-        stamps
-            Stamps by name of the bandit, as `waiting` has returned them.
-        """
+        """Note that the one who learns has looked at descriptions: they are not waiting because of these any more."""
         query = (
             "UPDATE lim2.bandits b SET looked = given.stamp "
             "FROM unnest(%s::text[], %s::bigint[]) AS given (name, stamp) "
@@ -280,13 +233,7 @@ class PostgresCatalog:
         self._run(lambda connection: remove_log(connection, log))
 
     def address_of(self, log: str) -> str:
-        """Return the address of a log, for `lim2.DecisionLog`.
-
-        Parameters
-        ----------
-        log
-            Name of the log.
-        """
+        """Return the address of a log, for `lim2.DecisionLog`."""
         return f"{self._url}#{quote(log)}"
 
     # Documents
@@ -299,15 +246,7 @@ class PostgresCatalog:
 
 
 class PostgresDocuments:
-    """A row per document.
-
-    Parameters
-    ----------
-    run
-        Does some work within a transaction.
-    bandit, kind
-        Name of the bandit, and kind of its documents.
-    """
+    """A row per document."""
 
     def __init__(self, run: Callable[[Callable[[Connection], Any]], Any], bandit: str, kind: str) -> None:
         self._run, self._bandit, self._kind = run, bandit, kind

@@ -23,15 +23,7 @@ _NUMBER = "SELECT l.log FROM lim2.bandits b JOIN lim2.logs l ON l.name = b.log W
 
 
 class PostgresBoard:
-    """A row per bandit. A notification of minus the number of a log says that there is a new snapshot.
-
-    Parameters
-    ----------
-    address
-        Of the database.
-    run, connected
-        Do some work within a transaction, and with a connection.
-    """
+    """A row per bandit. A notification of minus the number of a log says that there is a new snapshot."""
 
     seconds_per_byte = 1 / 20e6  # of network and disk
 

@@ -26,15 +26,7 @@ PATIENCE = 30.0  # seconds for an actor to answer
 
 
 class Learning:
-    """An owner of bandits, as an actor: Ray starts it anew when its process or its machine dies.
-
-    Parameters
-    ----------
-    settings
-        Settings of the service, as JSON.
-    number, owners
-        Number of this owner, from 0, and number of all owners.
-    """
+    """An owner of bandits, as an actor: Ray starts it anew when its process or its machine dies."""
 
     def __init__(self, settings: bytes, number: int, owners: int) -> None:
         from lim2.serve.on_ray.owner import Owner
@@ -54,13 +46,7 @@ class Learning:
 
 
 def deploy(config: Config) -> None:
-    """Start the service on the cluster that this process is connected to; return when it answers.
-
-    Parameters
-    ----------
-    config
-        The settings.
-    """
+    """Start the service on the cluster that this process is connected to; return when it answers."""
     settings = msgspec.json.encode(
         msgspec.structs.replace(config, role="decide", workers=1, metrics_port=0, open_bandits=config.ray.models)
     )
@@ -84,15 +70,7 @@ def deploy(config: Config) -> None:
 
 
 def start_learners(settings: bytes, count: int) -> None:
-    """Start the learners. Those of an earlier deployment, which may have other settings, end first.
-
-    Parameters
-    ----------
-    settings
-        Settings of the service, as JSON.
-    count
-        How many.
-    """
+    """Start the learners. Those of an earlier deployment, which may have other settings, end first."""
     end_learners()
     for number in range(count):
         learner = ray.remote(Learning).options(
@@ -131,13 +109,7 @@ def withdraw() -> None:
 
 
 def run(config: Config) -> None:
-    """Serve until a signal comes.
-
-    Parameters
-    ----------
-    config
-        The settings.
-    """
+    """Serve until a signal comes."""
     if config.store is None:
         raise ConfigError("--on ray needs --store postgresql://...: the machines of a cluster share no folder")
     if config.port == 0:

@@ -13,13 +13,6 @@ from lim2.serve.metrics import Metrics
 def owner_of(name: str, owners: int) -> int:
     """Return which owner learns a bandit.
 
-    Parameters
-    ----------
-    name
-        Name of the bandit.
-    owners
-        How many there are.
-
     Examples
     --------
     >>> [owner_of(name, 4) for name in ("shop-1", "shop-2", "shop-3")]
@@ -29,15 +22,7 @@ def owner_of(name: str, owners: int) -> int:
 
 
 class Owner:
-    """The learner of some bandits, in a thread.
-
-    Parameters
-    ----------
-    config
-        Settings of the service.
-    number, owners
-        Number of this owner, from 0, and number of all owners.
-    """
+    """The learner of some bandits, in a thread."""
 
     def __init__(self, config: Config, number: int, owners: int) -> None:
         raise_file_limit()

@@ -11,12 +11,6 @@ from lim2.serve.service import Service
 
 
 def built(settings: bytes) -> Any:
-    """Return the application of a replica.
-
-    Parameters
-    ----------
-    settings
-        Settings of the service, as JSON.
-    """
+    """Return the application of a replica."""
     raise_file_limit()
     return application(Service(msgspec.json.decode(settings, type=Config)))
