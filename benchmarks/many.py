@@ -93,7 +93,7 @@ def learned(server: Server) -> None:
         found = server.call("GET", "/v1/bandits?limit=1000")[1]["bandits"]
         if not any(one["lag"] for one in found if one["failure"] is None):
             return
-        time.sleep(1.0)
+        time.sleep(5.0)
 
 
 def main() -> None:

@@ -180,7 +180,8 @@ def test_a_bandit_without_news_is_not_read_at_a_start(catalog: FileCatalog, monk
     second, read = learner_of(again), list[Any]()
     monkeypatch.setattr("lim2.serve.learning.from_bytes", read.append)
     monkeypatch.setattr("lim2.serve.learning.first_model", lambda *own: read.append(own))
-    assert learn(second) == 0 and read == [] and second.caught_up
+    assert learn(second) == 0 and read == [] and second.caught_up and second.opened == {}
+    assert again.waiting(0.0) == {}  # so that they are not looked at again and again
     second.close()
     again.close()
 

@@ -176,7 +176,7 @@ class Learner:
         try:
             bandit = self._opening(name)
             step = bandit.step()
-            self._succeeded(name)
+            self._succeeded(name, step.idle)
         except NoBanditError:  # it was deleted
             self._forget(name)
             return 0
@@ -192,7 +192,9 @@ class Learner:
             self._due[name] = -math.inf
         elif step.again_in is not None:
             self._due[name] = now + step.again_in
-        if step.rewards or step.more:
+        if step.idle:
+            self._close(name)
+        elif step.rewards or step.more:
             self._used[name] = now
         if step.rewards:
             seconds = time.perf_counter() - began
@@ -233,10 +235,10 @@ class Learner:
             self._close(name, save=False)
         self._report(name, reason)
 
-    def _succeeded(self, name: str) -> None:
+    def _succeeded(self, name: str, idle: bool) -> None:
         if self.failures.pop(name, None) is not None:
             self._report(name, None)
-        if name in self._stamps and self.opened[name].leads:
+        if name in self._stamps and (idle or self.opened[name].leads):
             self.catalog.looked({name: self._stamps[name]})
             del self._stamps[name]
 

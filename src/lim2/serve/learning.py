@@ -34,6 +34,7 @@ class Step(NamedTuple):
     rewards: int = 0
     more: bool = False  # whether there was no time for all
     again_in: float | None = None  # seconds until there may be something to do of which nobody tells
+    idle: bool = False  # whether there is nothing to learn, so that it need not be open
 
 
 class LearningBandit:
@@ -85,7 +86,7 @@ class LearningBandit:
         self._refresh()
         log = self._opened()
         if self._bandit is None and self._is_idle(log):
-            return Step(again_in=self._until_due(log))
+            return Step(again_in=self._until_due(log), idle=True)
         if not self._stand(log):
             return Step(again_in=STANDBY_SECONDS)
         assert self._lease is not None
