@@ -47,6 +47,7 @@ def test_nothing_is_lost_and_one_learns_at_a_time_while_processes_are_killed(tmp
         clients = [Client(balancer, "shop", f"client {number}") for number in range(CLIENTS)]
         for client in clients:
             client.start()
+            client.send(VISITORS)
         # So that the first one that learns is among those who have published.
         until(lambda: _published(store) > 0, "a model that is published")
         learners = processes[3:]
