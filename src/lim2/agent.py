@@ -125,20 +125,21 @@ class Agent(LearningShell, ArmDecider):
         if history.numbered:
             label = history.rows[0] if history.rows else "row 0"
             raise history.error(f"{label} chose among items without names, which cannot be arms: train an item agent")
-        if len(arms) == 1:  # as `update` learns it
-            decided = None if history.decided is None else history.decided[0]
-            yield Lesson(self.core.row(contexts[0]), self.core.arm(arms[0]), checked_reward(rewards[0]), decided)
-            if progress is not None:
-                progress(1, 1)
-            return
         xs = self.core.rows(contexts)
         if isinstance(arms, str) or not isinstance(arms, Iterable) or (isinstance(arms, np.ndarray) and not arms.ndim):
             raise ValueError(f"arms must be a sequence of {len(xs)} arms, one per context, got {arms!r}")
         played = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)
         if len(played) != len(xs):
             raise ValueError(f"arms must have {len(xs)} entries, one per context, got {len(played)}")
+        values = checked_rewards(rewards, len(xs))
+        if len(played) == 1:  # as `update` learns it
+            decided = None if history.decided is None else history.decided[0]
+            yield Lesson(xs[0], self.core.arm(played[0]), float(values[0]), decided)
+            if progress is not None:
+                progress(1, 1)
+            return
         indices = np.fromiter(map(self.core.arm, played), dtype=np.intp, count=len(xs))
-        whole = Lesson(xs, indices, checked_rewards(rewards, len(xs)), history.decided)
+        whole = Lesson(xs, indices, values, history.decided)
         yield from parts(whole, size, self.rounds, progress)
 
     # Arms

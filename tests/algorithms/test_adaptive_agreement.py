@@ -108,7 +108,7 @@ def played(
     for t in range(ROUNDS):
         context = world.normal(size=N_FEATURES) * [1.0, 1.0, 1.0, 1.0, 100.0, 0.0] + [0, 0, 0, 0, 1e4, 3.0]
         decides = agent.state.linear if agent.state.lead >= adaptive_ts.LEAD_RANGE else agent.state.full
-        draws = copy.deepcopy(agent._streams.act).standard_t(2.0 * decides.a)
+        draws = copy.deepcopy(agent.core.streams.act).standard_t(2.0 * decides.a)
         arm = agent.act(context)
         if not late or oracle.t == t:
             assert arm == oracle.act(context, draws), f"decision of round {t}"

@@ -36,7 +36,7 @@ def test_info_has_loss_drift_and_residual(matching: str, recount: bool) -> None:
     matcher, variant = Matching(matching, rate=5.0), {} if recount else {"recount": False}
     agent = played(name="LiM2" if recount else LiM2Variant.__name__, matching=matcher, **variant)
     before = agent.state
-    rng = copy.deepcopy(agent)._streams.learn  # what the next update draws from
+    rng = copy.deepcopy(agent).core.streams.learn  # what the next update draws from
     agent.update(CONTEXTS[30], 0, REWARDS[30])
     net, after, info = agent.algorithm.net, agent.state, agent.info
     batch = sample(after.memory, 32, rng)
