@@ -18,15 +18,7 @@ BATCH: Literal["auto"] = "auto"  # as the learner learns
 
 
 def add(hosted: DecidingBandit, name: str, like: str | None, features: dict[str, Any] | None) -> tuple[bool, list[str]]:
-    """Add an arm; return whether it is new, and all arms. An arm that is there already stays as it is.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    name, like, features
-        As :meth:`lim2.Bandit.add_arm` takes them.
-    """
+    """Add an arm; return whether it is new, and all arms. An arm that is there already stays as it is."""
     with refusals("an arm"):
         bandit = _latest(hosted)
         new = name not in _arms(bandit)
@@ -41,15 +33,7 @@ def add(hosted: DecidingBandit, name: str, like: str | None, features: dict[str,
 
 
 def remove(hosted: DecidingBandit, name: str) -> None:
-    """Remove an arm; what it has earned, and will, is no longer learned.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    name
-        Name of the arm.
-    """
+    """Remove an arm; what it has earned, and will, is no longer learned."""
     with refusals("an arm"):
         bandit = _latest(hosted)
         if name not in _arms(bandit):

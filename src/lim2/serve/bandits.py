@@ -34,15 +34,7 @@ PATIENCE = 5.0  # seconds that a request waits until its change has been learned
 
 
 class DecidingBandit:
-    """A bandit that decides: its log, and the latest snapshot.
-
-    Parameters
-    ----------
-    name
-        Of the bandit.
-    catalog
-        Where it lives.
-    """
+    """A bandit that decides: its log, and the latest snapshot."""
 
     def __init__(self, name: str, catalog: Catalog) -> None:
         self.name, self.catalog = name, catalog
@@ -146,13 +138,7 @@ class DecidingBandit:
             return bandit
 
     def change(self, work: Callable[[Stored], Stored]) -> None:
-        """Change the description, for all processes; they take it over when they look next.
-
-        Parameters
-        ----------
-        work
-            Returns the new description for the one that holds. Meanwhile, ``log`` is the log of that one.
-        """
+        """Change the description, for all processes; they take it over when they look next."""
 
         def changed(stored: Stored) -> Stored:
             if (stored.log, stored.created) != (self.stored.log, self.stored.created):
@@ -231,17 +217,7 @@ class DecidingBandit:
 
 
 class Bandits:
-    """The bandits that this process has open, at most so many; the one that was not used for the longest is closed.
-
-    Parameters
-    ----------
-    config
-        Settings of the service.
-    catalog
-        Catalog of the bandits.
-    most
-        How many may be open.
-    """
+    """The bandits that this process has open; beyond the limit the least recently used one is closed."""
 
     def __init__(self, config: Config, catalog: Catalog, most: int) -> None:
         self._config, self.catalog, self._most = config, catalog, most
@@ -360,19 +336,7 @@ class Bandits:
 
 
 class Follower:
-    """A thread that takes over what is new: snapshots, descriptions, failures; and looks whether the database is back.
-
-    Parameters
-    ----------
-    bandits
-        The bandits that this process has open.
-    catalog
-        Where they live.
-    poll
-        Seconds between looks where nobody tells.
-    counts
-        Counts what learners have done.
-    """
+    """A thread that takes over new snapshots, descriptions and failures, and notices when the database is back."""
 
     def __init__(self, bandits: Bandits, catalog: Catalog, poll: float, counts: Counting) -> None:
         self._bandits, self._catalog, self._poll, self._counts = bandits, catalog, poll, counts

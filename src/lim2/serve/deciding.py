@@ -67,19 +67,7 @@ async def decide(
     active: bool = True,
     size: int = 0,
 ) -> Any:
-    """Decide by the snapshot, and return the decision when it is on disk; a taken id gives its first decision.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    context, items, arms, exploit
-        As :meth:`lim2.Bandit.decide` takes them; context and items as they came out of JSON.
-    id, key, metadata, active
-        As :meth:`lim2.DecisionLog.arecord` takes them.
-    size
-        Bytes of the request.
-    """
+    """Decide by the snapshot, and return the decision when it is on disk; a taken id gives its first decision."""
     with refusals("a decision"):
         decider, sticky = hosted.decider, hosted.stored.spec.sticky
         if sticky is not None and key is not None and id is None:
@@ -118,17 +106,7 @@ async def choose(
     exploit: bool = False,
     size: int = 0,
 ) -> Decision:
-    """Return a decision. A large one is computed in a thread, so that others are answered meanwhile.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    decider
-        The snapshot.
-    context, items, arms, exploit, size
-        As for :func:`decide`.
-    """
+    """Return a decision. A large one is computed in a thread, so that others are answered meanwhile."""
 
     def answer() -> Decision:
         return decider.core.decide(decider.question(context, items, arms=arms, exploit=exploit))
@@ -152,21 +130,7 @@ async def record(
     active: bool = True,
     size: int = 0,
 ) -> Any:
-    """Write a decision down, and return it when it is on disk; a taken id gives its first decision.
-
-    Parameters
-    ----------
-    hosted
-        The bandit.
-    made
-        The decision.
-    context, items
-        What it is about, as they came out of JSON, and a decider has accepted them.
-    decider
-        By whom it was made.
-    id, key, metadata, active, size
-        As for :func:`decide`.
-    """
+    """Write a decision down, and return it when it is on disk; a taken id gives its first decision."""
     log, input = hosted.log, DecisionInput(None, None, context, items, _encode)  # type: ignore[arg-type]
     try:
         new = NewDecision(made, input, id, checked_attributes(key, metadata, active))

@@ -28,13 +28,7 @@ MODEL = 64_000_000  # bytes of an uploaded model; a new one has 2,000,000
 
 
 async def hosted_of(call: Call) -> DecidingBandit:
-    """Return the bandit that a path names.
-
-    Parameters
-    ----------
-    call
-        The request.
-    """
+    """Return the bandit that a path names."""
     return await call.service.bandits.get(call.path["name"])
 
 
