@@ -76,6 +76,7 @@ attack: prepare ## the long forms of the attacks and fuzzes, one after another: 
 	LIM2_GOLDEN=1 LIM2_REPLAYS=1 OPENBLAS_CORETYPE=Haswell $(BIN)/pytest -n 2 tests/golden tests/test_statements.py
 
 bench: $(VENV)/.bench   ## speed: medians and ratios, written to benchmarks/results and docs/research/speed.md
+	$(BIN)/python -m benchmarks.round_time --instructions
 	$(BIN)/python -m benchmarks.wide
 	$(BIN)/python -m benchmarks.speed
 

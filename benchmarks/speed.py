@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 import lim2
-from benchmarks import old_and_new, readme
+from benchmarks import readme
 from benchmarks.floor import calls_of_a_round
 from benchmarks.gradient_bandits import rows as gradient_bandit_rows
 from benchmarks.timing import Player, World, classification_world, median_ratio, seconds_of, side_by_side
@@ -240,14 +240,6 @@ print(time.perf_counter() - t)
     ]
 
 
-def before_and_after() -> list[Row]:
-    """Time this tree against the one before the core was rebuilt."""
-    return [
-        {"what": row["what"], "us before": row["old us"], "us": row["new us"], "ratio": row["old / new"]}
-        for row in old_and_new.rows()
-    ]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="TITLE", help="measure the sections that start so")
@@ -266,7 +258,6 @@ def main() -> None:
         "LinearTS against MABWiser": against_mabwiser,
         "NeuralUCB and NeuralTS, 1,000 steps per round (ratio of the oracle to it)": gradient_bandits,
         "A fresh process": fresh_process,
-        f"Against revision {old_and_new.BASE} (old / new: above 1 is faster now)": before_and_after,
     }
     out = HERE / "results" / "speed.json"
     before: dict[str, Any] = json.loads(out.read_text()) if chosen and out.exists() else {"sections": {}}
