@@ -192,7 +192,7 @@ class Learner:
             self._due[name] = -math.inf
         elif step.again_in is not None:
             self._due[name] = now + step.again_in
-        if step.idle:
+        if step.idle and not bandit.has_model:
             self._close(name)
         elif step.rewards or step.more:
             self._used[name] = now

@@ -34,7 +34,7 @@ class Step(NamedTuple):
     rewards: int = 0
     more: bool = False  # whether there was no time for all
     again_in: float | None = None  # seconds until there may be something to do of which nobody tells
-    idle: bool = False  # whether there is nothing to learn, so that it need not be open
+    idle: bool = False  # whether there is nothing to learn, as one could see without the lease
 
 
 class LearningBandit:
@@ -67,6 +67,11 @@ class LearningBandit:
         return self._lease is not None
 
     @property
+    def has_model(self) -> bool:
+        """Whether its model is in memory."""
+        return self._bandit is not None
+
+    @property
     def has_news(self) -> bool:
         """Whether there is something to post."""
         return self.news_since < math.inf
@@ -86,6 +91,8 @@ class LearningBandit:
         self._refresh()
         log = self._opened()
         if self._bandit is None and self._is_idle(log):
+            return Step(again_in=self._until_due(log), idle=True)
+        if self._is_up_to_date(log):  # without the lease, for which something is written
             return Step(again_in=self._until_due(log), idle=True)
         if not self._stand(log):
             return Step(again_in=STANDBY_SECONDS)
@@ -112,6 +119,13 @@ class LearningBandit:
             return True  # deciders make a fresh one themselves
         shown = self._on_board()
         return shown is not None and (shown.description, shown.position) == (checksum(self.stored), last)
+
+    def _is_up_to_date(self, log: DecisionLog) -> bool:
+        """Return whether the model of a bandit without a lease has learned all, and is posted."""
+        if self._lease is not None or self._bandit is None or self._posted is None:
+            return False
+        last, due = log.store.look(lambda tables: tables.last()), self._until_due(log)
+        return due != 0.0 and self._posted[:2] == (last, checksum(self.stored))
 
     def _on_board(self) -> Snapshot | None:
         try:

@@ -201,8 +201,10 @@ class FileCatalog:
     def _files(self, name: str) -> tuple[tuple[str, int, int], ...]:
         """Return what changes when the description or a log of a bandit is written."""
         with suppress(FileNotFoundError), os.scandir(self.folder(name)) as entries:
-            own = [entry for entry in entries if entry.name.endswith((DESCRIPTION, ".db", ".db-wal"))]
-            return tuple((one.name, one.stat().st_mtime_ns, one.stat().st_size) for one in own)
+            own = [
+                (entry.name, entry.stat()) for entry in entries if entry.name.endswith((DESCRIPTION, ".db", ".db-wal"))
+            ]
+            return tuple(sorted((name, found.st_mtime_ns, found.st_size) for name, found in own if found.st_size))
         return ()
 
     def looked(self, stamps: Mapping[str, Any]) -> None:  # noqa: D102
