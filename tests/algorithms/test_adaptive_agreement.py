@@ -132,6 +132,6 @@ def played(
     weights, bias = how.network.last_layer(state.network)
     close(weights, oracle.network.weights[-1].T, "last layer")
     close(bias, oracle.network.biases[-1], "last bias")
-    close((state.lead, state.noise), (oracle.lead, oracle.noise), "lead and noise")
-    close(state.precision, oracle.prior.diagonal(), "precisions of the prior")
+    scalars = (state.lead, state.noise, *state.width), (oracle.lead, oracle.noise, *oracle.width)
+    close(*scalars, "lead, noise and widths")
     return cast(State, state), oracle

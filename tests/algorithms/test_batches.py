@@ -201,14 +201,16 @@ def test_memory_stays_bounded(variant: str) -> None:
     assert max(sizes[10:]) <= max(sizes[:10]) + 32 * 8 * (N_FEATURES + 3)
 
 
-def test_a_batch_trains_as_often_as_the_loop_and_a_large_one_a_bounded_number_of_times() -> None:
+def test_a_batch_trains_a_few_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But as often as the loop while the network is young."""
+    monkeypatch.setattr("lim2.algorithms.adaptive_ts.STEPS_FROM", 60)
     agent, taken = make("AdaptiveTS", train_every=2), []
     play(agent, 30)
-    for batch in (20, 40, 400, 6):
+    for batch in (20, 40, 100, 6):
         before = agent.state.network.descent.steps
         agent.update(*data(batch), batch=batch)
         taken.append(agent.state.network.descent.steps - before)
-    assert taken == [10, 20, 64, 3]
+    assert taken == [10, 5 + 8, 8, 3]
     assert agent.info is not None
     assert agent.info.loss is not None
 

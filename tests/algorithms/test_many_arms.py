@@ -99,6 +99,6 @@ def test_contexts_stay_where_they_are_when_a_refit_ends() -> None:
 
 
 def test_no_recent_rewards_say_nothing_about_a_change() -> None:
-    weights, rows, none = np.array([1.0, 1 / 16]), (np.full((9, 2), 1e20), np.ones(9)), (np.ones((0, 2)), np.ones(0))
-    assert forgetting(np.ones(2), 1.0, sums_of(*rows), *none, weights).tolist() == [0.0, 0.0]
-    assert forgetting(np.ones(2), 1.0, sums_of(*none), *rows, weights).tolist() == [0.0, 0.0]
+    older, none = sums_of(np.full((9, 2), 1e20), np.ones(9)), sums_of(np.ones((0, 2)), np.ones(0))
+    assert forgetting(np.ones(2), 1.0, older, none, (1.0, 1 / 16)).tolist() == [0.0, 0.0]
+    assert forgetting(np.ones(2), 1.0, none, older, (1.0, 1 / 16)).tolist() == [0.0, 0.0]

@@ -12,7 +12,7 @@ from lim2.exploration.sufficient_statistics import (
     constant_evidence,
     fit,
     forgetting,
-    likely_width,
+    log_evidence,
     sums_of,
     times,
     total,
@@ -68,50 +68,26 @@ def normal(Z: Array, r: Array, precision: Array = PRECISION) -> float:
     return float(multivariate_normal.logpdf(r, np.zeros(len(r)), cov) + 0.5 * len(r) * np.log(2 * np.pi * NOISE))
 
 
-WEIGHTS = np.array([1.0, 1 / 16, 1 / 256])
+@pytest.mark.parametrize("rows", [1, 3, 20])
+def test_the_evidence_is_a_multivariate_normal(rows: int) -> None:
+    Z, r = data(rows)
+    value, rest = log_evidence(PRECISION * NOISE, NOISE, sums_of(Z, r))
+    assert value == pytest.approx(normal(Z, r), rel=1e-10)
+    mean, _ = fit(PRECISION * NOISE, sums_of(Z, r))
+    assert rest == pytest.approx(float(r @ (r - Z @ mean)), rel=1e-9)
 
 
-def predicted(past: tuple[Array, Array], Z: Array, r: Array, weight: float) -> Array:
-    """Return the prediction of every recent reward from the weighted past and all other recent ones."""
-    out = np.empty(len(r))
-    for row in range(len(r)):
-        rest = np.arange(len(r)) != row
-        features = np.vstack([np.sqrt(weight) * past[0], Z[rest]])
-        rewards = np.append(np.sqrt(weight) * past[1], r[rest])
-        cov = np.linalg.inv(np.diag(PRECISION * NOISE) + features.T @ features)
-        out[row] = Z[row] @ cov @ features.T @ rewards
-    return out
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_forgetting_compares_predictions_of_each_recent_reward_from_all_others(sign: float) -> None:
+def test_forgetting_is_a_ratio_of_evidences_with_the_noise_of_recent_rewards() -> None:
     Z, r = data(40)
-    past, recent = (Z[:30], r[:30]), (Z[30:], sign * r[30:])
-    left = np.array([recent[1] - predicted(past, *recent, weight) for weight in WEIGHTS])
-    gain, apart = left[0] ** 2 - left**2, (left[0] - left) ** 2
-    spread = (gain**2).sum(axis=1) / np.maximum(4.0 * apart.sum(axis=1), 1e-300)
-    found = forgetting(PRECISION, NOISE, sums_of(*past), *recent, WEIGHTS)
-    np.testing.assert_allclose(found, 0.5 * gain.sum(axis=1) / np.maximum(NOISE, spread), rtol=1e-8, atol=1e-9)
-    assert (found[1:].max() > 6.0) == (sign < 0.0)
-
-
-def test_one_huge_reward_is_no_change() -> None:
-    Z, r = data(40)
-    burst = r[30:] + np.where(np.arange(10) == 3, 1e3, 0.0)
-    assert forgetting(PRECISION, 1.0, sums_of(Z[:30], r[:30]), Z[30:], burst, WEIGHTS).max() < 1.0
-
-
-def test_a_stretch_without_a_click_is_no_change() -> None:
-    ones, clicks = np.ones((500, 1)), (np.arange(500) % 33 == 0).astype(float)
-    noise = float(clicks.var())
-    gain = forgetting(np.array([1.0 / noise]), noise, sums_of(ones, clicks), ones[:60], np.zeros(60), WEIGHTS)
-    assert gain.max() < 1.5
-
-
-def test_the_likely_width_is_a_mean_over_all() -> None:
-    widths = np.array([1.0, 0.25])
-    assert likely_width(np.zeros(2), widths) == 0.75
-    assert likely_width(np.array([0.0, -800.0]), widths) == 1.0
+    past, recent = sums_of(Z[:30], r[:30]), sums_of(Z[30:], r[30:])
+    steady = forgetting(PRECISION, 1.0, past, recent, (1.0, 1 / 256))
+    changed = forgetting(PRECISION, 1.0, past, sums_of(Z[30:], -r[30:]), (1.0, 1 / 256))
+    assert steady[0] > steady[1]
+    assert changed[1] > changed[0]
+    assert forgetting(PRECISION, 1.0, times(past, 0.0), recent, (1.0, 0.5)).tolist() == [0.0, 0.0]
+    burst = r[30:] + np.where(np.arange(10) == 3, 1e3, 0.0)  # one huge reward is noise, not a change
+    gain = forgetting(PRECISION, 1.0, past, sums_of(Z[30:], burst), (1.0, 1 / 256))
+    assert gain[1] - gain[0] < 6.0
 
 
 @pytest.mark.parametrize("rows", [2, 25])

@@ -13,8 +13,8 @@ from .network import Array, Network
 A0, LINEAR_A0 = 15.0, 60.0
 GROWTH = 0.2
 LEAD_RANGE, LEAD_DECAY = 10.0, 0.9995
-WIDTHS = [4.0**-k for k in range(8)]
-FULL_SCALE = 0.6
+WIDTHS, SLACKS = [4.0**-k for k in range(8)], (6.0, 3.0)
+LINEAR_SCALE = 2.0
 PAST_WEIGHTS = (1.0, 1 / 16, 1 / 256)
 WINDOWS = (1, 2, 4, 8, 16)
 LIMIT = 20.0
@@ -88,7 +88,7 @@ class OracleAdaptive(Explorer):
         self.view = View(copy.deepcopy(network), np.zeros(n_features), np.full(n_features, np.inf), 0.0)
         self.k = n_features + 1  # features of the linear regression
         self.arms = [Arm(np.eye(self.d), np.eye(self.k), 0.0) for _ in range(n_arms)]
-        self.lead, self.noise, self.prior = 0.0, 1.0, np.eye(self.d)  # precisions of the weights
+        self.lead, self.noise, self.width = 0.0, 1.0, (1.0, 1.0)  # of context and constant
         self.shares_taken: set[float] = set()  # of the linear regression in decisions
         self.contexts: list[Array] = []
         self.rewards: list[float] = []  # limited, as they were when they were observed
@@ -112,7 +112,7 @@ class OracleAdaptive(Explorer):
             cov, mu, a, b = self.linear(i, self.of(i))
             x = z[-self.k :]
             mean = (1 - share) * mean + share * (x @ mu)
-            deviation = (1 - share) * FULL_SCALE * deviation + share * np.sqrt(b / a * (x @ cov @ x))
+            deviation = (1 - share) * deviation + share * LINEAR_SCALE * np.sqrt(b / a * (x @ cov @ x))
             scores.append(mean + deviation * (self.optimism + self.temperature * t_draws[i]))
         return int(np.argmax(scores))
 
@@ -131,6 +131,9 @@ class OracleAdaptive(Explorer):
                 np.array([(np.clip(e.reward, *self.limits) - self.centre) / self.scale for e in batch]),
             )
         self.t += 1
+        due = self.t - self.refitted >= min(GROWTH * self.t, self.capacity / 8)
+        if due:
+            self.rescale(decided)
         self.values[decided] = float(np.clip(reward, *self.limits))
         r, z = self.values[decided], self.view.features(context)
         earlier = [e for e in self.of(arm) if e.stamp != decided]
@@ -147,7 +150,7 @@ class OracleAdaptive(Explorer):
             self.lead += float(linear_density - density)
         played.errors += 0.5 * float((r - mu @ z) ** 2 / (1 + z @ cov @ z))
         played.count += 0.5
-        if self.t - self.refitted >= min(GROWTH * self.t, self.capacity / 8):
+        if due:
             self.refit()
         for i in range(self.n_arms):
             self.cov[i], self.mu[i] = self.believed(i, self.of(i))
@@ -190,9 +193,9 @@ class OracleAdaptive(Explorer):
         b = LINEAR_A0 * self.noise + 0.5 * float(squares - mu @ psi)
         return cov, mu + np.append(np.zeros(self.k - 1), arm.centre), LINEAR_A0 + count, b
 
-    def rescale(self) -> None:
+    def rescale(self, decided: int) -> None:
         """Limits, centre and scale of the rewards, and the noise of all arms together."""
-        beliefs = [self.linear(i, self.of(i)) for i in range(self.n_arms)]
+        beliefs = [self.linear(i, [e for e in self.of(i) if e.stamp != decided]) for i in range(self.n_arms)]
         errors = sum(b - LINEAR_A0 * self.noise for _, _, _, b in beliefs)
         count = sum(a - LINEAR_A0 for _, _, a, _ in beliefs)
         self.limits = self.reward_range or limits_of([e.reward for e in self.buffer.tuples])
@@ -203,49 +206,47 @@ class OracleAdaptive(Explorer):
         if self.reward_range is not None:
             self.scale = max(self.scale, (self.reward_range[1] - self.reward_range[0]) / 2)
         self.noise = float((A0 * self.scale**2 + errors) / (A0 + count)) if self.refits else self.scale**2
-        if not self.refits:  # errors made while the scale was unknown say nothing
+        if not self.refits:
             for arm in self.arms:
-                arm.errors = arm.count * self.scale**2
+                arm.centre = self.centre
 
     def refit(self) -> None:
-        """Take over network and scales, choose the widths, look for a change, and let every arm start anew."""
-        beliefs = [self.linear(i, self.of(i)) for i in range(self.n_arms)]
-        self.rescale()
-        linear_noises = [b / a for _, _, a, b in beliefs]
-        noises = [linear_noises, [(A0 * self.scale**2 + arm.errors) / (A0 + arm.count) for arm in self.arms]]
+        """Take over network and scales, look for a change, choose the width, and let every arm start anew."""
+        noises = [[self.noise_of(i, linear) for i in range(self.n_arms)] for linear in (True, False)]
         mean, deviation = np.mean(self.contexts, axis=0), np.std(self.contexts, axis=0)
         deviation[deviation <= 1e-15 * np.abs(mean)] = np.inf
         self.view = View(copy.deepcopy(self.network), mean, deviation, np.sqrt(self.t))
         self.values = {e.stamp: float(np.clip(e.reward, *self.limits)) for e in self.buffer.tuples}
+        start = self.started() / self.scale**2  # precisions of the weights
         closed = self.newest + 1 - max(self.late, self.late_before)
-        kept = {e.stamp for e in self.in_shares()}
-        for arm in self.arms:
-            arm.centre = self.centre
-        self.prior = self.with_widths(self.started() / self.scale**2, self.parts(closed, closed), linear_noises)
-        weights, parts, since = [1.0] * self.n_arms, self.parts(closed, closed), closed
+        tuples = self.in_shares()
+        leaving = {e.stamp for e in self.buffer.tuples} - {e.stamp for e in tuples}
+        weights, parts = [1.0] * self.n_arms, self.parts(closed, closed)
         windows = self.windows(closed)
         for since in windows:
             parts = self.parts(since, closed)
-            weights = self.weights_of_past(parts, noises)
+            weights = self.weights_of_past(start, parts, noises)
             if min(weights) < 1:
                 break
         if windows:
             self.tested = closed
-        stays: list[Tuple] = []
         for i, arm in enumerate(self.arms):
-            current = self.of(i)
             if weights[i] < 1:
-                arm.evicted = [(z, r, w * weights[i]) for z, r, w in parts[i][0]]
-                current = [e for e in current if e.stamp >= since]
-            arm.evicted = arm.evicted + [self.row(e) for e in current if e.stamp not in kept]
-            stays += [e for e in current if e.stamp in kept]
-        self.buffer.tuples = [e for e in self.buffer.tuples if e in stays]
+                parts[i] = ([(z, r, w * weights[i]) for z, r, w in parts[i][0]], parts[i][1])
+                arm.evicted = parts[i][0]
+                tuples = [e for e in tuples if e.arm != i]
+                tuples += [e for e in self.of(i) if e.stamp >= since]
+            else:
+                arm.evicted = arm.evicted + [self.row(e) for e in self.of(i) if e.stamp in leaving]
+        self.buffer.tuples = [e for e in self.buffer.tuples if e in tuples]
+        self.width = self.best_width(start, parts, noises[0])
         for i, arm in enumerate(self.arms):
             count = 0.5 * (sum(w for _, _, w in arm.evicted) + len(self.of(i)))
             arm.errors *= count / arm.count if arm.count else 0.0
             arm.count = count
-            arm.precision = self.prior * (A0 * self.scale**2 + arm.errors) / (A0 + count)
-            arm.linear_precision = self.prior[-self.k :, -self.k :] * self.noise
+            arm.precision = start * (A0 * self.scale**2 + arm.errors) / (A0 + count)
+            arm.linear_precision = self.narrowed(start, self.width) * self.noise
+            arm.centre = self.centre
         self.refits += 1
         self.changes += min(weights) < 1
         self.refitted, self.late_before, self.late = self.t, self.late, 0
@@ -271,6 +272,13 @@ class OracleAdaptive(Explorer):
             for i in range(self.n_arms)
         ]
 
+    def noise_of(self, i: int, linear: bool) -> float:
+        """The noise of an arm by one of the regressions, before the refit."""
+        if linear:
+            _, _, a, b = self.linear(i, self.of(i))
+            return b / a
+        return (A0 * self.scale**2 + self.arms[i].errors) / (A0 + self.arms[i].count)
+
     def started(self) -> Array:
         """What hidden layer, context and constant add to a score has the variance of the rewards, or more."""
         h = self.network.weights[-1].shape[0]
@@ -281,6 +289,13 @@ class OracleAdaptive(Explorer):
             precisions += [float(length2) / max(self.n_arms / 6, 1.0)] * part.shape[1]
         return np.diag(precisions)
 
+    def narrowed(self, start: Array, width: tuple[float, float]) -> Array:
+        """Precisions of the linear regression for widths of the prior of context and constant."""
+        linear = start[-self.k :, -self.k :].copy()
+        linear[:-1] /= width[0]
+        linear[-1] /= width[1]
+        return linear
+
     def in_shares(self) -> list[Tuple]:
         """Take the tuple of the oldest decision of the arm that holds most, until the rest has room."""
         tuples = sorted(self.buffer.tuples, key=lambda e: e.stamp)
@@ -289,19 +304,20 @@ class OracleAdaptive(Explorer):
             tuples.pop(held.index(max(reversed(range(self.n_arms)), key=held.count)))
         return tuples
 
-    def weights_of_past(self, parts: list[Part], noises: list[list[float]]) -> list[float]:
+    def weights_of_past(self, start: Array, parts: list[Part], noises: list[list[float]]) -> list[float]:
         """The weights of the arms' past under which recent rewards are likeliest, if the regressions see a change."""
         found, alone = [], self.lead >= LEAD_RANGE
         for linear, noise in zip((True, False), noises, strict=True):
             if alone and not linear:
                 continue
-            P = self.prior[-self.k :, -self.k :] if linear else self.prior
+            P = self.narrowed(start, self.width) if linear else start
             gains = np.array(
-                [[self.gain(P, n, *part, w) for w in PAST_WEIGHTS] for n, part in zip(noise, parts, strict=True)]
+                [[self.density(P, n, *part, w) for w in PAST_WEIGHTS] for n, part in zip(noise, parts, strict=True)]
             )
+            gains -= gains[:, :1]
             every, cost = gains.sum(axis=0), np.log(self.n_arms) + 1
             single = sum(max(row.max() - cost, 0.0) for row in gains)
-            if not max(every.max(), single) > self.threshold:
+            if not max(every.max(), single) > (2 if alone else 1) * self.threshold:
                 return [1.0] * self.n_arms
             if single > every.max():
                 found.append([PAST_WEIGHTS[row.argmax()] if row.max() > cost else 1.0 for row in gains])
@@ -309,36 +325,32 @@ class OracleAdaptive(Explorer):
                 found.append([PAST_WEIGHTS[every.argmax()]] * self.n_arms)
         return [max(weights) for weights in zip(*found, strict=True)]
 
-    def gain(self, P: Array, noise: float, past: list[Row], recent: list[Row], weight: float) -> float:
-        """How much likelier recent rewards are if past ones have this weight: each predicted from all others."""
-        if not past or not recent or weight == 1.0:
+    def density(self, P: Array, noise: float, past: list[Row], recent: list[Row], weight: float) -> float:
+        """Log density of recent rewards given the weighted past, with known noise."""
+        if not past or not recent:
             return 0.0
-        steady, forgetful = (np.array(self.errors(P * noise, past, recent, w)) for w in (1.0, weight))
-        gains, apart = steady**2 - forgetful**2, (steady - forgetful) ** 2
-        spread = float(np.sum(gains**2) / (4 * np.sum(apart))) if np.any(apart) else 0.0
-        return float(np.sum(gains)) / (2 * max(noise, spread))
+        k = len(P)
+        Z, y = np.array([z[-k:] for z, _, _ in recent]), np.array([r for _, r, _ in recent]) - self.centre
+        alone = y - Z @ np.linalg.solve(P * noise + Z.T @ Z, Z.T @ y)
+        noise = max(noise, float(y @ alone) / len(y))
+        info, h = P * noise, np.zeros(k)
+        for z, r, w in past:
+            info = info + weight * w * np.outer(z[-k:], z[-k:])
+            h += weight * w * (r - self.centre) * z[-k:]
+        cov = noise * (np.eye(len(y)) + Z @ np.linalg.inv(info) @ Z.T)
+        return float(multivariate_normal.logpdf(y, Z @ np.linalg.solve(info, h), cov))
 
-    def errors(self, P: Array, past: list[Row], recent: list[Row], weight: float) -> list[float]:
-        """Errors of the predictions of each recent reward from the weighted past and all other recent ones."""
-        k, out = len(P), []
-        for i, (x, y, _) in enumerate(recent):
-            info, h = P.copy(), np.zeros(k)
-            for z, r, w in [*[(z, r, weight * w) for z, r, w in past], *recent[:i], *recent[i + 1 :]]:
-                info += w * np.outer(z[-k:], z[-k:])
-                h += w * (r - self.centre) * z[-k:]
-            out.append(y - self.centre - float(x[-k:] @ np.linalg.solve(info, h)))
-        return out
+    def best_width(self, start: Array, parts: list[Part], noises: list[float]) -> tuple[float, float]:
+        """First of the context, then of the constant: the widest prior within some nats of the best."""
+        context, constant = self.width
+        context = self.widest([(width, constant) for width in WIDTHS], SLACKS[0], start, parts, noises)[0]
+        return self.widest([(context, width) for width in WIDTHS], SLACKS[1], start, parts, noises)
 
-    def with_widths(self, start: Array, parts: list[Part], noises: list[float]) -> Array:
-        """First context, then constant add as much variance as is likely."""
-        start = start.copy()
-        for group in (range(self.d - self.k, self.d - 1), range(self.d - 1, self.d)):
-            start[group, group] /= self.likely_width(group, start, parts, noises)
-        return start
-
-    def likely_width(self, group: range, start: Array, parts: list[Part], noises: list[float]) -> float:
-        """The mean of the widths under the densities of all closed rewards by the linear regression."""
-        nats = np.zeros(len(WIDTHS))
+    def widest(
+        self, widths: list[tuple[float, float]], slack: float, start: Array, parts: list[Part], noises: list[float]
+    ) -> tuple[float, float]:
+        """By the log densities of all closed rewards."""
+        total = np.zeros(len(widths))
         for noise, (past, recent) in zip(noises, parts, strict=True):
             rows = [*past, *recent]
             if sum(w for _, _, w in rows) < 2:
@@ -346,13 +358,10 @@ class OracleAdaptive(Explorer):
             root = np.sqrt([w for _, _, w in rows])
             X = root[:, None] * np.array([z[-self.k :] for z, _, _ in rows])
             y = root * (np.array([r for _, r, _ in rows]) - self.centre)
-            for place, width in enumerate(WIDTHS):
-                P = start.copy()
-                P[group, group] /= width
-                cov = noise * np.eye(len(y)) + X @ np.linalg.inv(P[-self.k :, -self.k :]) @ X.T
-                nats[place] += multivariate_normal.logpdf(y, np.zeros(len(y)), cov)
-        odds = np.exp(nats - nats.max()) * np.sqrt(WIDTHS)  # any standard deviation is as likely beforehand
-        return float(np.dot(odds, WIDTHS) / np.sum(odds)) if nats.any() else 1.0
+            for place, width in enumerate(widths):
+                cov = noise * np.eye(len(y)) + X @ np.linalg.inv(self.narrowed(start, width)) @ X.T
+                total[place] += multivariate_normal.logpdf(y, np.zeros(len(y)), cov)
+        return widths[int(np.argmax(total >= total.max() - slack))] if total.any() else self.width
 
 
 def limits_of(rewards: list[float]) -> tuple[float, float]:

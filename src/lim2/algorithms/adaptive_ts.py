@@ -9,6 +9,7 @@ prior, tests for a change, and fits every arm again: prior, sums over evicted tu
 
 import copy
 import functools
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,10 +28,23 @@ from lim2.algorithms.reward_scale import RewardScale, limited
 from lim2.algorithms.scale_free_prior import A0, ITEM_VARIANCE, LINEAR_A0, OPTIMISM, TEMPERATURE, turns_of, variance_of
 from lim2.checks import number, positive_int
 from lim2.exploration import Exploration, StudentT, Thompson, sqrt_posterior
-from lim2.exploration import sufficient_statistics as statistics
 from lim2.exploration.batch_update import by_arm, predicted_many
 from lim2.exploration.sqrt_posterior import LinearPosterior, Predicted, Roots, SqrtPosterior, TriangularPosterior
-from lim2.exploration.sufficient_statistics import Sums, block, of_arm, sums_of, total
+from lim2.exploration.sufficient_statistics import (
+    Sums,
+    block,
+    centred,
+    change,
+    constant_evidence,
+    fit,
+    forgetting,
+    no_sums,
+    of_arm,
+    sums_of,
+    times,
+    total,
+    width_evidence,
+)
 from lim2.memory import Memory, sample, store, store_many
 from lim2.moments import Moments, Scaling, no_moments, observe_many, scaling
 from lim2.representation import MLP, Representation, RMSProp, Step
@@ -40,14 +54,25 @@ from lim2.representation.view import View, squared_lengths
 from lim2.state import Array, Count, Ints, Write, Writes, with_arm, without_arm, written
 
 SMALLEST_BUFFER, BATCH, RATE_DECAY = 1000, 128, 0.005
-MOST_STEPS = 64  # of training, for a batch of rewards
-GROWTH, PART = 0.2, 8  # a refit is due after a fifth of the rounds or an eighth of the buffer
+STEPS_FROM, MOST_STEPS = 1000, 8  # from this round on, a batch of rewards trains at most so often
+GROWTH, PART, BATCH_PART = 0.2, 8, 3  # a refit is due after a fifth of the rounds or an eighth of the buffer (a third)
 SAMPLE = 512  # tuples from which the size of the features is measured
 LEAD_RANGE, LEAD_DECAY = 10.0, 0.9995  # the linear regression decides alone from a lead of so many nats on
-FULL_SCALE = 0.6  # of the scores of the full regression, whose prior for the hidden layer is wide
-WIDTHS = np.power(4.0, -np.arange(8.0))  # of the prior of context and constant
+LINEAR_SCALE = 2.0  # a calibrated prior explores too little by OPTIMISM and TEMPERATURE, chosen for a wide one
+WIDTHS = np.power(4.0, -np.arange(8.0))  # of the linear prior: the widest with evidence within WIDTH_SLACK nats
 PAST_WEIGHTS = np.array([1.0, 1 / 16, 1 / 256])  # of the data before a change
 LONGEST_WINDOW = 16  # of recent decisions in a test for change, in units of the shortest one: all of the buffer
+LEADER_FACTOR = 2.0  # of the threshold, where the linear regression decides alone and is tested alone
+
+
+class Width(NamedTuple):
+    """Variance of the linear prior relative to that of the full one."""
+
+    context: Annotated[float, "", "positive"]
+    constant: Annotated[float, "", "positive"]
+
+
+WIDEST, WIDTH_SLACK = Width(1.0, 1.0), Width(6.0, 3.0)
 
 
 class State(NamedTuple):
@@ -59,9 +84,9 @@ class State(NamedTuple):
     linear: LinearPosterior | None  # over context and constant; None: contexts are no vectors
     lead: float  # log predictive density of `linear` minus that of `full`, decayed
     noise: Annotated[float, "", "positive"]  # prior noise of `linear`: that of all arms together
-    precision: Annotated[Array, "g", "positive"]  # of the weights in the prior
+    width: Width  # of the prior of `linear`
     memory: Memory  # the buffer; its stamps tell when decisions were made
-    evicted: Sums  # over tuples that have left the buffer, of rewards minus their mean at the last refit
+    evicted: Sums  # over tuples that have left the buffer, of rewards minus their origin
     moments: Moments | None  # of the columns
     rewards: RewardScale
     delays: Delays
@@ -113,7 +138,7 @@ class AdaptiveTS(WithNetwork):
         Number of rounds between two training steps. math.inf: never train the network. None: 2; with items math.inf,
         because products of context and item replace the training at less cost.
     temperature
-        Random part of a draw, 0.4 by default: a score is drawn as mean + scale * (optimism + temperature * t), with t
+        Random part of a draw, 0.1 by default: a score is drawn as mean + scale * (optimism + temperature * t), with t
         Student-t. Plain Thompson sampling has temperature 1 and optimism 0.
     optimism
         Constant part of a draw, 0.4 by default: a bonus for uncertain arms.
@@ -157,7 +182,7 @@ class AdaptiveTS(WithNetwork):
     train_every: float | None = None
     temperature: float = TEMPERATURE
     optimism: float = OPTIMISM
-    change_threshold: float = 12.0
+    change_threshold: float = 6.0
     reward_range: Sequence[float] | None = None
 
     state_type: ClassVar[type[Any]] = State
@@ -228,12 +253,12 @@ class AdaptiveTS(WithNetwork):
         """Return the initial state."""
         f, hidden, x = self.network.init(self.shape, n_arms, rng), self.network.width, self.linear
         moments = no_moments(self.shape) if self.takes_floats else None
-        order, width = np.arange(self.columns[0]) if 0 < x < self.columns[0] else None, hidden + x + 1
-        full = sqrt_posterior.prior(n_arms, width, 1.0, A0, A0) if hidden else None
+        order = np.arange(self.columns[0]) if 0 < x < self.columns[0] else None
+        full = sqrt_posterior.prior(n_arms, hidden + x + 1, 1.0, A0, A0) if hidden else None
         linear = LinearPosterior(*sqrt_posterior.prior(n_arms, x + 1, 1.0, LINEAR_A0, LINEAR_A0)) if x else None
         return State(
-            f, View(f, None if moments is None else scaling(moments), order), full, linear, 0.0, 1.0, np.ones(width),
-            memory.empty(None, n_arms, self.shape), statistics.no_sums(n_arms, width), moments,
+            f, View(f, None if moments is None else scaling(moments), order), full, linear, 0.0, 1.0, WIDEST,
+            memory.empty(None, n_arms, self.shape), no_sums(n_arms, hidden + x + 1), moments,
             reward_scale.NO_REWARDS, Delays(0, 0, 0), 0, 0, 0, 0,
         )  # fmt: skip
 
@@ -257,15 +282,15 @@ class AdaptiveTS(WithNetwork):
         hidden, share = self.network.width, self._share(state)
         if isinstance(state, ForItems):
             z = z.take(state.features, axis=1)
-        if state.full is None or share == 1.0:
-            assert state.linear is not None
-            return sqrt_posterior.score(state.linear, z[..., hidden:])
-        mean, scale, freedom = sqrt_posterior.score(state.full, z)
         if share == 0.0 or state.linear is None:
-            return StudentT(mean, FULL_SCALE * scale, freedom)
-        simple = sqrt_posterior.score(state.linear, z[..., hidden:])
-        scale = (1.0 - share) * FULL_SCALE * scale + share * simple.scale
-        return StudentT(mean + share * (simple.mean - mean), scale, freedom)
+            assert state.full is not None
+            return sqrt_posterior.score(state.full, z)
+        by_linear = sqrt_posterior.score(state.linear, z[..., hidden:])
+        by_linear = by_linear._replace(scale=LINEAR_SCALE * by_linear.scale)
+        if share == 1.0 or state.full is None:
+            return by_linear
+        mean, scale, freedom = sqrt_posterior.score(state.full, z)
+        return StudentT(mean + share * (by_linear.mean - mean), scale + share * (by_linear.scale - scale), freedom)
 
     def _share(self, state: State | ForItems) -> float:
         """Return the weight of the linear regression in a decision."""
@@ -311,6 +336,8 @@ class AdaptiveTS(WithNetwork):
         stamp, delays = stamped_one(state.delays, decided)
         E, _ = store(state.memory, context, arm, reward, stamp)
         new, step = self._trained(state._replace(memory=E, delays=delays), 1, rng)
+        due = self._is_due(new, 1)
+        new = self._rescaled(new) if due else new
         z, r = self.features(new.view, context[None])[0], limited(new.rewards, reward)
         rows: list[Write] = []
         predictions: list[Predicted] = []
@@ -320,7 +347,7 @@ class AdaptiveTS(WithNetwork):
         lead = LEAD_DECAY * new.lead
         if len(predictions) == 2 and self._is_tried(new, arm):
             lead += _gain(*predictions)
-        return self._learned(Writes(new._replace(lead=lead), rows), state.view, step)
+        return self._learned(Writes(new._replace(lead=lead), rows), due, state.view, step)
 
     def learn_many(
         self, state: State, contexts: NDArray[Any], arms: Ints, rewards: Array, rng: np.random.Generator,
@@ -331,6 +358,8 @@ class AdaptiveTS(WithNetwork):
         stamps, delays = stamped(state.delays, k, decided)
         E = store_many(state.memory, contexts, arms, rewards, stamps)
         new, step = self._trained(state._replace(memory=E, delays=delays), k, rng)
+        due = self._is_due(new, k)
+        new = self._rescaled(new) if due else new
         Z, r, gains = self.features(new.view, contexts), limited(new.rewards, rewards), np.zeros(k)
         rows: list[Write] = []
         for arm, places in by_arm(arms):
@@ -341,7 +370,7 @@ class AdaptiveTS(WithNetwork):
             if len(predictions) == 2:
                 gains[places] = _gain(*predictions) * self._is_tried(new, arm, np.arange(len(places)))
         lead = LEAD_DECAY**k * new.lead + float(np.dot(LEAD_DECAY ** np.arange(k - 1.0, -1.0, -1.0), gains))
-        return self._learned(Writes(new._replace(lead=lead), rows), state.view, step)
+        return self._learned(Writes(new._replace(lead=lead), rows), due, state.view, step)
 
     def _members(self, state: State) -> Iterator[tuple[Roots, int]]:
         """Yield the regressions, each with the first feature that it uses."""
@@ -355,20 +384,23 @@ class AdaptiveTS(WithNetwork):
         assert state.full is not None
         return state.full.a[arm] + 0.5 * later >= A0 + 0.5 * (self.linear + 1)
 
-    def _learned(self, new: Writes, before: View, step: Step | None) -> tuple[State | Writes, Diagnostics]:
+    def _learned(self, new: Writes, due: bool, before: View, step: Step | None) -> tuple[State | Writes, Diagnostics]:
         """Return the updated state, refitted if that is due, and the diagnostics."""
-        rounds, capacity = new.state.memory.stored, self.capacity(len(new.state.memory.counts))
-        if rounds - new.state.refitted < min(GROWTH * rounds, capacity / PART):
+        if not due:
             return new, lambda: self._report(new.state, step, None)
-        refitted = self._refitted(self._rescaled(written(new)))
+        refitted = self._refitted(written(new))
         return refitted, lambda: self._report(refitted, step, before)
 
     def _trained(self, state: State, k: int, rng: np.random.Generator) -> tuple[State, Step | None]:
         """Return the state with the network trained, as often as is due after k rewards."""
         after, f, step = state.memory.stored, state.network, None
-        if self.period == math.inf or not state.refits:
+        if self.period == math.inf:
             return state, None
-        steps = int(min(after // self.period - (after - k) // self.period, MOST_STEPS))
+        rounds = after - k
+        early, due = (
+            upto // self.period - rounds // self.period for upto in (max(min(after, STEPS_FROM), rounds), after)
+        )
+        steps = int(early + min(due - early, MOST_STEPS)) if state.refits else 0
         if steps:
             batch = sample(state.memory, BATCH, rng, batches=steps)
             inputs = views.scaled_rows(state.view, batch.contexts)
@@ -380,55 +412,78 @@ class AdaptiveTS(WithNetwork):
 
     # Refits
 
+    def _is_due(self, state: State, k: int) -> bool:
+        """Return whether to refit; ``k`` is the number of rewards that came at once."""
+        rounds, part = state.memory.stored, PART if k == 1 else BATCH_PART
+        return rounds - state.refitted >= min(GROWTH * rounds, self.capacity(len(state.memory.counts)) / part)
+
     def _rescaled(self, state: State) -> State:
         """Take over the moments of the new tuples, and let the noise start at the new scale of the rewards."""
-        E, full, linear, before = state.memory, state.full, state.linear, state.rewards.scale**2
+        E = state.memory
         rows = E.rows()
         new = rows[len(rows) - (E.stored - state.refitted) :]
         low, high = self.reward_range or reward_scale.limits(E.rewards[rows])
         rewards = state.rewards._replace(low=float(low), high=float(high))
         rewards = reward_scale.observe(rewards, limited(rewards, E.rewards[new]), self.least_scale)
-        noise = spread = rewards.scale**2
-        if full is not None:  # errors in the first rewards, of unknown scale, say nothing
-            full = full._replace(b=A0 * spread + (full.b - A0 * before if state.refits else (full.a - A0) * spread))
-        if state.refits and linear is not None:  # that of all arms together
-            errors, count = (linear.b - LINEAR_A0 * state.noise).sum(), (linear.a - LINEAR_A0).sum()
-            noise = float((A0 * spread + max(errors, 0.0)) / (A0 + max(count, 0.0)))
         moments = None if state.moments is None else observe_many(state.moments, E.contexts[new])
-        return state._replace(moments=moments, rewards=rewards, noise=noise, full=full)
+        before, spread = state.rewards.scale**2, rewards.scale**2
+        noise, centre, full, linear = spread, None if state.refits else rewards.mean, state.full, state.linear
+        if state.refits and linear is not None:  # that of all arms together
+            errors = float(np.maximum(linear.b - LINEAR_A0 * state.noise, 0.0).sum())
+            noise = (A0 * spread + errors) / (A0 + float(np.maximum(linear.a - LINEAR_A0, 0.0).sum()))
+        return state._replace(
+            moments=moments, rewards=rewards, noise=noise,
+            full=None if full is None else sqrt_posterior.restarted(full, A0, before, spread, centre),
+            linear=None if linear is None else sqrt_posterior.restarted(linear, LINEAR_A0, state.noise, noise, centre),
+        )  # fmt: skip
 
     def _refitted(self, state: State) -> State:
         """Fit every arm again: new features, scales and widths; older data weigh less after a change."""
         E, rewards, every_arm = state.memory, state.rewards, range(len(state.memory.counts))
-        view, closed, slots = self._viewed(state), state.delays.closed, E.rows()
+        view, hidden, closed = self._viewed(state), self.network.width, state.delays.closed
+        slots = E.rows()
         Z, arms, stamps = self.features(view, E.contexts[slots]), E.arms[slots], E.stamps[slots]
-        r, shift = limited(rewards, E.rewards[slots]) - rewards.mean, rewards.mean - rewards.origin
+        r, shift = limited(rewards, E.rewards[slots]) - rewards.origin, rewards.mean - rewards.origin
+        precision = self._precision(state, Z[:: max(-(-E.held // SAMPLE), 1)])
         starts = self._windows(state, stamps)
         ages = np.searchsorted([*starts, closed], stamps, side="right")  # 0: past; the last: rewards are under way
-        groups = _groups(arms, ages, len(every_arm), len(starts) + 2)
-        sums = [[sums_of(Z[rows], r[rows]) for rows in by_age] for by_age in groups]
-        evicted = [statistics.centred(of_arm(state.evicted, arm), shift) for arm in every_arm]
-        known = [total(evicted[arm], *sums[arm][:-1]) for arm in every_arm]
-        precision = self._precision(state, Z[:: max(-(-E.held // SAMPLE), 1)], known)
+        n_ages, order = len(starts) + 2, np.lexsort((ages, arms))  # stable: tuples stay in the order of the memory
+        bounds = np.searchsorted(arms[order] * n_ages + ages[order], np.arange(len(every_arm) * n_ages + 1)).tolist()
+        groups = [order[first:last] for first, last in itertools.pairwise(bounds)]
+        sums = [[sums_of(Z[rows], r[rows]) for rows in groups[arm * n_ages : (arm + 1) * n_ages]] for arm in every_arm]
+        evicted = [of_arm(state.evicted, arm) for arm in every_arm]
         weights, since = np.ones(len(sums)), closed
-        for place, since in reversed(list(enumerate(starts))):  # noqa: B007  # the shortest window of recent decisions first
+        for place, start in reversed(list(enumerate(starts))):  # the shortest window of recent decisions first
             past = [total(evicted[arm], *sums[arm][: place + 1]) for arm in every_arm]
-            recent = [np.concatenate(by_age[place + 1 : -1]) for by_age in groups]
-            weights = self._weights_of_past(state, precision, past, [(Z[rows], r[rows]) for rows in recent])
+            recent = [total(*sums[arm][place + 1 : -1]) for arm in every_arm]
+            parts = [(centred(one, shift), centred(other, shift)) for one, other in zip(past, recent, strict=True)]
+            weights, since = self._weights_of_past(state, precision, parts), start
             if weights.min() < 1.0:  # a change
                 break
-        changed, shares = weights < 1.0, memory.newest_in_shares(E, self.capacity(len(sums)))
-        valid = ~changed[arms] | (stamps >= since)
-        gone, stays = valid & ~shares, valid & shares
+        changed = weights < 1.0
+        shares = memory.newest_in_shares(E, self.capacity(len(sums)))
+        stays = np.where(changed[arms], stamps >= since, shares)
+        if stays.sum() > (1.0 + 1.0 / PART) * self.capacity(len(sums)):  # of a large batch
+            stays &= shares
+        gone = np.flatnonzero(~stays & (~changed[arms] | (stamps >= since)))
+        known = []  # of every arm: without rewards of a time when others are under way
         for arm in every_arm:
             if changed[arm]:
-                evicted[arm] = statistics.times(past[arm], float(weights[arm]))
-                known[arm] = total(evicted[arm], sums_of(*(part[recent[arm]] for part in (Z, r))))
-            leaving = np.flatnonzero(gone & (arms == arm))
-            evicted[arm] = total(evicted[arm], sums_of(Z[leaving], r[leaving]))
-        data = [total(known[arm], sums[arm][-1]) for arm in every_arm]
-        return self._fitted(state._replace(precision=precision), data)._replace(
-            view=view, rewards=rewards._replace(origin=rewards.mean),
+                evicted[arm] = times(past[arm], float(weights[arm]))
+                known.append(total(evicted[arm], recent[arm]))
+            else:
+                known.append(total(evicted[arm], *sums[arm][:-1]))
+            leaving = gone[arms[gone] == arm]
+            if len(leaving):
+                evicted[arm] = total(evicted[arm], sums_of(Z[leaving], r[leaving]))
+        width = self._width(state, precision[hidden:], [centred(one, shift) for one in known])
+        narrow = _narrowed(precision[hidden:], width)
+        data = [centred(total(one, by_age[-1]), shift) for one, by_age in zip(known, sums, strict=True)]
+        fulls = [self._fit_full(state, arm, precision, one) for arm, one in enumerate(data)] if state.full else []
+        linears = [self._fit_linear(state, narrow, block(one, hidden)) for one in data] if state.linear else []
+        return state._replace(
+            view=view, full=SqrtPosterior(*map(np.array, zip(*fulls, strict=True))) if state.full else None,
+            linear=LinearPosterior(*map(np.array, zip(*linears, strict=True))) if state.linear else None, width=width,
             memory=E if stays.all() else memory.with_slots(E, stays),
             evicted=Sums(*map(np.array, zip(*evicted, strict=True))),
             delays=state.delays._replace(longest=0, before=state.delays.longest), refitted=E.stored,
@@ -459,64 +514,68 @@ class AdaptiveTS(WithNetwork):
             order = views.by_frequency(rows if self.crossing is None else self.crossing(rows))
         return View(state.network, None if state.moments is None else scaling(state.moments), order)
 
-    def _precision(self, state: State, features: Array, known: Sequence[Sums]) -> Array:
-        """Return the prior precisions of the weights.
-
-        The hidden layer adds the variance of the rewards, context and constant as much of it as is likely.
-        """
+    def _precision(self, state: State, features: Array) -> Array:
+        """Return the prior precisions of the weights: each group of features adds the variance of the rewards."""
         variance = variance_of(len(state.memory.counts)) if self.crossing is None else ITEM_VARIANCE
         precision: Array = squared_lengths(features, self.network.width) / (variance * state.rewards.scale**2)
-        first, parts = self.network.width, [arm for arm, sums in enumerate(known) if sums.weight >= 2.0]
-        if state.linear is not None and parts:
-            noise = state.linear.b / state.linear.a
-            data = [(float(noise[arm]), block(known[arm], first), WIDTHS) for arm in parts]
-            nats = np.sum([statistics.width_evidence(precision[first:], *one) for one in data], axis=0)
-            precision[first:-1] /= statistics.likely_width(nats, WIDTHS)
-            nats = np.sum([statistics.constant_evidence(precision[first:], *one) for one in data], axis=0)
-            precision[-1] /= statistics.likely_width(nats, WIDTHS)
         return precision
 
-    def _weights_of_past(
-        self, state: State, precision: Array, past: Sequence[Sums], recent: Sequence[tuple[Array, Array]]
-    ) -> Array:
+    def _weights_of_past(self, state: State, precision: Array, parts: Sequence[tuple[Sums, Sums]]) -> Array:
         """Return how much the past of every arm counts: 1, or less if the regressions see a change.
 
         Where the linear one decides alone, it is tested alone: the full one has too many weights to see anything.
         """
-        weights, members = np.zeros(len(past)), list(self._members(state))[::-1]  # the linear one is quicker
-        alone = len(members) == 2 and self._share(state) == 1.0
-        for beliefs, first in members[:1] if alone else members:
-            gains = [
-                statistics.forgetting(precision[first:], noise, block(sums, first), Z[:, first:], r, PAST_WEIGHTS)
-                for noise, sums, (Z, r) in zip((beliefs.b / beliefs.a).tolist(), past, recent, strict=True)
+        hidden, weights = self.network.width, np.zeros(len(parts))
+        members, threshold = list(self._members(state))[::-1], self.change_threshold  # the linear one is quicker
+        if len(members) == 2 and self._share(state) == 1.0:
+            members, threshold = members[:1], LEADER_FACTOR * threshold
+        for beliefs, first in members:
+            prior = precision if first < hidden else _narrowed(precision[hidden:], state.width)
+            densities = [
+                forgetting(prior, noise, block(past, first), block(recent, first), PAST_WEIGHTS)
+                for noise, (past, recent) in zip((beliefs.b / beliefs.a).tolist(), parts, strict=True)
             ]
-            nats, likeliest = statistics.change(np.array(gains), PAST_WEIGHTS)
-            if not nats > self.change_threshold:
-                return np.ones(len(past))
+            nats, likeliest = change(np.array(densities), PAST_WEIGHTS)
+            if not nats > threshold:
+                return np.ones(len(parts))
             weights = np.maximum(weights, likeliest)
         return weights
 
-    def _fitted(self, state: State, data: Sequence[Sums]) -> State:
-        """Return the state with both regressions fitted to the sums of every arm.
+    def _width(self, state: State, precision: Array, data: list[Sums]) -> Width:
+        """Return the widest priors of context and constant within WIDTH_SLACK nats of the best evidence of all arms."""
+        if state.linear is None:
+            return state.width
+        noise, width, hidden = state.linear.b / state.linear.a, state.width, self.network.width
+        known = [(float(noise[arm]), block(sums, hidden)) for arm, sums in enumerate(data) if sums.weight >= 2.0]
+        members = ("context", width_evidence), ("constant", constant_evidence)
+        for name, density in members:
+            prior = _narrowed(precision, width._replace(**{name: 1.0}))
+            nats = sum((density(prior, one, sums, WIDTHS) for one, sums in known), np.zeros(len(WIDTHS)))
+            if nats.any():
+                plausible = nats >= nats.max() - getattr(WIDTH_SLACK, name)
+                width = width._replace(**{name: float(WIDTHS[plausible.argmax()])})
+        return width
 
-        Trained features fit the buffer too well, so b of the full regression stays that of errors made before learning.
-        The noise of the linear one follows from the data.
+    def _fit_full(self, state: State, arm: int, precision: Array, data: Sums) -> tuple[Array, Array, float, float]:
+        """Return mean, root, a and b of an arm of the full regression.
+
+        Trained features fit the buffer too well, so b stays that of the errors made before learning.
         """
-        full, linear, before = state.full, state.linear, state.rewards.scale**2
-        count = np.array([float(sums.weight) for sums in data])
-        if full is not None:
-            a, seen = A0 + 0.5 * count, full.a - A0
-            b = A0 * before + (full.b - A0 * before) * np.divide(a - A0, seen, out=np.zeros(len(a)), where=seen > 0.0)
-            mu, root = _fits(state, state.precision, (b / a).tolist(), data)
-            full = SqrtPosterior(mu, root, a, b)
-        if linear is not None:
-            first, a = self.network.width, LINEAR_A0 + 0.5 * count
-            parts = [block(sums, first) for sums in data]
-            mu, root = _fits(state, state.precision[first:], [state.noise] * len(data), parts)
-            mean = mu - state.rewards.mean * (np.arange(len(mu[0])) == len(mu[0]) - 1)
-            left = np.array([s.squares for s in parts]) - np.vecdot(mean, np.array([s.cross for s in parts]))
-            linear = LinearPosterior(mu, root, a, LINEAR_A0 * state.noise + 0.5 * np.maximum(left, 0.0))
-        return state._replace(full=full, linear=linear)
+        assert state.full is not None
+        a, b = A0 + 0.5 * float(data.weight), A0 * state.rewards.scale**2
+        count = float(state.full.a[arm]) - A0
+        if count > 0.0:
+            b += (float(state.full.b[arm]) - b) * (a - A0) / count
+        mean, root = fit(precision * (b / a), data)
+        mean[-1] += state.rewards.mean
+        return mean, root, a, b
+
+    def _fit_linear(self, state: State, precision: Array, data: Sums) -> tuple[Array, Array, float, float]:
+        """Return mean, root, a and b of an arm of the linear regression, whose noise follows from the data."""
+        mean, root = fit(precision * state.noise, data)
+        b = LINEAR_A0 * state.noise + 0.5 * max(float(data.squares) - float(np.dot(mean, data.cross)), 0.0)
+        mean[-1] += state.rewards.mean
+        return mean, root, LINEAR_A0 + 0.5 * float(data.weight), b
 
     def _report(self, new: State, step: Step | None, before: View | None) -> dict[str, Any]:
         """Return the diagnostics of an update. ``before`` is the view that a refit has replaced."""
@@ -525,8 +584,12 @@ class AdaptiveTS(WithNetwork):
             contexts = new.memory.contexts[new.memory.rows()[-BATCH:]]
             old = self.features(before, contexts)
             values["drift"] = rms(self.features(new.view, contexts) - old, old)
-        evicted = max(new.memory.stored - new.memory.held, 0)
-        return {**values, "evicted": evicted, "refits": new.refits, "changes": new.changes}
+        return {
+            **values,
+            "evicted": max(new.memory.stored - new.memory.held, 0),
+            "refits": new.refits,
+            "changes": new.changes,
+        }
 
     # Arms
 
@@ -536,11 +599,25 @@ class AdaptiveTS(WithNetwork):
         if like is not None:
             E = memory.copied_first(E, like, len(E.counts) - 1)  # the newest slots stay those of new tuples
         f, view = net.add_arm(state.network, like, rng), net.add_arm(state.view.network, like, twin)
-        fresh = self.init(1, np.random.default_rng(0))
-        fresh = fresh._replace(precision=state.precision, rewards=state.rewards, noise=state.noise)
-        fresh = self._fitted(fresh, [of_arm(fresh.evicted, 0)])
+        fresh = self._new_arm(state._replace(memory=E))
         parts = {name: with_arm(getattr(state, name), like, getattr(fresh, name)) for name in _per_arm(state)}
         return state._replace(network=f, view=state.view._replace(network=view), memory=E, **parts)
+
+    def _new_arm(self, state: State) -> State:
+        """Return a state whose only arm has the prior of a new arm."""
+        E, fresh, hidden = state.memory, self.init(1, np.random.default_rng(0)), self.network.width
+        if not state.refits:
+            return fresh
+        rows = E.rows()[:: max(-(-E.held // SAMPLE), 1)]
+        precision = self._precision(state, self.features(state.view, E.contexts[rows]))
+        none, narrow = of_arm(fresh.evicted, 0), _narrowed(precision[hidden:], state.width)
+        if fresh.full is not None:
+            full = self._fit_full(state._replace(full=fresh.full), 0, precision, none)
+            fresh = fresh._replace(full=SqrtPosterior(*(np.array([part]) for part in full)))
+        if fresh.linear is not None:
+            linear = self._fit_linear(state, narrow, block(none, hidden))
+            fresh = fresh._replace(linear=LinearPosterior(*(np.array([part]) for part in linear)))
+        return fresh
 
     def remove_arm(self, state: State, arm: int) -> State:
         """Return a state without an arm; later arms move up."""
@@ -567,15 +644,17 @@ class AdaptiveTS(WithNetwork):
 
     @classmethod
     def upgraded(cls, settings: dict[str, Any], leaves: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings of an older file, with today's defaults where it has those of then."""
-        then = files.OLD_DEFAULTS if files.is_old(leaves) else {}
-        return settings | {name: getattr(cls, name) for name, values in then.items() if settings.get(name) in values}
+        """Return the settings of a file of lim2 0.2 for the present change test, whose thresholds are higher."""
+        if files.is_old(leaves) and settings.get("change_threshold") == files.OLD_THRESHOLD:
+            return settings | {"change_threshold": cls.change_threshold}
+        return settings
 
     def rebuilt(self, leaves: Mapping[str, Any]) -> State:
-        """Return the state with these leaves; one of an earlier version is fitted again."""
+        """Return the state with these leaves; one of lim2 0.2 is fitted again if its beliefs are of two views."""
         is_old = files.is_old(leaves)
-        state: State = super().rebuilt(files.converted(leaves, self.columns[0], self.linear > 0) if is_old else leaves)
-        return self._refitted(state) if is_old and state.refits else state
+        new = files.converted(leaves, self.columns[0], self.linear > 0) if is_old else leaves
+        state: State = super().rebuilt(new)
+        return self._refitted(state) if is_old and files.has_two_views(leaves) and state.refits else state
 
     def sizes(self, n_arms: int) -> Mapping[str, Any]:
         """Return the lengths of the state's axes that follow from the settings."""
@@ -592,6 +671,8 @@ class AdaptiveTS(WithNetwork):
             raise ValueError("the round of the last refit does not fit the number of rounds")
         if state.memory.capacity is not None:
             raise ValueError("the memory must have no fixed capacity, because refits bound it")
+        if max(state.width) > 1.0:
+            raise ValueError(f"the widths of the prior must be at most 1, got {state.width}")
         if state.view.order is not None and not np.array_equal(np.sort(state.view.order), np.arange(self.columns[0])):
             raise ValueError("the order of the columns must name each of them once")
 
@@ -606,16 +687,8 @@ def _gain(full: Predicted, linear: Predicted) -> Any:
     return sqrt_posterior.log_density(linear, full.a) - sqrt_posterior.log_density(full, full.a)
 
 
-def _groups(arms: Ints, ages: Ints, n_arms: int, n_ages: int) -> list[list[Ints]]:
-    """Return the rows of every arm by age, in their order."""
-    order, counts = np.lexsort((ages, arms)), np.bincount(arms * n_ages + ages, minlength=n_arms * n_ages)
-    groups = np.split(order, np.cumsum(counts)[:-1])
-    return [groups[start : start + n_ages] for start in range(0, len(groups), n_ages)]
-
-
-def _fits(state: State, precision: Array, noise: Sequence[float], data: Sequence[Sums]) -> tuple[Array, Array]:
-    """Return means and roots of all arms; the sums are of rewards minus their mean."""
-    fits = [statistics.fit(precision * value, sums) for value, sums in zip(noise, data, strict=True)]
-    mu, root = (np.array(part) for part in zip(*fits, strict=True))
-    mu[:, -1] += state.rewards.mean
-    return mu, root
+def _narrowed(precision: Array, width: Width) -> Array:
+    """Return prior precisions of context and constant for a width of the prior."""
+    out = precision / width.context
+    out[-1] = precision[-1] / width.constant
+    return out

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from lim2.algorithms.adaptive_ts import AdaptiveTS, State
+from lim2.algorithms.adaptive_ts import LINEAR_SCALE, AdaptiveTS, State
 from lim2.algorithms.delays import Delays
 from lim2.algorithms.reward_scale import NO_REWARDS, RewardScale, scale_of
 from lim2.algorithms.scale_free_prior import A0, ITEM_VARIANCE, LINEAR_A0, variance_of
@@ -69,9 +69,10 @@ def replaced(name: Any, settings: Mapping[str, Any]) -> tuple[Any, dict[str, Any
             case Random():
                 adapted["epsilon"] = 1.0
             case UCB(optimism=optimism):
-                adapted |= {"temperature": 0.0, "optimism": optimism}
+                adapted |= {"temperature": 0.0, "optimism": optimism / LINEAR_SCALE}
             case policy:
-                adapted |= {name: getattr(policy, name) for name in ("temperature", "optimism")}
+                parts = {name: getattr(policy, name) / LINEAR_SCALE for name in ("temperature", "optimism")}
+                adapted |= parts
     return "AdaptiveTS", adapted
 
 
@@ -94,11 +95,10 @@ def opened(algorithm: AdaptiveTS, leaves: Mapping[str, Any], n_arms: int, rounds
         view = view._replace(order=np.argsort(-(sums.cross[:, :-1] ** 2 / lengths).sum(axis=0), kind="stable"))
         sums = _narrowed(sums, view.order)
     rewards = _reward_scale(saved.rewards, sums)
-    linear, noise, precision = _fitted(algorithm, sums, rewards)
+    linear, noise = _fitted(algorithm, sums, rewards)
     return state._replace(
-        view=view, linear=linear, noise=noise, precision=precision, evicted=sums, moments=moments, rewards=rewards,
-        memory=state.memory._replace(stored=rounds), refits=1, refitted=rounds,
-        delays=Delays(rounds, 0, 0), tested=rounds + 1,
+        view=view, linear=linear, noise=noise, evicted=sums, moments=moments, rewards=rewards, refits=1,
+        memory=state.memory._replace(stored=rounds), refitted=rounds, delays=Delays(rounds, 0, 0), tested=rounds + 1,
     )  # fmt: skip
 
 
@@ -170,8 +170,8 @@ def _reward_scale(saved: Rewards | None, sums: Sums) -> RewardScale:
     )
 
 
-def _fitted(algorithm: AdaptiveTS, sums: Sums, rewards: RewardScale) -> tuple[LinearPosterior, float, Array]:
-    """Return the linear regressions that the sums give, the noise of all arms together, and the prior precisions."""
+def _fitted(algorithm: AdaptiveTS, sums: Sums, rewards: RewardScale) -> tuple[LinearPosterior, float]:
+    """Return the linear regressions that the sums give, and the noise of all arms together."""
     n_arms, weight = len(sums.weight), float(sums.weight.sum())
     sizes = np.sqrt(np.maximum(np.einsum("kii->i", sums.gram), 0.0) / weight)
     variance = variance_of(n_arms) if algorithm.crossing is None else ITEM_VARIANCE
@@ -184,8 +184,7 @@ def _fitted(algorithm: AdaptiveTS, sums: Sums, rewards: RewardScale) -> tuple[Li
     mu = np.array([mean for mean, _ in fits])
     b = LINEAR_A0 * noise + 0.5 * np.array([_rest(mean, one) for mean, one in zip(mu, data, strict=True)])
     mu[:, -1] += rewards.mean
-    linear = LinearPosterior(mu, np.array([root for _, root in fits]), LINEAR_A0 + 0.5 * sums.weight, b)
-    return linear, noise, precision
+    return LinearPosterior(mu, np.array([root for _, root in fits]), LINEAR_A0 + 0.5 * sums.weight, b), noise
 
 
 def _rest(mean: Array, sums: Sums) -> float:

@@ -5,7 +5,7 @@ A0 = 15.0  # the noise of an arm starts at InvGamma(A0, A0 s^2), with s the stan
 LINEAR_A0 = 60.0  # of the linear regression, about the noise of all arms: no click yet is no sign of little noise
 ARMS_PER_VARIANCE = 6.0
 ITEM_VARIANCE = 0.2  # of items, which share one belief: most of what makes rewards differ is noise
-TEMPERATURE, OPTIMISM = 0.4, 0.4  # a score is drawn as mean + scale * (OPTIMISM + TEMPERATURE * t)
+TEMPERATURE, OPTIMISM = 0.1, 0.4  # a score is drawn as mean + scale * (OPTIMISM + TEMPERATURE * t)
 
 
 def turns_of(n_arms: int) -> int:

@@ -7,6 +7,7 @@ factor.
 
 import functools
 import math
+from collections.abc import Iterable
 from typing import Annotated, NamedTuple, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy.linalg import blas, lapack
 
 from lim2.state import Array, Ints
 
-_potrf, _trtri, _trsv, _trsm = lapack.dpotrf, lapack.dtrtri, blas.dtrsv, blas.dtrsm
+_potrf, _trtri, _trsv = lapack.dpotrf, lapack.dtrtri, blas.dtrsv
 
 
 class Sums(NamedTuple):
@@ -90,48 +91,53 @@ def fit(precision: Array, sums: Sums) -> tuple[Array, Array]:
     return np.dot(np.dot(root, sums.cross), root), root
 
 
-def forgetting(precision: Array, noise: float, past: Sums, features: Array, rewards: Array, weights: Array) -> Array:
-    """Return the gain in log density of an arm's recent rewards if past ones count less, for several weights of these.
+def log_evidence(precision: Array, noise: float, sums: Sums) -> tuple[float, float]:
+    """Return the log density of an arm's rewards whose noise is known, and the sum of squares that the fit leaves.
 
-    The first weight is 1. The precisions are those of the weights themselves. Each recent reward is predicted from the
-    past and from all other recent ones. Its noise is the arm's, or that of the recent rewards where two predictions
-    differ, if that is larger: then a stretch without a click, a burst of clicks or a large reward is no change.
+    The density is up to a term that depends on noise and number of the rewards alone.
 
     Examples
     --------
-    >>> past, ones = sums_of(np.ones((9, 1)), np.full(9, 1.0)), np.ones((9, 1))
-    >>> weights = np.array([1.0, 1 / 64])
-    >>> forgetting(np.ones(1), 1.0, past, ones, -np.ones(9), weights).round(2).tolist()
-    [0.0, 4.93]
+    Rewards far from 0 are likelier under a wider prior of the weights:
+
+    >>> sums = sums_of(np.ones((2, 1)), np.array([3.0, 3.0]))
+    >>> [tuple(round(value, 3) for value in log_evidence(np.array([p]), 1.0, sums)) for p in (100.0, 1.0)]
+    [(-8.833, 17.647), (-3.549, 6.0)]
     """
-    if not past.weight or not len(rewards):  # no rewards have density 1, whatever is known
-        return np.zeros(len(weights))
-    recent, left = sums_of(features, rewards), np.empty((len(weights), len(rewards)))
-    for place, weight in enumerate(weights.tolist()):
-        factor, failed = _factor(precision * noise, total(times(past, weight), recent))
-        if failed:
-            return np.zeros(len(weights))
-        whitened = _trsm(1.0, factor, features.T, lower=0, trans_a=1)
-        mean = np.dot(_trsv(factor, past.cross * weight + recent.cross, lower=0, trans=1), whitened)
-        left[place] = (rewards - mean) / np.maximum(1.0 - np.square(whitened).sum(axis=0), 1e-9)
-    gain, apart = np.square(left[0]) - np.square(left), np.square(left[0] - left)
-    spread = np.square(gain).sum(axis=1) / np.maximum(4.0 * apart.sum(axis=1), np.finfo(float).tiny)
-    out: Array = 0.5 * gain.sum(axis=1) / np.maximum(noise, spread)
-    return out
+    if not sums.weight:
+        return 0.0, 0.0
+    factor, failed = _factor(precision, sums)
+    if failed:
+        return -math.inf, 0.0
+    solved = _trsv(factor, sums.cross, lower=0, trans=1)
+    rest = max(float(sums.squares) - float(np.dot(solved, solved)), 0.0)
+    shrunk = float(np.log(factor.diagonal()).sum()) - 0.5 * float(np.log(precision).sum())
+    return -shrunk - 0.5 * rest / noise, rest
 
 
-def likely_width(nats: Array, widths: Array) -> float:
-    """Return the mean of widths whose log densities are given; beforehand, all standard deviations are as likely.
+def forgetting(precision: Array, noise: float, past: Sums, recent: Sums, weights: Iterable[float]) -> Array:
+    """Return the log density of an arm's recent rewards if past ones count less, for several weights of these.
 
-    The widths are of variances, in equal ratios.
+    The precisions are those of the weights themselves. The noise is the arm's, or that of the recent rewards about
+    their fit if that is larger: then a burst of clicks, or one large purchase, is no change.
 
     Examples
     --------
-    >>> likely_width(np.log([1.0, 2.0]), np.array([1.0, 0.25]))
-    0.625
+    >>> past, recent = (sums_of(np.ones((9, 1)), np.full(9, reward)) for reward in (1.0, -1.0))
+    >>> forgetting(np.ones(1), 1.0, past, recent, (1.0, 1 / 64)).round(2).tolist()
+    [-8.87, -1.73]
     """
-    odds = np.exp(nats - nats.max()) * np.sqrt(widths)
-    return float(np.dot(odds, widths) / odds.sum())
+    if not past.weight or not recent.weight:  # no rewards have density 1, whatever is known
+        return np.zeros(len(list(weights)))
+    noise = max(noise, log_evidence(precision * noise, noise, recent)[1] / float(recent.weight))
+    scaled = precision * noise
+    return np.array(
+        [
+            log_evidence(scaled, noise, total(times(past, w), recent))[0]
+            - log_evidence(scaled, noise, times(past, w))[0]
+            for w in weights
+        ]
+    )
 
 
 def width_evidence(precision: Array, noise: float, sums: Sums, widths: Array) -> Array:
@@ -188,22 +194,22 @@ def constant_evidence(precision: Array, noise: float, sums: Sums, widths: Array)
     return out
 
 
-def change(gains: Array, weights: Array) -> tuple[float, Array]:
+def change(densities: Array, weights: Array) -> tuple[float, Array]:
     """Return the weights of the past per arm under which recent rewards are likeliest, and by how many nats.
 
-    ``gains`` has a row per arm and a column per weight of the past, the first of which is 1: what :func:`forgetting`
-    gives. Either all arms change alike, or some alone, each at a cost of log(arms) + 1 nats: at every look there are
-    many single arms that may seem to change.
+    ``densities`` has a row per arm and a column per weight of the past, the first of which is 1: what
+    :func:`forgetting` gives. Either all arms change alike, or some alone, each at a cost of log(arms) + 1 nats: at
+    every look there are many single arms that may seem to change.
 
     Examples
     --------
     >>> weights = np.array([1.0, 0.1])
-    >>> alike = np.array([[0.0, 4.0], [0.0, 3.0]])
-    >>> alone = np.array([[0.0, 4.0], [0.0, -4.0]])
+    >>> alike = np.array([[-5.0, -1.0], [-5.0, -2.0]])
+    >>> alone = np.array([[-5.0, -1.0], [-5.0, -9.0]])
     >>> [(round(nats, 2), found.tolist()) for nats, found in (change(rows, weights) for rows in (alike, alone))]
     [(7.0, [0.1, 0.1]), (2.31, [0.1, 1.0])]
     """
-    n_arms = len(gains)
+    n_arms, gains = len(densities), densities - densities[:, :1]
     alike = gains.sum(axis=0)
     single = gains.max(axis=1) - math.log(n_arms) - 1.0
     alone = float(np.maximum(single, 0.0).sum())
