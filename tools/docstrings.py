@@ -15,7 +15,7 @@ def as_markdown(text: str) -> str:
     Examples
     --------
     >>> as_markdown("See :func:`lim2.load` and ``docs/reference/file-format.md``.")
-    'See `lim2.load` and [docs/reference/file-format.md](../file-format.html).'
+    'See `lim2.load` and [docs/reference/file-format.md](../reference/file-format.html).'
     """
     return PAGE.sub(r"[docs/\1.md](../\1.html)", ROLE.sub(r"`\1`", text))
 

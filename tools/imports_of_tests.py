@@ -30,7 +30,7 @@ def is_public(path: str) -> bool:
 
     >>> is_public("lim2.problems.load"), is_public("lim2.matching.match"), is_public("lim2.problems.errors.DataError")
     (True, True, True)
-    >>> is_public("lim2.state.with_arm")
+    >>> is_public("lim2.learner.Learner")
     False
     """
     package, _, name = path.rpartition(".")

@@ -125,7 +125,8 @@ class Agent(LearningShell, ArmDecider):
         if history.numbered:
             label = history.rows[0] if history.rows else "row 0"
             raise history.error(f"{label} chose among items without names, which cannot be arms: train an item agent")
-        xs = self.core.rows(contexts)
+        alone = isinstance(contexts, list) and isinstance(arms, list) and len(contexts) == len(arms) == 1
+        xs = self.core.row(contexts[0])[None] if alone else self.core.rows(contexts)
         if isinstance(arms, str) or not isinstance(arms, Iterable) or (isinstance(arms, np.ndarray) and not arms.ndim):
             raise ValueError(f"arms must be a sequence of {len(xs)} arms, one per context, got {arms!r}")
         played = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)

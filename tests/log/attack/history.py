@@ -6,15 +6,17 @@ and go on in the next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from log.attack.witness import Report, Witness
 from log.attack.world import ARMS, DEFAULT, FIRST_ARMS, digest, key_of, make_agent, open_log, position_of, reward_of
+from log.stand_ins import Chooser
 
 import lim2
+from lim2.decision import History
 
 
 class Event(NamedTuple):
@@ -25,24 +27,31 @@ class Event(NamedTuple):
     key: str = ""
 
 
-class Tally:
+class Tally(Chooser):
     """An agent that learns nothing and notes everything: it never lacks an arm, so it is shown every event."""
 
+    arms = ARMS
+
     def __init__(self) -> None:
-        self.metadata: dict[str, Any] = {}
-        self.arms = ARMS
+        super().__init__(seed=0)
         self.events: list[Event] = []
 
-    def update(self, context: Any, arm: str, reward: float) -> None:
+    def lacks(self, arm: Hashable) -> bool:
+        return False
+
+    def take(self, history: History, row: int) -> None:
+        context, reward = history.column("contexts", "are missing")[row], float(history.rewards[row])
         kind = "default" if reward == DEFAULT else "reward"
         assert reward in (DEFAULT, reward_of(context)), f"context {key_of(context)} has the reward {reward}"
-        self.events.append(Event(kind, arm, key_of(context)))
+        self.events.append(Event(kind, str(history.arms[row]), key_of(context)))
 
-    def add_arm(self, name: str, like: str | None = None) -> None:
+    def add_arm_logged(self, name: str, like: str | None, features: Any, position: Mapping[str, Any]) -> None:
         self.events.append(Event("added", name))
+        self.metadata.update(position)
 
-    def remove_arm(self, name: str) -> None:
+    def remove_arm_logged(self, name: str, position: Mapping[str, Any]) -> None:
         self.events.append(Event("removed", name))
+        self.metadata.update(position)
 
 
 def opened_backups(folder: Path, witness: Witness) -> list[lim2.DecisionLog]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from lim2.log.sqlite.opening import connect, connect_to_read
 from lim2.log.sqlite.tables import SQLiteTables
 from lim2.log.store import Result, Span, Tables
 
+MAX_PURGE_SECONDS = 10.0  # of waiting for other processes that copy the WAL file
 MIN_PAGES_TO_FINISH = 1000  # in the WAL file; with so many, a checkpoint is finished while writers wait
 
 # Connections that a fork has copied. Closing them in the child could tidy up under the parent's feet.
@@ -220,8 +222,13 @@ class SQLiteStore:
         """Empty the WAL file, which still has what was deleted; deleted rows are overwritten by `secure_delete`."""
         opened = self._current().writing
         self._refuse_reentry(opened)
-        with opened.lock:
-            busy = opened.tables.connection.execute(sql.TRUNCATE_WAL).fetchone()[0]
+        deadline = time.monotonic() + MAX_PURGE_SECONDS
+        while True:
+            with opened.lock:
+                busy = opened.tables.connection.execute(sql.TRUNCATE_WAL).fetchone()[0]
+            if not busy or time.monotonic() >= deadline:
+                break
+            time.sleep(0.01)  # SQLite waits for readers, but not for another process that copies the WAL file
         if busy:
             raise LogError(
                 f"what was deleted is no longer in the log {self.path}, but may still be in the file next to it, "
