@@ -131,7 +131,7 @@ def test_a_decision_that_the_rule_could_not_make_says_nothing(tmp_path: Path) ->
         assert (proof.decisions, proof.uncovered, proof.missing) == (99, 50, 1)
         assert log.proof("uniform").decisions == log.proof("first").decisions == 149
         nothing = log.proof("always:zebra")
-        assert (nothing.decisions, nothing.verdict, nothing.more) == (0, "not yet", None)
+        assert (nothing.decisions, nothing.verdict, nothing.decisions_to_verdict) == (0, "not yet", None)
         assert math.isnan(nothing.gain) and "in none of 149 decisions" in str(nothing)
 
 
@@ -173,11 +173,11 @@ def test_what_is_missing_for_a_verdict_is_about_right(tmp_path: Path) -> None:
     with make_log(tmp_path) as log:
         fill(log, 1500, rate)
         early = log.proof("a")
-        assert early.verdict == "not yet" and early.more is not None
+        assert early.verdict == "not yet" and early.decisions_to_verdict is not None
         fill(log, 12_000, rate, seed=1)
         late = log.proof("a")
-        assert late.proved_after is not None and 0.25 < (1500 + early.more) / late.proved_after < 4
-    assert f"decidable after about {int(float(f'{early.more:.2g}')):,} more" in str(early)
+        assert late.proved_after is not None and 0.25 < (1500 + early.decisions_to_verdict) / late.proved_after < 4
+    assert f"decidable after about {int(float(f'{early.decisions_to_verdict:.2g}')):,} more" in str(early)
 
 
 def test_rewards_beyond_the_range(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_rare_rule_names_the_share_that_would_decide(tmp_path: Path) -> None:
         proof = log.proof("a")
     assert proof.verdict == "not yet" and proof.control_share is not None
     assert f"control group of {proof.control_share[0]:.0%}" in str(proof)
-    assert proof.control_share[1] < 3000 + (proof.more or math.inf)
+    assert proof.control_share[1] < 3000 + (proof.decisions_to_verdict or math.inf)
 
 
 @pytest.mark.parametrize("against", [lambda context, arms: {"a": 0.5, "b": 0.5}, uniform(), uniform().snapshot()])

@@ -101,7 +101,7 @@ class Proof:
         Number of counted decisions.
     proved_after
         Number of decisions from which on the verdict has held; None without a verdict.
-    more
+    decisions_to_verdict
         Number of decisions after which a verdict is expected if all goes on as it did; None if there is a verdict, or
         none is in sight.
     control_share
@@ -138,7 +138,7 @@ class Proof:
     relative_interval: tuple[float, float]
     decisions: int
     proved_after: int | None
-    more: int | None
+    decisions_to_verdict: int | None
     control_share: ControlShare | None
     effective_rewarded: float
     mean_reward: float
@@ -231,8 +231,8 @@ class Proof:
             word = "approximate: " if self.approximate else "not yet: "
             line = f"{word}{show(value)} {unit} against {rule} (between {show(ends[0])} and {show(ends[1])})"
             line += f" after {self.decisions:,} decisions"
-            if self.more is not None:
-                line += f"; at this rate decidable after about {_rounded(self.more):,} more"
+            if self.decisions_to_verdict is not None:
+                line += f"; at this rate decidable after about {_rounded(self.decisions_to_verdict):,} more"
         else:
             least = 0 if self.verdict == "proved better" else 1
             known = math.isfinite(self.relative) and math.isfinite(self.relative_interval[least])
@@ -550,7 +550,7 @@ def _proof(question: Question, evidence: Evidence, waiting: int, deleted: bool) 
         ends = (max(gain - next(sides), -scale), min(gain + next(sides), scale))
         if not curve or curve[-1].decisions < n:
             curve.append(CurvePoint(n, gain, *ends))
-    more = None if sign or approximate else _more(evidence, error / 2)
+    to_verdict = None if sign or approximate else _decisions_to_verdict(evidence, error / 2)
     weight_squares, share = evidence.weight_squares, evidence.bandit / n if n else 1.0
     return Proof(
         rule=question.rule.name if isinstance(question.rule, Rule) else _name(question.rule),
@@ -561,8 +561,8 @@ def _proof(question: Question, evidence: Evidence, waiting: int, deleted: bool) 
         relative_interval=(_relative(ends[0], mean, share), _relative(ends[1], mean, share)),
         decisions=n,
         proved_after=evidence.since if sign else None,
-        more=more,
-        control_share=None if sign or approximate else _control_share(evidence, more, error / 2),
+        decisions_to_verdict=to_verdict,
+        control_share=None if sign or approximate else _control_share(evidence, to_verdict, error / 2),
         effective_rewarded=evidence.weight**2 / weight_squares if weight_squares else 0.0,
         mean_reward=mean,
         reward_range=None if approximate else (low, high),
@@ -583,7 +583,7 @@ def _relative(gain: float, mean: float, share: float) -> float:
     return gain / rule if rule > 0 else math.inf if gain > 0 else math.nan
 
 
-def _more(evidence: Evidence, error: float) -> int | None:
+def _decisions_to_verdict(evidence: Evidence, error: float) -> int | None:
     """Return the number of further decisions after which the verdict falls if all goes on as it did, or None."""
     if not evidence.counted:
         return None
@@ -592,12 +592,12 @@ def _more(evidence: Evidence, error: float) -> int | None:
     return None if factor is None else _within(evidence.counted * (factor - 1))
 
 
-def _control_share(evidence: Evidence, more: int | None, error: float) -> ControlShare | None:
+def _control_share(evidence: Evidence, to_verdict: int | None, error: float) -> ControlShare | None:
     """Return the smallest control group that halves the time to a verdict."""
     n = evidence.counted
     if not n or not evidence.total:
         return None
-    best, remaining = None, math.inf if more is None else n + more
+    best, remaining = None, math.inf if to_verdict is None else n + to_verdict
     for share, excess in zip(CONTROL_SHARES, evidence.excess[1:], strict=True):
         squares = evidence.residual_squares / n * excess  # of x, given the weights
         each = costs(np.array([math.sqrt(max(squares, 0.0) / n)]), np.array([1 / (share * (1 - share))]))[0]

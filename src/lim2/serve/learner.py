@@ -188,13 +188,13 @@ class Learner:
             self._failed(name, error)
             return 0
         now = time.monotonic()
-        if step.more:
+        if step.unfinished:
             self._due[name] = -math.inf
         elif step.again_in is not None:
             self._due[name] = now + step.again_in
         if step.idle and not bandit.has_model:
             self._close(name)
-        elif step.rewards or step.more:
+        elif step.rewards or step.unfinished:
             self._used[name] = now
         if step.rewards:
             seconds = time.perf_counter() - began

@@ -32,7 +32,7 @@ class Step(NamedTuple):
     """What a step has done."""
 
     rewards: int = 0
-    more: bool = False  # whether there was no time for all
+    unfinished: bool = False  # whether there was no time for all
     again_in: float | None = None  # seconds until there may be something to do of which nobody tells
     idle: bool = False  # whether there is nothing to learn, as one could see without the lease
 
@@ -100,7 +100,7 @@ class LearningBandit:
         try:
             rewards, arrived = self._learn(log, self._lease)
         except StaleError:
-            return Step(more=True)  # it looks again at once
+            return Step(unfinished=True)  # it looks again at once
         except LostLeaseError:
             self.rest()
             self._bandit = None

@@ -229,10 +229,10 @@ class ProofResponse(msgspec.Struct, kw_only=True):
     """The gain over a rule, with an interval that is valid however often one looks; see ``lim2.DecisionLog.proof``.
 
     ``gain``: reward per decision minus that of the rule. ``relative``: the same as a share of the rule's reward.
-    ``decisions``: how many count; ``proved_after``: since how many the verdict has held; ``more``: how many more a
-    verdict takes if all goes on as it did. ``control_share``: a share of traffic that would lead to a verdict sooner if
-    the rule decided for it, and after how many decisions. ``waiting``: decisions that do not count yet. ``text``: all
-    of it in words.
+    ``decisions``: how many count; ``proved_after``: since how many the verdict has held;
+    ``decisions_to_verdict``: how many more a verdict takes if all goes on as it did. ``control_share``: a share of
+    traffic that would lead to a verdict sooner if the rule decided for it, and after how many decisions. ``waiting``:
+    decisions that do not count yet. ``text``: all of it in words.
     """
 
     rule: str
@@ -243,7 +243,7 @@ class ProofResponse(msgspec.Struct, kw_only=True):
     relative_interval: list[float | None]
     decisions: int
     proved_after: int | None
-    more: int | None
+    decisions_to_verdict: int | None
     control_share: ControlShare | None
     effective_rewarded: float
     mean_reward: float | None
